@@ -1,0 +1,31 @@
+"""Sentence representations for text classification where labels are few.
+
+    from superconext import SuperConTextClassifier, load
+
+Names are imported when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from superconext._version import __version__
+
+if TYPE_CHECKING:
+    from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder, load
+
+_HOMES = {
+    "SuperConTextClassifier": "superconext.estimator",
+    "SuperConTextEncoder": "superconext.estimator",
+    "load": "superconext.estimator",
+}
+
+__all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'superconext' has no attribute {name!r}")

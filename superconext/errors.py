@@ -1,0 +1,45 @@
+"""What can go wrong, by kind.
+
+Each error is caught both as the project's own (`SuperConTextError`) and as the builtin
+a library user would expect. A message has three parts: what was found, what was
+expected, what to do next.
+"""
+
+
+class SuperConTextError(Exception):
+    """Base of every error this project raises on purpose."""
+
+
+class DataError(SuperConTextError, ValueError):
+    """A labelled file, or the rows in it, cannot be used."""
+
+
+class ConfigError(SuperConTextError, ValueError):
+    """A parameter has an unknown name or an impossible value."""
+
+
+class VectorsError(SuperConTextError, ValueError):
+    """A word vector file cannot be read."""
+
+
+class RunError(SuperConTextError, ValueError):
+    """A run folder is missing, incomplete or damaged, or stands in the way."""
+
+
+class TrainingError(SuperConTextError, RuntimeError):
+    """Training cannot go on, such as a loss that is not finite."""
+
+
+class MissingExtraError(SuperConTextError, ImportError):
+    """A feature needs a package that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs a package that is not installed: "
+            f"pip install 'superconext[{extra}]'"
+        )
+        self.extra = extra
+
+
+class StoppedEarly(SuperConTextError):
+    """Training was interrupted and the run so far was saved."""
