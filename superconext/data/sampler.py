@@ -1,0 +1,151 @@
+"""Which rows make up each batch: class-balanced, or plain shuffled.
+
+Both samplers are pure functions of (seed, epoch): asking for an epoch again gives the
+same batches, so a resumed run needs no stored sampler state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from superconext.errors import DataError
+
+
+class Batches(Protocol):
+    """Row numbers, batch by batch."""
+
+    steps: int
+
+    def epoch(self, number: int) -> Iterator[np.ndarray]:
+        """The batches of an epoch (counted from 0), each int64 `[n]` of row numbers."""
+
+
+class BalancedBatches:
+    """Every batch holds the same number of rows of each of its classes.
+
+    A class is read through shuffled passes: each of its rows once, then again in a new
+    order. A class smaller than its share of a batch therefore repeats rows inside the
+    batch; the losses are given row numbers and do not count a repeat as a positive.
+
+    Rows per class and batch: `batch_size // classes`, at least 2, so the batch may hold
+    a few rows less than `batch_size`. With more classes than half the batch has room
+    for, each batch takes `batch_size // 2` classes in a rotating, shuffled order.
+
+    An epoch has `steps_per_epoch` batches. Unset, it has as many as it takes to see
+    every row of the largest class once, so each row is seen at least once an epoch.
+    Where `steps_per_epoch` is too small for that, the passes go on from epoch to epoch
+    and no row comes a second time before every row of its class came once.
+
+    Args:
+        labels: class indices `[N]`, from 0 without gaps.
+        batch_size: rows in a batch, over all classes; at least 4.
+        steps_per_epoch: batches in an epoch, or None.
+        seed: of the shuffles.
+
+    Raises:
+        DataError: fewer than two classes.
+    """
+
+    def __init__(
+        self, labels: np.ndarray, batch_size: int, steps_per_epoch: int | None = None, seed: int = 0
+    ) -> None:
+        labels = np.asarray(labels)
+        self.members = [np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1)]
+        classes = len(self.members)
+        if classes < 2 or any(len(rows) == 0 for rows in self.members):
+            raise DataError(
+                f"found rows of {sum(len(rows) > 0 for rows in self.members)} of {classes} "
+                "classes; a balanced batch needs at least two classes, numbered without gaps"
+            )
+        self.classes_per_batch = min(classes, max(2, batch_size // 2))
+        self.rows_per_class = max(2, batch_size // self.classes_per_batch)
+        largest = max(len(rows) for rows in self.members)
+        visits = -(-largest // self.rows_per_class)
+        self.steps = steps_per_epoch or -(-classes * visits // self.classes_per_batch)
+        self.seed = seed
+        # Draws of each class before each epoch, so far as computed.
+        self._starts = [np.zeros(classes, dtype=np.int64)]
+        # The pass each class is in, so that a batch costs no shuffle of the whole class.
+        self._orders: dict[int, tuple[int, np.ndarray]] = {}
+
+    def epoch(self, number: int) -> Iterator[np.ndarray]:
+        position = self._start(number).copy()
+        for chosen in self._schedule(number):
+            batch = []
+            for k in chosen:
+                batch.append(self._draw(int(k), int(position[k])))
+                position[k] += self.rows_per_class
+            yield np.concatenate(batch)
+
+    def _schedule(self, number: int) -> np.ndarray:
+        """Classes of each batch of an epoch, `[steps, classes_per_batch]`."""
+        classes = len(self.members)
+        slots = np.arange(self.steps * self.classes_per_batch) % classes
+        if self.classes_per_batch == classes:
+            return slots.reshape(self.steps, classes)
+        order = np.random.default_rng([self.seed, 1, number]).permutation(classes)
+        return order[slots].reshape(self.steps, self.classes_per_batch)
+
+    def _start(self, number: int) -> np.ndarray:
+        sizes = np.array([len(rows) for rows in self.members])
+        while len(self._starts) <= number:
+            epoch = len(self._starts) - 1
+            visits = np.bincount(self._schedule(epoch).ravel(), minlength=len(sizes))
+            draws = visits * self.rows_per_class
+            # A class read through at least once starts the next epoch with a new pass.
+            whole = -(-draws // sizes) * sizes
+            self._starts.append(self._starts[-1] + np.where(draws >= sizes, whole, draws))
+        return self._starts[number]
+
+    def _draw(self, k: int, position: int) -> np.ndarray:
+        rows, taken = self.members[k], []
+        wanted = self.rows_per_class
+        while wanted:
+            pass_number, offset = divmod(position, len(rows))
+            part = self._order(k, pass_number)[offset : offset + wanted]
+            taken.append(rows[part])
+            wanted -= len(part)
+            position += len(part)
+        return np.concatenate(taken)
+
+    def _order(self, k: int, pass_number: int) -> np.ndarray:
+        if self._orders.get(k, (-1,))[0] != pass_number:
+            generator = np.random.default_rng([self.seed, 2, k, pass_number])
+            self._orders[k] = (pass_number, generator.permutation(len(self.members[k])))
+        return self._orders[k][1]
+
+
+class ShuffledBatches:
+    """Every row once an epoch, in a new order, `batch_size` at a time (the last may be short).
+
+    `steps_per_epoch` cuts or extends the epoch; the passes then go on from epoch to epoch.
+    """
+
+    def __init__(
+        self, rows: int, batch_size: int, steps_per_epoch: int | None = None, seed: int = 0
+    ) -> None:
+        self.rows, self.seed = rows, seed
+        self.batch_size = min(batch_size, rows)
+        self.steps_per_pass = -(-rows // self.batch_size)
+        self.steps = steps_per_epoch or self.steps_per_pass
+
+    def epoch(self, number: int) -> Iterator[np.ndarray]:
+        order, current = np.empty(0, dtype=np.int64), -1
+        for step in range(number * self.steps, (number + 1) * self.steps):
+            pass_number, index = divmod(step, self.steps_per_pass)
+            if pass_number != current:
+                generator = np.random.default_rng([self.seed, 3, pass_number])
+                order, current = generator.permutation(self.rows), pass_number
+            yield order[index * self.batch_size : (index + 1) * self.batch_size]
+
+
+def make_batches(
+    kind: str, labels: np.ndarray, batch_size: int, steps_per_epoch: int | None, seed: int
+) -> Batches:
+    """The sampler an objective declares: "balanced" or "shuffled"."""
+    if kind == "balanced":
+        return BalancedBatches(labels, batch_size, steps_per_epoch, seed)
+    return ShuffledBatches(len(labels), batch_size, steps_per_epoch, seed)

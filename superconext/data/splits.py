@@ -1,0 +1,147 @@
+"""Which rows are trained on, and which are held back?
+
+Splits are made over distinct texts: every copy of a text goes to the same side, so no
+exact text ever crosses. They are stratified by class and decided by the seed alone.
+
+The project does not use scikit-learn's StratifiedShuffleSplit here, because it refuses
+classes of a few rows and knows nothing of copies. The legacy NumPy generator is used on
+purpose: its stream is frozen, so a seed gives the same split under every NumPy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from superconext.errors import ConfigError, DataError
+
+Rows = NDArray[np.int64]
+
+_FLOOR = 2  # distinct texts of a class that are never held back
+
+
+def stratified_holdout(
+    texts: Sequence[str], labels: Sequence[str], fraction: float, seed: int
+) -> tuple[Rows, Rows]:
+    """Hold back about `fraction` of the distinct texts of each class.
+
+    Returns the sorted rows kept and the sorted rows held back; together they are all N.
+    Each class keeps two distinct texts wherever it has them, so the held side may miss a
+    tiny class, and is empty where every class has two texts or fewer. A text labelled in
+    several ways counts for the label it has most often, and for the floor of each.
+
+    Raises ConfigError for a fraction outside [0, 1) or a seed outside [0, 2**32), DataError
+    for unequal lengths.
+    """
+    if not 0 <= fraction < 1:
+        raise ConfigError(f"held-back fraction is {fraction}, expected 0 <= fraction < 1: lower it")
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"seed is {seed}, expected 0 <= seed < 2**32: choose another")
+    groups = _copies(texts, labels)
+    held = _held_groups(groups, labels, fraction, seed)
+    is_held = np.zeros(len(texts), dtype=bool)
+    for group in held:
+        is_held[groups[group]] = True
+    return np.flatnonzero(~is_held), np.flatnonzero(is_held)
+
+
+def stratified_three_way(
+    texts: Sequence[str], labels: Sequence[str], seed: int, dev: float = 0.1, test: float = 0.1
+) -> tuple[Rows, Rows, Rows]:
+    """Sorted rows of train, dev and test; fractions of all distinct texts, as in holdout.
+
+    Raises ConfigError unless dev, test >= 0 and dev + test < 1.
+    """
+    if dev < 0 or test < 0 or dev + test >= 1:
+        raise ConfigError(
+            f"dev is {dev} and test is {test}, expected fractions that leave rows to train on: "
+            "lower them"
+        )
+    rest, test_rows = stratified_holdout(texts, labels, test, seed)
+    train, dev_rows = stratified_holdout(
+        [texts[row] for row in rest], [labels[row] for row in rest], dev / (1 - test), seed
+    )
+    return rest[train], rest[dev_rows], test_rows
+
+
+def deduplicate(texts: Sequence[str]) -> Rows:
+    """Sorted rows of the first occurrence of each exact text."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(text, row)
+    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
+
+
+def leaks(train_texts: Sequence[str], other_texts: Sequence[str]) -> Rows:
+    """Sorted rows of `other_texts` whose exact text stands in `train_texts`."""
+    seen = set(train_texts)
+    rows = [row for row, text in enumerate(other_texts) if text in seen]
+    return np.array(rows, dtype=np.int64)
+
+
+def conflicting(texts: Sequence[str], labels: Sequence[str]) -> int:
+    """Distinct texts that carry more than one label."""
+    return sum(
+        len({labels[row] for row in rows}) > 1 for rows in _copies(texts, labels) if len(rows) > 1
+    )
+
+
+def _copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
+    """The rows of each distinct text, in order of first occurrence."""
+    if len(texts) != len(labels):
+        raise DataError(
+            f"found {len(texts)} texts and {len(labels)} labels, expected as many of each: "
+            "pass one label for each text"
+        )
+    groups: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        groups.setdefault(text, []).append(row)
+    return list(groups.values())
+
+
+def _held_groups(
+    groups: list[list[int]], labels: Sequence[str], fraction: float, seed: int
+) -> list[int]:
+    """Which groups of copies are held back."""
+    tallies = [Counter(labels[row] for row in group) for group in groups]
+    remaining = Counter(label for tally in tallies for label in tally)
+    floors = {label: min(_FLOOR, count) for label, count in remaining.items()}
+    members: dict[str, list[int]] = {label: [] for label in sorted(remaining)}
+    for index, tally in enumerate(tallies):
+        members[tally.most_common(1)[0][0]].append(index)
+
+    draw = np.random.RandomState(seed)
+    sizes = [len(group) for group in members.values()]
+    quotas = _quotas(sizes, fraction, draw)
+    held: list[int] = []
+    for (_, indices), quota in zip(members.items(), quotas, strict=True):
+        taken = 0
+        for position in draw.permutation(len(indices)):
+            index = indices[position]
+            if taken == quota:
+                break
+            if all(remaining[label] > floors[label] for label in tallies[index]):
+                remaining.subtract(tallies[index].keys())
+                held.append(index)
+                taken += 1
+    return held
+
+
+def _quotas(sizes: list[int], fraction: float, draw: np.random.RandomState) -> list[int]:
+    """How many texts of each class to hold back: largest remainders, within the floors."""
+    caps = [max(0, size - _FLOOR) for size in sizes]
+    total = round(fraction * sum(sizes))
+    if fraction > 0:
+        total = max(1, total)  # an empty dev set helps nobody
+    quotas = [min(cap, int(fraction * size)) for cap, size in zip(caps, sizes, strict=True)]
+    ties = draw.permutation(len(sizes))
+    by_remainder = sorted(
+        range(len(sizes)), key=lambda c: (quotas[c] - fraction * sizes[c], ties[c])
+    )
+    for index in by_remainder:
+        if sum(quotas) < total and quotas[index] < caps[index]:
+            quotas[index] += 1
+    return quotas

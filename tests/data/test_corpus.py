@@ -1,0 +1,299 @@
+"""Reading a file through the public door: columns, notes, checks, one-line errors."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from superconext.data.corpus import Corpus, check_training, read_labelled, read_texts
+from superconext.errors import DataError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        return path
+
+    return _write
+
+
+def corpus_of(labels):
+    texts = [f"t{i}" for i in range(len(labels))]
+    return Corpus(texts, list(labels), list(range(1, len(labels) + 1)), "x.tsv", "", [])
+
+
+def refused(call, *parts):
+    """The call raises one clear line that holds each of `parts`."""
+    with pytest.raises(DataError) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message and message.isprintable()
+    for part in parts:
+        assert part in message
+    return message
+
+
+# -- which column is which ------------------------------------------------------------------
+
+
+def test_headerless_label_then_text(write):
+    corpus = read_labelled(write("a.tsv", "pos\tthe food\nneg\tno food\npos\tgood one\n"))
+    assert corpus.labels == ["pos", "neg", "pos"]
+    assert corpus.texts == ["the food", "no food", "good one"]
+    assert corpus.lines == [1, 2, 3]
+    assert corpus.notes == ["no header found: column 1 read as label, column 2 as text"]
+
+
+def test_headerless_text_then_label(write):
+    rows = "".join(f"sentence number {i}\t{i % 3}\n" for i in range(30))
+    corpus = read_labelled(write("a.tsv", rows))
+    assert corpus.class_counts() == {"0": 10, "1": 10, "2": 10}
+    assert corpus.notes == ["no header found: column 2 read as label, column 1 as text"]
+
+
+@pytest.mark.parametrize("row", ["positive\tone single sentence\n", "n\ta b\np\tc d\n"])
+def test_a_tiny_headerless_file_is_told_by_its_spaces(write, row):
+    assert " " not in read_labelled(write("a.tsv", row)).labels[0]
+
+
+def test_two_columns_of_sentences_are_refused(write):
+    rows = "".join(f"source sentence {i}\ttarget sentence {i}\n" for i in range(40))
+    refused(lambda: read_labelled(write("a.tsv", rows)), "--label-column", "40 distinct")
+
+
+@pytest.mark.parametrize("name,sep", [("a.csv", ","), ("a.tsv", "\t")])
+def test_header_in_any_order_and_case(write, name, sep):
+    path = write(name, f"id{sep}Label{sep}text\n1{sep}x{sep}one two\n2{sep}y{sep}three\n")
+    corpus = read_labelled(path)
+    assert (corpus.texts, corpus.labels, corpus.lines) == (["one two", "three"], ["x", "y"], [2, 3])
+    assert read_texts(path).texts == corpus.texts
+
+
+@pytest.mark.parametrize("text,label", [("tweet", "mood"), (2, 3), ("2", "3"), ("tweet", "3")])
+def test_columns_by_name_and_by_number(write, text, label):
+    path = write("a.tsv", "id\ttweet\tmood\n7\ta b\tm\n8\tc d\tn\n")
+    corpus = read_labelled(path, text_column=text, label_column=label)
+    expected = (["a b", "c d"], ["m", "n"])
+    assert (corpus.texts, corpus.labels) == expected
+    assert read_texts(path, text_column=text).texts == expected[0]
+
+
+def test_numbers_on_a_file_without_a_header_keep_the_first_row(write):
+    corpus = read_labelled(write("a.tsv", "1\tm\ta b\n2\tn\tc d\n"), 3, 2)
+    assert (corpus.texts, corpus.labels) == (["a b", "c d"], ["m", "n"])
+    one = read_labelled(write("b.tsv", "m\ta b\nn\tc d\n"), label_column=1)
+    assert one.texts == ["a b", "c d"]
+
+
+def test_missing_column_lists_those_found_and_a_near_match(write):
+    path = write("a.csv", "sentence,label\na,b\n")
+    refused(lambda: read_labelled(path), "no column 'text'", "'sentence', 'label'", "did you mean")
+    refused(lambda: read_labelled(path, "sentense"), "did you mean 'sentence'")
+    refused(lambda: read_labelled(path, 3, 2), "no column number 3", "found 2")
+    refused(lambda: read_labelled(path, 0, 2), "counted from 1")
+    refused(lambda: read_labelled(path, 2, 2), "both text and label")
+    refused(lambda: read_texts(path), "did you mean 'sentence'")
+
+
+def test_more_columns_without_a_header_need_to_be_named(write):
+    refused(lambda: read_labelled(write("a.tsv", "1\tpos\tgood\n")), "'1', 'pos', 'good'")
+    refused(lambda: read_labelled(write("a.tsv", "1\tpos\tgood\n"), 3), "--label-column")
+    refused(lambda: read_labelled(write("b.csv", "text;label\na b;x\n")), "';'", "commas")
+    refused(lambda: read_labelled(write("c.csv", "text\tlabel\na b\tx\n")), ".tsv")
+
+
+# -- labels and texts -----------------------------------------------------------------------
+
+
+def test_stray_spaces_around_labels_are_stripped_and_counted(write):
+    corpus = read_labelled(write("a.tsv", "pos \ta b\npos\tc d\n\u00a0neg\te f\nneg\tg h\n"))
+    assert corpus.class_counts() == {"neg": 2, "pos": 2}
+    assert corpus.notes[-1] == "stray spaces stripped from 2 labels"
+
+
+def test_empty_text_and_empty_label_name_the_line_and_the_count(write):
+    rows = "text\tlabel\na b\tx\n \tx\n\t\nc\ty\n"
+    refused(lambda: read_labelled(write("a.tsv", rows)), "line 3", "empty text", "2 rows", "remove")
+    refused(lambda: read_texts(write("a.tsv", rows)), "line 3", "empty text")
+    rows = "text\tlabel\na b\t \nc\ty\n"
+    refused(lambda: read_labelled(write("b.tsv", rows)), "line 2", "empty label", "1 row ")
+
+
+def test_blank_lines_are_counted_and_lines_keep_their_numbers(write):
+    for name, sep in (("a.tsv", "\t"), ("a.csv", ",")):
+        corpus = read_labelled(write(name, f"\nx{sep}a b\n\n  \ny{sep}c d\nx{sep}e f\n\n\n"))
+        assert corpus.lines == [2, 5, 6]
+        assert "3 blank lines left out" in corpus.notes
+
+
+def test_too_few_and_too_many_columns_name_the_line(write):
+    rows = "pos\ta b\nneg\tc d\npos\nneg\te\n"
+    message = refused(lambda: read_labelled(write("a.tsv", rows)), "line 3", "found 1 column ")
+    assert "expected 2" in message
+    refused(lambda: read_labelled(write("b.tsv", "p\ta b\np\tc\td\n")), "line 2", "found 3", "tab")
+    refused(lambda: read_labelled(write("c.csv", "label,text\np,a, b\n")), "line 2", "quote")
+    assert len(read_labelled(write("d.csv", "label,text\np,a,,\nq,b\n"))) == 2
+
+
+def test_select_and_counts():
+    corpus = corpus_of("bbac")
+    picked = corpus.select(np.array([3, 0]))
+    assert (picked.texts, picked.labels, picked.lines) == (["t3", "t0"], ["c", "b"], [4, 1])
+    assert list(corpus.class_counts().items()) == [("a", 1), ("b", 2), ("c", 1)]
+    assert len(corpus) == 4 and len(picked) == 2
+
+
+def test_check_training():
+    check_training(corpus_of("aabb"))
+    refused(lambda: check_training(corpus_of("")), "no examples")
+    refused(lambda: check_training(corpus_of("aaa")), "one class only", "'a'", "3 rows")
+    refused(lambda: check_training(corpus_of("aab")), "'b' (line 3)", "single row")
+    refused(lambda: check_training(corpus_of("aabcdefghij")), "9 classes", "and 4 more")
+
+
+# -- bytes ----------------------------------------------------------------------------------
+
+
+def test_missing_directory_and_empty_files(write, tmp_path):
+    refused(lambda: read_labelled(tmp_path / "none.tsv"), "none.tsv", "no such file")
+    refused(lambda: read_labelled(tmp_path), "directory")
+    refused(lambda: read_labelled("bad\0name"), "cannot be read")
+    for content in (b"", b" \n\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"):
+        refused(lambda c=content: read_labelled(write("e.tsv", c)), "empty")
+    refused(lambda: read_labelled(write("h.csv", "text,label\n")), "no rows")
+
+
+def test_encodings(write):
+    good = "pos\tعجبني بزاف\nneg\tça va pas\n"
+    assert read_labelled(write("a.tsv", b"\xef\xbb\xbf" + good.encode())).labels == ["pos", "neg"]
+    bad = b"pos\ta b\nneg\tc\xe9 d\n"
+    refused(lambda: read_labelled(write("b.tsv", bad)), "line 2", "0xe9", "UTF-8")
+    refused(lambda: read_labelled(write("b.tsv", b"\xef\xbb\xbf" + bad)), "line 2", "0xe9")
+    refused(lambda: read_labelled(write("c.tsv", good.encode("utf-16"))), "UTF-16", "iconv")
+    refused(lambda: read_labelled(write("d.tsv", good.encode("utf-16-le"))), "d.tsv, line 1")
+    refused(lambda: read_labelled(write("e.tsv", "pos\ta\nneg\tb\0c\n")), "line 2", "NUL")
+    refused(lambda: read_labelled(write("f.xlsx", b"PK\x03\x04 \x00")), "spreadsheet")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_line_ends(write, end, name):
+    sep = "\t" if name == "a.tsv" else ","
+    rows = end.join(["label" + sep + "text", "p" + sep + "a b", "q" + sep + "c d", ""])
+    corpus = read_labelled(write(name, rows))
+    assert (corpus.texts, corpus.labels, corpus.lines) == (["a b", "c d"], ["p", "q"], [2, 3])
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"])
+def test_other_separators_do_not_split_lines(write, odd):
+    text = f"one{odd}two"
+    for name, content in [
+        ("a.tsv", f"p\t{text}\nq\tc d\n"),
+        ("a.csv", f"label,text\np,{text}\nq,c d\n"),
+        ("q.csv", f'label,text\np,"{text}"\nq,c d\n'),
+        ("a.ft", f"__label__p {text}\n__label__q c d\n"),
+    ]:
+        assert read_labelled(write(name, content), *_columns(name)).texts == [text, "c d"]
+    assert read_texts(write("a.txt", f"{text}\nc d\n")).texts == [text, "c d"]
+
+
+def _columns(name):
+    return (2, 1) if name == "a.tsv" else (None, None)
+
+
+def test_gzip(write):
+    rows = b"p\ta b\nq\tc d\np\te f\n"
+    packed = gzip.compress(rows)
+    path = write("a.tsv.gz", packed)
+    corpus = read_labelled(path)
+    assert corpus.texts == ["a b", "c d", "e f"]
+    assert corpus.sha256 == hashlib.sha256(packed).hexdigest()
+    assert corpus.source == str(path)
+    assert read_labelled(write("b.tsv", packed)).texts == corpus.texts  # suffix left off
+    refused(lambda: read_labelled(write("c.tsv.gz", packed[:-9])), "broken gzip")
+    refused(lambda: read_labelled(write("d.tsv.gz", rows)), "broken gzip")
+    garbled = packed[:14] + bytes(255 - b for b in packed[14:20]) + packed[20:]
+    refused(lambda: read_labelled(write("e.tsv.gz", garbled)), "broken gzip")
+
+
+# -- texts for prediction -------------------------------------------------------------------
+
+
+def test_plain_text_is_one_sentence_a_line(write):
+    texts = read_texts(write("a.txt", 'عجبني\n\nma, "3jebni"\twalo\n  \n__label__ no\n'))
+    assert texts.texts == ["عجبني", 'ma, "3jebni"\twalo', "__label__ no"]
+    assert texts.lines == [1, 3, 5]
+    assert "2 blank lines left out" in texts.notes
+    assert any("1 of 3 lines hold a tab" in note for note in texts.notes)
+    assert len(texts) == 3
+
+
+def test_standard_input(monkeypatch):
+    def feed(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+
+    feed("pos\ta b\nneg\tc d\n")
+    assert read_texts("-").texts == ["pos\ta b", "neg\tc d"]
+    feed("pos\ta b\nneg\tc d\n")
+    assert read_texts("-", text_column=2).texts == ["a b", "c d"]
+    feed("pos\ta b\nneg\tc d\n")
+    assert read_labelled("-").source == "standard input"
+    feed("")
+    refused(lambda: read_texts("-"), "standard input is empty")
+
+
+def test_texts_come_from_the_same_files_as_train(write):
+    for name, content in [
+        ("a.tsv", "p\ta b\nq\tc d\np\te f\n"),
+        ("a.csv", "text,label\na b,p\nc d,q\ne f,p\n"),
+        ("b.csv", "text\na b\nc d\ne f\n"),
+        ("c.tsv", "a b\nc d\ne f\n"),
+        ("a.jsonl", '{"text": "a b"}\n{"text": "c d", "label": 1}\n{"text": "e f"}\n'),
+        ("a.txt", "__label__p a b\n__label__q c d\n__label__q e f\n"),
+        ("no_suffix", "a b\nc d\ne f\n"),
+    ]:
+        assert read_texts(write(name, content)).texts == ["a b", "c d", "e f"], name
+
+
+# -- size -----------------------------------------------------------------------------------
+
+
+def test_a_million_characters_on_a_line(write):
+    long = "ab " * 400_000
+    for name, content in [
+        ("a.tsv", f"p\t{long}\nq\tc d\n"),
+        ("a.csv", f"p,{long}\nq,c d\n"),
+        ("q.csv", f'p,"{long}"\nq,c d\n'),
+        ("a.jsonl", f'{{"label": "p", "text": "{long}"}}\n{{"label": "q", "text": "c d"}}\n'),
+        ("a.ft", f"__label__p {long}x\n__label__q c d\n"),
+    ]:
+        start = time.perf_counter()
+        corpus = read_labelled(write(name, content), *((2, 1) if name[-3:] in "tsvcsv" else ()))
+        assert time.perf_counter() - start < 1
+        assert len(corpus.texts[0]) >= len(long)
+
+
+def test_reading_stays_linear_in_quotes(write):
+    quoted = '"' + '""' * 500_000 + '"'
+    cells = ",".join(['"a"'] * 200_000)
+    start = time.perf_counter()
+    assert read_labelled(write("a.csv", f"p,{quoted}\nq,c d\n"), 2, 1).texts[0] == '"' * 500_000
+    refused(lambda: read_labelled(write("b.csv", f"label,text\n{cells}\n")), "200000 columns")
+    assert time.perf_counter() - start < 2
+
+
+def test_ten_megabytes_in_about_a_second(write):
+    row = "عجبني هاد الفيلم بزاف والله"
+    count = 10_000_000 // len((row + ",p\n").encode())
+    path = write("a.csv", "text,label\n" + f'"{row}",p\n{row},q\n' * (count // 2))
+    start = time.perf_counter()
+    assert len(read_labelled(path)) == count // 2 * 2
+    assert time.perf_counter() - start < 5  # about one on an idle core

@@ -1,0 +1,214 @@
+"""One format at a time, against the standard library where it reads the same thing."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.data.corpus import read_labelled, read_texts
+from superconext.data.delimited import parse_csv, parse_tsv
+from superconext.data.formats import Wanted, read_jsonl
+from superconext.errors import DataError, MissingExtraError
+
+
+def write(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+def refusal(path, **columns):
+    with pytest.raises(DataError) as caught:
+        read_labelled(path, **columns)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# -- CSV ------------------------------------------------------------------------------------
+
+cell = st.text(alphabet='ab ,"\n\tب', max_size=6)
+
+
+@given(st.lists(st.lists(cell, min_size=2, max_size=4), min_size=1, max_size=6), st.booleans())
+@settings(deadline=None)
+def test_csv_reads_what_the_standard_writer_writes(records, quote_all):
+    out = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    csv.writer(out, quoting=quoting, lineterminator="\n").writerows(records)
+    rows = parse_csv(out.getvalue(), "x.csv")
+    assert rows.cells == records
+    line, expected = 1, []
+    for record in records:
+        expected.append(line)
+        line += 1 + sum(value.count("\n") for value in record)
+    assert rows.lines == expected
+
+
+@given(st.text(alphabet='ab,"\n', max_size=30))
+@settings(deadline=None)
+def test_csv_reads_or_refuses_any_text_as_the_strict_standard_reader(text):
+    try:
+        expected = [r for r in csv.reader(io.StringIO(text, newline=""), strict=True) if r]
+    except csv.Error:
+        with pytest.raises(DataError):
+            parse_csv(text, "x.csv")
+    else:
+        assert parse_csv(text, "x.csv").cells == expected
+
+
+def test_csv_quoting_and_lines(tmp_path):
+    content = 'text,label\n"a, b\nsecond ""line""",p\n5" screen,q\n"",\n'
+    message = refusal(write(tmp_path, "a.csv", content))
+    assert "line 5" in message and "empty text" in message
+    corpus = read_labelled(write(tmp_path, "b.csv", content.replace('"",\n', "c,p\n")))
+    assert corpus.texts == ['a, b\nsecond "line"', '5" screen', "c"]
+    assert corpus.lines == [2, 4, 5]
+
+
+def test_csv_quote_never_closed_names_the_line_where_it_opened(tmp_path):
+    message = refusal(write(tmp_path, "a.csv", 'text,label\n"a\nb",p\nc,q\n"d,p\ne,q\nf,p\n'))
+    assert "line 5" in message and "never closed" in message
+    message = refusal(write(tmp_path, "b.csv", 'text,label\n"a\nb",p\n"c" d,q\n'))
+    assert "line 4" in message and "closing quote" in message
+
+
+# -- TSV ------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.lists(st.text(alphabet='ab ",بˑ\x0b\u2028', min_size=1, max_size=5), min_size=2),
+        min_size=1,
+    )
+)
+@settings(deadline=None)
+def test_tsv_has_no_quoting(records):
+    rows = parse_tsv("\n".join("\t".join(record) for record in records) + "\n")
+    assert rows.cells == records
+    assert rows.lines == list(range(1, len(records) + 1))
+
+
+def test_tsv_quotes_are_characters(tmp_path):
+    rows = 'p\t"a b\nq\t"c" d\np\te"f ""g\n'
+    assert read_labelled(write(tmp_path, "a.tsv", rows)).texts == ['"a b', '"c" d', 'e"f ""g']
+
+
+# -- JSON lines -----------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["x", "y"])), min_size=1))
+@settings(deadline=None)
+def test_jsonl_round_trip(pairs):
+    pairs = [(text, label) for text, label in pairs if "\0" not in text] or [("a", "x")]
+    for ascii_only in (True, False):
+        lines = [json.dumps({"text": t, "label": y}, ensure_ascii=ascii_only) for t, y in pairs]
+        found = read_jsonl("\n".join(lines), "x.jsonl", Wanted())
+        assert list(zip(found.texts, found.labels, strict=True)) == pairs
+
+
+def test_jsonl_keys_numbers_and_lines(tmp_path):
+    content = '{"id": 1, "text": "a b", "label": 1}\n\n{"label": 1.0, "text": 12, "id": 2}\n'
+    path = write(tmp_path, "a.jsonl", content)
+    corpus = read_labelled(path)
+    assert (corpus.texts, corpus.labels, corpus.lines) == (["a b", "12"], ["1", "1.0"], [1, 3])
+    assert corpus.notes == ["1 blank line left out"]
+    assert read_labelled(path, "text", "id").labels == ["1", "2"]
+    assert read_labelled(path, "2", "3").labels == corpus.labels
+    assert read_texts(write(tmp_path, "noname", content)).texts == corpus.texts
+    assert "did you mean 'label'" in refusal(path, label_column="labels")
+
+
+@pytest.mark.parametrize(
+    "line,part",
+    [
+        ('{"text": "a", "label": ', "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
+        ('["a", "b"]', "found a JSON array"),
+        ('"a"', "found a JSON string"),
+        ('{"text": "a"}', "no key 'label', found 'text'"),
+        ('{"text": "a", "label": ["p", "q"]}', "'label' is a JSON array"),
+        ('{"text": {"a": 1}, "label": "p"}', "'text' is a JSON object"),
+        ('{"text": null, "label": "p"}', "'text' is a JSON null"),
+        ('{"text": NaN, "label": "p"}', "null or NaN"),
+        ('{"text": "a", "label": true}', "'label' is a JSON boolean"),
+        ('{"text": "a\\ud83d", "label": "p"}', "surrogate"),
+        ('{"text": "a\\u0000", "label": "p"}', "NUL"),
+    ],
+)
+def test_bad_jsonl_names_the_line(tmp_path, line, part):
+    good = '{"text": "\\ud83d\\ude00 b", "label": "p"}\n'
+    message = refusal(write(tmp_path, "a.jsonl", good + line + "\n"))
+    assert "line 2" in message and part in message
+
+
+# -- fastText -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.train", "a", "a.tsv"])
+def test_fasttext_lines(tmp_path, name):
+    content = "__label__pos عجبني بزاف\n\n__label__neg\tma 3jebnich \n"
+    corpus = read_labelled(write(tmp_path, name, content))
+    assert corpus.texts == ["عجبني بزاف", "ma 3jebnich"]
+    assert (corpus.labels, corpus.lines) == (["pos", "neg"], [1, 3])
+    assert any("fastText" in note for note in corpus.notes)
+
+
+@pytest.mark.parametrize(
+    "line,part",
+    [
+        ("__label__a __label__b text", "single-label only"),
+        ("__label__a text __label__b", "single-label only"),
+        ("no label here", "begins with 'no'"),
+        ("__label__ text", "'__label__'"),
+        ("__label__a", "empty text"),
+    ],
+)
+def test_bad_fasttext_names_the_line(tmp_path, line, part):
+    message = refusal(write(tmp_path, "a.txt", f"__label__a text\n{line}\n"))
+    assert "line 2" in message and part in message
+
+
+# -- anything else --------------------------------------------------------------------------
+
+
+def test_labelled_txt_with_tabs_is_tsv_and_without_is_refused(tmp_path):
+    assert len(read_labelled(write(tmp_path, "a.txt", "p\ta b\nq\tc d\n"))) == 2
+    assert "not recognised" in refusal(write(tmp_path, "b.txt", "a sentence, no label\n"))
+    assert len(read_labelled(write(tmp_path, "c.data", "label,text\np,a b\n"))) == 1
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(MissingExtraError, match=r"superconext\[parquet\]"):
+        read_labelled(path)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
+def test_parquet(tmp_path):
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "a.parquet"
+    columns = {"id": [1, 2], "text": ["a b", "ج د"], "label": [0, 1]}
+    parquet.write_table(arrow.table(columns), path)
+    corpus = read_labelled(path)
+    assert (corpus.texts, corpus.labels, corpus.lines) == (["a b", "ج د"], ["0", "1"], [1, 2])
+    assert read_labelled(path, 2, "id").labels == ["1", "2"]
+    assert read_texts(path).texts == corpus.texts
+    assert "no column 'sentence'" in refusal(path, text_column="sentence")
+
+    parquet.write_table(arrow.table({"text": ["a", None], "label": ["x", "y"]}), path)
+    assert "row 2" in refusal(path)
+    parquet.write_table(arrow.table({"text": ["a"], "label": [["x"]]}), path)
+    assert "row 1" in refusal(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "Parquet" in refusal(path)

@@ -1,0 +1,83 @@
+"""The shipped sample: made anew it is the same, and it is what its README says."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from superconext.data.corpus import check_training, read_labelled
+from superconext.data.splits import deduplicate, leaks
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "data" / "sample"
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    return {split: read_labelled(SAMPLE / f"{split}.tsv") for split in SPLITS}
+
+
+def test_generator_writes_the_shipped_bytes(tmp_path):
+    script = ROOT / "scripts" / "make_sample.py"
+    subprocess.run([sys.executable, "-B", script, tmp_path / "made"], check=True)
+    assert sorted(p.name for p in (tmp_path / "made").iterdir()) == sorted(
+        f"{split}.tsv" for split in SPLITS
+    )
+    for split in SPLITS:
+        name = f"{split}.tsv"
+        assert (tmp_path / "made" / name).read_bytes() == (SAMPLE / name).read_bytes(), name
+
+
+def test_sizes_and_classes(corpora):
+    assert {split: len(corpus) for split, corpus in corpora.items()} == {
+        "train": 420,
+        "dev": 90,
+        "test": 120,
+    }
+    for corpus in corpora.values():
+        check_training(corpus)
+        counts = corpus.class_counts()
+        assert list(counts) == ["negative", "neutral", "positive"]
+        assert max(counts.values()) < 0.45 * len(corpus)
+        assert corpus.notes == ["no header found: column 1 read as label, column 2 as text"]
+
+
+def test_no_copies_and_no_leaks(corpora):
+    everything = [text for corpus in corpora.values() for text in corpus.texts]
+    assert len(deduplicate(everything)) == len(everything) == 630
+    for other in ("dev", "test"):
+        assert not len(leaks(corpora["train"].texts, corpora[other].texts))
+
+
+def test_both_scripts_and_short_reviews(corpora):
+    for corpus in corpora.values():
+        arabic = sum(bool(re.search(r"[\u0600-\u06ff]", text)) for text in corpus.texts)
+        assert 0.4 < arabic / len(corpus) < 0.75
+        assert all(1 < len(text.split()) < 16 for text in corpus.texts)
+        assert all(text == " ".join(text.split()) for text in corpus.texts)
+
+
+def test_it_is_neither_trivial_nor_hopeless(corpora):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(2, 5), sublinear_tf=True)
+    train, test = corpora["train"], corpora["test"]
+    features = vectorizer.fit_transform(train.texts)
+    model = LogisticRegression(C=10, max_iter=2000).fit(features, train.labels)
+    accuracy = model.score(vectorizer.transform(test.texts), test.labels)
+    assert 0.75 < accuracy < 0.95
+
+
+def test_importing_the_generator_writes_nothing(monkeypatch):
+    before = {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    module = runpy.run_path(str(ROOT / "scripts" / "make_sample.py"))
+    assert set(module["build"]()) == {f"{split}.tsv" for split in SPLITS}
+    assert before == {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}

@@ -1,0 +1,112 @@
+"""Batches: the same number of every class, coverage, and nothing hidden in state."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.data.sampler import BalancedBatches, ShuffledBatches
+from superconext.errors import DataError
+
+SIZES = st.lists(st.integers(1, 40), min_size=2, max_size=12)
+
+
+def labels_of(sizes, seed=0):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return np.random.default_rng(seed).permutation(labels)
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes=SIZES, batch_size=st.integers(4, 60), seed=st.integers(0, 9), epoch=st.integers(0, 3))
+def test_every_batch_is_balanced_and_every_row_is_seen(sizes, batch_size, seed, epoch):
+    labels = labels_of(sizes)
+    sampler = BalancedBatches(labels, batch_size, seed=seed)
+    batches = list(sampler.epoch(epoch))
+    assert len(batches) == sampler.steps
+    for rows in batches:
+        present, counts = np.unique(labels[rows], return_counts=True)
+        assert len(present) == min(len(sizes), max(2, batch_size // 2))
+        assert set(counts) == {max(2, batch_size // len(present))}
+        assert len(rows) <= max(batch_size, 4)
+    assert set(np.concatenate(batches)) == set(range(len(labels)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes=SIZES, batch_size=st.integers(4, 30), seed=st.integers(0, 9))
+def test_short_epochs_still_see_every_row_before_repeating(sizes, batch_size, seed):
+    labels = labels_of(sizes)
+    sampler = BalancedBatches(labels, batch_size, steps_per_epoch=1, seed=seed)
+    drawn = {k: [] for k in range(len(sizes))}
+    epochs = 4 * len(labels)
+    for epoch in range(epochs):
+        for rows in sampler.epoch(epoch):
+            for row in rows:
+                drawn[int(labels[row])].append(int(row))
+    for k, size in enumerate(sizes):
+        if size <= sampler.rows_per_class:
+            continue  # each draw is a whole pass and more
+        passes = [drawn[k][i : i + size] for i in range(0, len(drawn[k]) - size + 1, size)]
+        assert passes and all(len(set(rows)) == size for rows in passes)
+
+
+def test_epoch_length_covers_the_largest_class():
+    sampler = BalancedBatches(labels_of([90, 30, 45]), 30)
+    assert sampler.rows_per_class == 10 and sampler.steps == 9
+    assert BalancedBatches(labels_of([91, 30]), 30).steps == math.ceil(91 / 15)
+    assert BalancedBatches(labels_of([91, 30]), 30, steps_per_epoch=4).steps == 4
+
+
+def test_no_row_twice_in_a_batch_where_the_class_is_large_enough():
+    sampler = BalancedBatches(labels_of([40, 60]), 40)
+    for epoch in range(5):
+        for number, rows in enumerate(sampler.epoch(epoch)):
+            large = rows[np.isin(rows, sampler.members[1])]
+            assert len(set(large)) == len(large), (epoch, number)
+
+
+def test_more_classes_than_half_the_batch_rotate_evenly():
+    labels = labels_of([5] * 50)
+    sampler = BalancedBatches(labels, 20)
+    visits = np.zeros(50)
+    pairs = set()
+    for epoch in range(10):
+        for rows in sampler.epoch(epoch):
+            classes = np.unique(labels[rows])
+            visits[classes] += 1
+            pairs |= {(a, b) for a in classes for b in classes}
+    assert visits.max() - visits.min() <= 10
+    assert len(pairs) > 2000, "classes should meet in changing company"
+
+
+def test_same_seed_same_batches_in_any_order_of_asking():
+    labels = labels_of([30, 7, 19])
+    first = BalancedBatches(labels, 12, steps_per_epoch=3, seed=4)
+    second = BalancedBatches(labels, 12, steps_per_epoch=3, seed=4)
+    wanted = [np.concatenate(list(first.epoch(e))) for e in range(6)]
+    for epoch in (5, 0, 3, 5):
+        assert np.array_equal(np.concatenate(list(second.epoch(epoch))), wanted[epoch])
+    other = BalancedBatches(labels, 12, steps_per_epoch=3, seed=5)
+    assert not np.array_equal(np.concatenate(list(other.epoch(0))), wanted[0])
+    assert not np.array_equal(wanted[0], wanted[1])
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0], [0, 0, 2, 2]])
+def test_refuses_what_cannot_be_balanced(labels):
+    with pytest.raises(DataError, match="at least two"):
+        BalancedBatches(np.array(labels), 8)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(10, 3), (9, 3), (2, 64), (1, 4)])
+def test_shuffled_batches_see_every_row_once(rows, size):
+    sampler = ShuffledBatches(rows, size, seed=1)
+    batches = list(sampler.epoch(2))
+    assert len(batches) == sampler.steps == math.ceil(rows / min(size, rows))
+    assert sorted(np.concatenate(batches)) == list(range(rows))
+
+
+def test_shuffled_batches_go_on_across_short_epochs():
+    sampler = ShuffledBatches(10, 2, steps_per_epoch=2)
+    seen = [row for epoch in range(5) for rows in sampler.epoch(epoch) for row in rows]
+    assert sorted(seen[:10]) == sorted(seen[10:]) == list(range(10))

@@ -1,0 +1,157 @@
+"""Splits: nothing lost, no copy across, every class trained on, the seed decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.data.splits import (
+    conflicting,
+    deduplicate,
+    leaks,
+    stratified_holdout,
+    stratified_three_way,
+)
+from superconext.errors import ConfigError, DataError
+
+# Few texts and labels, so that copies, conflicts and tiny classes all turn up.
+corpora = st.lists(
+    st.tuples(st.integers(0, 25).map(str), st.sampled_from("abcd")), min_size=1, max_size=60
+)
+
+
+def distinct_by_class(texts, labels, rows):
+    found = {}
+    for row in rows:
+        found.setdefault(labels[row], set()).add(texts[row])
+    return {label: len(of) for label, of in found.items()}
+
+
+@given(corpora, st.floats(0, 0.95), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=200)
+def test_holdout_invariants(pairs, fraction, seed):
+    texts, labels = [t for t, _ in pairs], [y for _, y in pairs]
+    kept, held = stratified_holdout(texts, labels, fraction, seed)
+    assert sorted([*kept, *held]) == list(range(len(texts)))
+    assert list(kept) == sorted(kept) and list(held) == sorted(held)
+    assert kept.dtype.kind == held.dtype.kind == "i"
+    assert not {texts[r] for r in kept} & {texts[r] for r in held}
+    before = distinct_by_class(texts, labels, range(len(texts)))
+    after = distinct_by_class(texts, labels, kept)
+    for label, count in before.items():
+        assert after[label] >= min(2, count)
+    again = stratified_holdout(texts, labels, fraction, seed)
+    assert np.array_equal(kept, again[0]) and np.array_equal(held, again[1])
+
+
+@given(corpora, st.integers(0, 1000))
+@settings(deadline=None)
+def test_three_way_invariants(pairs, seed):
+    texts, labels = [t for t, _ in pairs], [y for _, y in pairs]
+    parts = stratified_three_way(texts, labels, seed, dev=0.2, test=0.3)
+    assert sorted(row for part in parts for row in part) == list(range(len(texts)))
+    seen = [{texts[row] for row in part} for part in parts]
+    assert not (seen[0] & seen[1] or seen[0] & seen[2] or seen[1] & seen[2])
+    assert all(list(part) == sorted(part) for part in parts)
+    assert {labels[row] for row in parts[0]} == set(labels)
+
+
+def test_holdout_is_stratified_and_of_the_size_asked_for():
+    labels = ["a"] * 600 + ["b"] * 300 + ["c"] * 105
+    texts = [str(i) for i in range(len(labels))]
+    _, held = stratified_holdout(texts, labels, 0.1, seed=3)
+    counts = Counter(labels[row] for row in held)
+    assert (counts["a"], counts["b"]) == (60, 30) and counts["c"] in (10, 11)
+    assert len(held) in (100, 101)
+    other = stratified_holdout(texts, labels, 0.1, seed=4)[1]
+    assert not np.array_equal(held, other)
+    assert len(set(held) & set(other)) < 40  # about a tenth of a hundred by chance
+
+
+def test_three_way_fractions_are_of_the_whole():
+    labels = ["a", "b"] * 500
+    texts = [str(i) for i in range(1000)]
+    train, dev, test = stratified_three_way(texts, labels, seed=0)
+    assert (len(train), len(dev), len(test)) == (800, 100, 100)
+    for part in (train, dev, test):
+        assert sum(labels[row] == "a" for row in part) * 2 == len(part)
+    train, dev, test = stratified_three_way(texts, labels, seed=0, dev=0.0, test=0.25)
+    assert (len(train), len(dev), len(test)) == (750, 0, 250)
+
+
+def test_every_row_is_as_likely_to_be_held():
+    texts, labels = [str(i) for i in range(20)], ["a", "b"] * 10
+    times = np.zeros(20)
+    for seed in range(400):
+        times[stratified_holdout(texts, labels, 0.2, seed)[1]] += 1
+    assert abs(times / 400 - 0.2).max() < 0.08  # four standard deviations
+
+
+def test_copies_follow_and_count_once():
+    texts = ["x"] * 50 + [str(i) for i in range(9)] + ["q"] * 2
+    labels = ["a"] * 59 + ["b"] * 2
+    sides = set()
+    for seed in range(40):
+        _, held = stratified_holdout(texts, labels, 0.2, seed)
+        copies = sum(texts[row] == "x" for row in held)
+        assert copies in (0, 50) and len(held) - copies in (1, 2)
+        sides.add(copies)
+    assert sides == {0, 50}
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 3), (2, 40), (2, 2, 2, 2, 5)])
+def test_tiny_sets(sizes):
+    labels = [str(c) for c, size in enumerate(sizes) for _ in range(size)]
+    texts = [str(i) for i in range(len(labels))]
+    for seed in range(10):
+        kept, held = stratified_holdout(texts, labels, 0.1, seed)
+        counts = Counter(labels[row] for row in kept)
+        assert all(counts[str(c)] >= 2 for c in range(len(sizes)))
+        # Something is held back as soon as a class has a text to spare.
+        assert (len(held) > 0) == (max(sizes) > 2)
+
+
+def test_a_class_that_lives_in_conflicts_only_is_kept():
+    texts = [str(i) for i in range(20)] + ["0", "1"]
+    labels = ["a"] * 20 + ["b", "b"]
+    for seed in range(30):
+        kept, _ = stratified_holdout(texts, labels, 0.8, seed)
+        assert {"0", "1"} <= {texts[row] for row in kept}
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1, 1.5, float("nan")])
+def test_impossible_fractions(fraction):
+    with pytest.raises(ConfigError):
+        stratified_holdout(["a"], ["x"], fraction, 0)
+    with pytest.raises(ConfigError):
+        stratified_three_way(["a"], ["x"], 0, dev=fraction, test=0.1)
+
+
+def test_other_bad_input():
+    with pytest.raises(ConfigError):
+        stratified_three_way(["a"], ["x"], 0, dev=0.5, test=0.5)
+    with pytest.raises(ConfigError):
+        stratified_holdout(["a"], ["x"], 0.1, -1)
+    with pytest.raises(DataError):
+        stratified_holdout(["a"], ["x", "y"], 0.1, 0)
+
+
+@given(st.lists(st.sampled_from("abcdef")), st.lists(st.sampled_from("abcdef")))
+def test_deduplicate_and_leaks(texts, others):
+    assert list(deduplicate(texts)) == [i for i, t in enumerate(texts) if t not in texts[:i]]
+    assert list(leaks(texts, others)) == [i for i, t in enumerate(others) if t in texts]
+    assert deduplicate(texts).dtype.kind == leaks(texts, others).dtype.kind == "i"
+
+
+@given(corpora)
+@settings(deadline=None)
+def test_conflicting(pairs):
+    texts, labels = [t for t, _ in pairs], [y for _, y in pairs]
+    expected = 0
+    for text in set(texts):
+        expected += len({y for t, y in pairs if t == text}) > 1
+    assert conflicting(texts, labels) == expected

@@ -1,0 +1,27 @@
+"""The ragged store: what goes in comes out, padded."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.data.token_store import PAD, UNKNOWN, build_store
+
+SENTENCES = st.lists(st.lists(st.integers(2, 99), max_size=9), min_size=1, max_size=12)
+
+
+@given(sentences=SENTENCES, data=st.data(), limit=st.integers(1, 10))
+def test_pad_gives_back_every_sentence(sentences, data, limit):
+    store = build_store(sentences, limit)
+    rows = data.draw(st.lists(st.integers(0, len(sentences) - 1), min_size=1))
+    ids, lengths = store.pad(np.array(rows))
+    assert ids.shape == (len(rows), lengths.max())
+    for row, padded, length in zip(rows, ids, lengths, strict=True):
+        expected = sentences[row][:limit] or [UNKNOWN]
+        assert padded[:length].tolist() == expected
+        assert (padded[length:] == PAD).all()
+
+
+def test_empty_sentences_become_one_unknown_word():
+    store = build_store([[], [5]], 10)
+    assert store.lengths.tolist() == [1, 1] and store.tokens.tolist() == [UNKNOWN, 5]
+    assert len(build_store([], 10)) == 0
