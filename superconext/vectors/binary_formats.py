@@ -1,0 +1,284 @@
+"""How are the binary tables of word2vec, fastText and gensim read, without trusting them?
+
+No length written in a file is believed before it is compared with the file's size.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from superconext.errors import VectorsError
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+from superconext.vectors.text_format import RowCollector, collect_rows
+from superconext.vectors.torchtext_format import Inert, load_inert
+
+FASTTEXT_MAGIC = struct.pack("<i", 793712314)
+_MAX_WORD = 4_096  # bytes
+_MAX_DIMENSION = 100_000
+_READ = 1 << 18
+_COMPOSE_ROWS = 4_096
+_CUT = "the file is cut off or damaged; copy it again"
+
+
+def read_word2vec_binary(
+    stream: BinaryIO,
+    source: str,
+    name: str,
+    keep: Container[str] | None = None,
+    limit: int | None = None,
+    size: int | None = None,
+) -> WordVectors:
+    """Read word2vec's binary form: `V d`, then for each word its bytes, a space, `d` float32.
+
+    Args:
+        stream: at the first byte of the file; `size` is its length, None inside an archive.
+
+    Raises:
+        VectorsError: another content, or a file shorter than its first line promises.
+    """
+    first = stream.readline(64)
+    header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,9})\s*\n", first)
+    rows, dimension = (int(header[1]), int(header[2])) if header else (0, 0)
+    if not rows or not 1 <= dimension <= _MAX_DIMENSION:
+        raise VectorsError(
+            f"{source}: the first line is {first[:40]!r}; expected `words dimension` of a "
+            "word2vec binary; name another file or convert it"
+        )
+    width = 4 * dimension
+    if size is not None and rows * (width + 1) > size - len(first):
+        raise VectorsError(
+            f"{source}: the first line promises {rows} rows of {dimension} numbers, at least "
+            f"{rows * (width + 1)} bytes, and {size - len(first)} follow; {_CUT}"
+        )
+    collector = RowCollector(source, dimension, keep, limit, unit="row")
+    records = _records(stream, width)
+    for number in range(1, rows + 1):
+        if collector.ended:
+            break
+        record = next(records, None)
+        if record is None:
+            raise VectorsError(
+                f"{source}: the first line promises {rows} rows and row {number} is not whole; "
+                f"{_CUT}"
+            )
+        word = collector.decode(record[0])
+        if collector.wants(word, number):
+            collector.add(word, np.frombuffer(record[1], dtype="<f4"), number)
+    return collector.finish(name)
+
+
+def _records(stream: BinaryIO, width: int) -> Iterator[tuple[bytes, bytes]]:
+    """Word and number bytes of each whole row; stops at the first that is not."""
+    held, at = b"", 0
+    while True:
+        space = held.find(b" ", at)
+        while space < 0 or len(held) < space + 1 + width:
+            if space < 0 and len(held) - at > _MAX_WORD:
+                return
+            more = stream.read(_READ)
+            if not more:
+                return
+            held, at = held[at:] + more, 0
+            space = held.find(b" ")
+        end = space + 1 + width
+        # The original tool ends each row with a line feed, others do not.
+        yield held[at:space].lstrip(b"\n"), held[space + 1 : end]
+        at = end
+
+
+def read_fasttext_binary(
+    path: Path, name: str, keep: Container[str] | None = None, limit: int | None = None
+) -> WordVectors:
+    """Read a fastText `.bin` model: whole words, and n-grams for every other spelling.
+
+    As in fastText, the vector of a word is the mean of its own and its n-grams' vectors. The
+    n-gram table stays in the file, memory-mapped.
+
+    Raises:
+        VectorsError: a compressed (`.ftz`) or unknown model, or a damaged file.
+    """
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            words, settings, at = _fasttext_words(data, path)
+        except struct.error as error:
+            raise VectorsError(f"{path}: a fastText model that ends early; {_CUT}") from error
+        left = len(data) - at
+    dimension, buckets, min_n, max_n, rows = settings
+    if 4 * rows * dimension > left:
+        raise VectorsError(
+            f"{path}: {rows} fastText rows of {dimension} numbers need {4 * rows * dimension} "
+            f"bytes and {left} follow; {_CUT}"
+        )
+    table = np.memmap(path, dtype="<f4", mode="r", offset=at, shape=(rows, dimension))
+    subwords = None
+    if buckets and max_n:
+        subwords = SubwordTable(table[rows - buckets :], max(min_n, 1), max_n)
+    # The end-of-sentence mark is one symbol to fastText, not a word of four characters.
+    return _composed(words, table, subwords, str(path), name, keep, limit, whole="</s>")
+
+
+def _composed(
+    words: Iterable[str | bytes],
+    own: npt.NDArray[Any],
+    subwords: SubwordTable | None,
+    source: str,
+    name: str,
+    keep: Container[str] | None,
+    limit: int | None,
+    whole: str | None = None,
+) -> WordVectors:
+    """The wanted rows, each the mean of the word's own vector and those of its n-grams."""
+    collector = RowCollector(source, int(own.shape[1]), keep, limit, unit="word")
+    wanted: list[tuple[int, str]] = []
+    for row, raw in enumerate(words):
+        if collector.ended:
+            break
+        word = collector.decode(raw) if isinstance(raw, bytes) else raw
+        if collector.wants(word, row + 1):
+            wanted.append((row, word))
+    for start in range(0, len(wanted), _COMPOSE_ROWS):
+        part = wanted[start : start + _COMPOSE_ROWS]
+        rows = own[[row for row, _ in part]].astype(np.float32)
+        if subwords is not None:
+            spelled = [i for i, (_, word) in enumerate(part) if word != whole]
+            rows[spelled] = subwords.compose_many([part[i][1] for i in spelled], rows[spelled])[0]
+        for (row, word), vector in zip(part, rows, strict=True):
+            collector.add(word, vector, row + 1)
+    return collector.finish(name, subwords)
+
+
+def _fasttext_words(
+    data: mmap.mmap, path: Path
+) -> tuple[list[bytes], tuple[int, int, int, int, int], int]:
+    """Words, (dimension, buckets, min_n, max_n, rows) and where the numbers begin.
+
+    Layout: `FastText::saveModel` of the reference implementation, version 12.
+    """
+    arguments = struct.unpack_from("<2i12id", data, 0)
+    version, dimension, buckets, min_n, max_n = (arguments[i] for i in (1, 2, 10, 11, 12))
+    size, count, labels, _, pruned = struct.unpack_from("<3i2q", data, 64)
+    at = 92
+    if version not in (11, 12) or not 1 <= dimension <= _MAX_DIMENSION:
+        raise VectorsError(
+            f"{path}: a fastText model of version {version}, dimension {dimension}; expected "
+            "version 11 or 12; write its vectors as text (.vec) and read those"
+        )
+    lengths = min(buckets, min_n, max_n, size, count, labels) >= 0 and min_n <= max(max_n, min_n)
+    if not lengths or size != count + labels or 10 * size > len(data) or max_n > 100:
+        raise VectorsError(f"{path}: a fastText model whose counts do not add up; {_CUT}")
+    words = []
+    for _ in range(size):
+        end = data.find(b"\0", at, at + _MAX_WORD)
+        if end < 0:
+            raise VectorsError(f"{path}: the fastText vocabulary is not whole; {_CUT}")
+        if struct.unpack_from("<qb", data, end + 1)[1] == 0:
+            words.append(data[at:end])
+        at = end + 10
+    compressed, rows, columns = struct.unpack_from("<?2q", data, at)
+    if compressed or pruned > 0:
+        raise VectorsError(
+            f"{path}: a compressed fastText model; expected a plain .bin; train without "
+            "`quantize`, or write its vectors as text (.vec) and read those"
+        )
+    if len(words) != count or columns != dimension or rows != count + buckets:
+        raise VectorsError(
+            f"{path}: {len(words)} fastText words and {buckets} n-gram rows beside a table of "
+            f"{rows} rows of {columns}; {_CUT}"
+        )
+    return words, (dimension, buckets, min_n, max_n, rows), at + 17
+
+
+_KEYED = ("KeyedVectors", "Word2VecKeyedVectors", "FastTextKeyedVectors")
+_GENSIM_GLOBALS: dict[tuple[str, str], type] = {
+    **{("gensim.models.keyedvectors", kind): Inert for kind in (*_KEYED, "Vocab", "CompatVocab")},
+    ("gensim.models.fasttext", "FastTextKeyedVectors"): Inert,
+    ("numpy", "ndarray"): Inert,
+    ("numpy", "dtype"): Inert,
+}
+for _module in ("numpy.core", "numpy._core"):
+    _GENSIM_GLOBALS[(f"{_module}.multiarray", "_reconstruct")] = Inert
+    _GENSIM_GLOBALS[(f"{_module}.multiarray", "scalar")] = Inert
+    _GENSIM_GLOBALS[(f"{_module}.numeric", "_frombuffer")] = Inert
+
+
+def read_gensim_vectors(
+    path: Path, name: str, keep: Container[str] | None = None, limit: int | None = None
+) -> WordVectors:
+    """Read a gensim `.kv` file (a pickle) and the `.npy` files beside it, running none of it.
+
+    Raises:
+        VectorsError: a whole gensim model, any other pickle, or a damaged file.
+    """
+    with path.open("rb") as stream:
+        saved = load_inert(stream, path.stat().st_size, str(path), _GENSIM_GLOBALS)
+    state = saved.state if isinstance(saved, Inert) and type(saved).__name__ in _KEYED else None
+    if not isinstance(state, dict):
+        raise VectorsError(
+            f"{path}: a pickle, but not of gensim KeyedVectors; expected a file of "
+            "model.wv.save(...); save the vectors so, or as text"
+        )
+    words = next(
+        (state[key] for key in ("index_to_key", "index2word", "index2entity") if key in state), None
+    )
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise VectorsError(f"{path}: gensim vectors without a list of words; save them as text")
+    subwords = None
+    matrix = _gensim_array(state, path, "vectors")
+    own, grams = (_gensim_array(state, path, f"vectors_{part}") for part in ("vocab", "ngrams"))
+    lengths: list[Any] = [state.get(key) for key in ("min_n", "max_n", "bucket")]
+    if own is not None and grams is not None and all(type(n) is int for n in lengths):
+        # Before gensim 3.8 the hash differed and the rows were packed: words only.
+        if state.get("compatible_hash") is True and len(grams) == lengths[2] > 0:
+            subwords = SubwordTable(grams, lengths[0], lengths[1])
+        if matrix is None and len(own) == len(words) and own.shape[1] == grams.shape[1]:
+            return _composed(words, own, subwords, str(path), name, keep, limit)
+    if matrix is None or len(matrix) != len(words):
+        raise VectorsError(
+            f"{path}: {len(words)} words and {'no' if matrix is None else len(matrix)} vectors; "
+            "expected one for each word; copy the .npy files beside it too, or save it as text"
+        )
+    return collect_rows(words, matrix, str(path), name, keep, limit, subwords)
+
+
+def _gensim_array(state: dict[str, Any], path: Path, attribute: str) -> npt.NDArray[Any] | None:
+    """The float array `[rows, d]` a stand-in or a companion file holds, or None."""
+    value: Any = state.get(attribute)
+    apart = state.get("__numpys")
+    try:
+        if isinstance(apart, list) and attribute in apart:
+            beside = path.with_name(f"{path.name}.{attribute}.npy")
+            array = np.load(beside, mmap_mode="r", allow_pickle=False)
+        elif isinstance(value, Inert):
+            array = _rebuild(value)
+        else:
+            return None
+        if array.ndim != 2 or array.dtype.kind != "f" or 0 in array.shape:
+            raise ValueError(f"shape {array.shape} and type {array.dtype}")
+    except (OSError, EOFError, AttributeError, IndexError, TypeError, ValueError) as error:
+        raise VectorsError(
+            f"{path}: cannot read the array {attribute!r} of these gensim vectors ({error}); "
+            "expected floats, in the file or in the .npy beside it; copy all of its files again"
+        ) from error
+    return array
+
+
+def _rebuild(value: Inert) -> npt.NDArray[Any]:
+    """A numpy array out of the stand-ins of its pickle."""
+    if type(value).__name__ == "_frombuffer":
+        raw, kind, shape, order = value.args
+    else:
+        _, shape, kind, by_column, raw = value.state
+        order = "F" if by_column else "C"
+    dtype = np.dtype(str(kind.state[1]).strip("|") + str(kind.args[0]))
+    if dtype.kind != "f" or not isinstance(raw, bytes | bytearray):
+        raise ValueError(f"numbers of type {dtype}")
+    return np.frombuffer(raw, dtype=dtype).reshape(shape, order=order)

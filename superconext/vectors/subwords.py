@@ -1,0 +1,132 @@
+"""How does an unseen spelling get a vector? From hashed character n-grams, as in fastText.
+
+Source: Bojanowski et al., "Enriching Word Vectors with Subword Information" (TACL 2017).
+The hash is the one of the reference implementation, which is FNV-1a with one quirk: each
+byte is widened as a *signed* 8-bit number, so every byte of a non-ASCII character flips
+the upper 24 bits too. gensim does the same; files of either can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from superconext.errors import VectorsError
+
+_FNV_OFFSET = 2166136261
+_FNV_PRIME = 16777619
+_UINT32 = 0xFFFFFFFF
+_SIGNED = tuple(byte if byte < 0x80 else 0xFFFFFF00 | byte for byte in range(256))
+
+# Rows gathered at once while composing: bounds the working memory to this many times d floats.
+_GATHER_ROWS = 32_768
+
+
+class SubwordTable:
+    """Vectors of hashed character n-grams.
+
+    Args:
+        buckets: `[B, d]`, float16 or float32 (float64 is narrowed); may be memory-mapped.
+        min_n: shortest n-gram, in characters, with the word written `<word>`.
+        max_n: longest n-gram.
+
+    Raises:
+        VectorsError: an empty or badly shaped table, or impossible n-gram lengths.
+    """
+
+    def __init__(self, buckets: npt.NDArray[Any], min_n: int, max_n: int) -> None:
+        if buckets.ndim != 2 or 0 in buckets.shape or buckets.dtype.kind != "f":
+            raise VectorsError(
+                f"subword table has shape {buckets.shape} and type {buckets.dtype}; expected a "
+                "float array [buckets, dimension] with at least one row; train or convert it again"
+            )
+        if not 1 <= min_n <= max_n:
+            raise VectorsError(
+                f"n-gram lengths are min_n={min_n}, max_n={max_n}; expected 1 <= min_n <= max_n; "
+                "choose such lengths"
+            )
+        self.buckets = buckets.astype(np.float32) if buckets.dtype.itemsize > 4 else buckets
+        self.min_n = min_n
+        self.max_n = max_n
+
+    @property
+    def dimension(self) -> int:
+        """Length `d` of a vector."""
+        return int(self.buckets.shape[1])
+
+    def hashes(self, word: str) -> list[int]:
+        """Bucket of each n-gram of `<word>`, in reading order, shorter first.
+
+        N-grams that begin at the same character share their hash so far, so each character
+        is hashed once for each beginning and not once for each n-gram.
+        """
+        data = f"<{word}>".encode("utf-8", "replace")
+        edges = [i for i, byte in enumerate(data) if byte & 0xC0 != 0x80]
+        edges.append(len(data))
+        characters = len(edges) - 1
+        size, min_n, max_n = len(self.buckets), self.min_n, self.max_n
+        found = []
+        for start in range(characters):
+            value = _FNV_OFFSET
+            for end in range(start + 1, min(start + max_n, characters) + 1):
+                for byte in data[edges[end - 1] : edges[end]]:
+                    value = ((value ^ _SIGNED[byte]) * _FNV_PRIME) & _UINT32
+                length = end - start
+                # A lone bracket is not an n-gram.
+                lone_bracket = length == 1 and (start == 0 or end == characters)
+                if length >= min_n and not lone_bracket:
+                    found.append(value % size)
+        return found
+
+    def compose(self, word: str) -> npt.NDArray[np.float32] | None:
+        """Mean `[d]` of the word's n-gram vectors, or None when it has no n-gram."""
+        vectors, found = self.compose_many([word])
+        return vectors[0] if found[0] else None
+
+    def compose_many(
+        self, words: Sequence[str], own: npt.NDArray[Any] | None = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Compose many words at once.
+
+        Args:
+            words: n words.
+            own: `[n, d]`, each word's own vector; when given it takes part in the mean, which is
+                how fastText makes the vector of a word of its vocabulary.
+
+        Returns:
+            Vectors `[n, d]` float32 (zeros, or `own`, where there is no n-gram) and whether each
+            word has an n-gram, `[n]`.
+        """
+        vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
+        if own is not None:
+            vectors += own
+        found = np.zeros(len(words), dtype=bool)
+        for at, ids, counts in self._batches(words):
+            rows = self.buckets[ids].astype(np.float32, copy=False)
+            starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+            vectors[at] += np.add.reduceat(rows, starts, axis=0)
+            vectors[at] /= (counts + (own is not None))[:, None].astype(np.float32)
+            found[at] = True
+        return vectors, found
+
+    def _batches(
+        self, words: Sequence[str]
+    ) -> Iterator[tuple[list[int], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Yield (positions of words, their bucket ids end to end, ids for each word)."""
+        at: list[int] = []
+        ids: list[int] = []
+        counts: list[int] = []
+        for position, word in enumerate(words):
+            hashes = self.hashes(word)
+            if hashes:
+                at.append(position)
+                ids += hashes
+                counts.append(len(hashes))
+            if len(ids) >= _GATHER_ROWS:
+                yield at, np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64)
+                at, ids, counts = [], [], []
+        if at:
+            yield at, np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64)

@@ -1,0 +1,278 @@
+"""What is a table of word vectors, what does it answer, and how is it kept on disk?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from superconext.errors import VectorsError
+from superconext.vectors.subwords import SubwordTable
+
+FOLDER_FORMAT = "superconext-vectors"
+FOLDER_VERSION = 1
+_SCAN_ROWS = 16_384
+
+
+class WordVectors:
+    """Words and their vectors.
+
+    Attributes:
+        words: `V` words; the first of two equal words is the one that counts.
+        matrix: `[V, d]` float32 or float16, possibly memory-mapped and then read-only.
+        subwords: character n-grams that serve words outside the table, or None.
+        name: where the table comes from, for people.
+        sha256: hash of the file it was read from, or of the content of a trained table.
+        notes: what was skipped, repeated or fallen back on, one sentence each.
+
+    Raises:
+        VectorsError: the parts do not fit each other.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        matrix: npt.NDArray[Any],
+        subwords: SubwordTable | None = None,
+        *,
+        name: str = "",
+        sha256: str = "",
+        notes: Iterable[str] = (),
+    ) -> None:
+        if matrix.ndim != 2 or matrix.shape[0] != len(words) or matrix.dtype.kind != "f":
+            raise VectorsError(
+                f"vectors {name!r}: {len(words)} words beside a matrix of shape {matrix.shape} and "
+                f"type {matrix.dtype}; expected floats [words, dimension]; make the table again"
+            )
+        if subwords is not None and subwords.dimension != matrix.shape[1]:
+            raise VectorsError(
+                f"vectors {name!r}: words have {matrix.shape[1]} numbers and subwords "
+                f"{subwords.dimension}; expected the same; make the table again"
+            )
+        self.words = list(words)
+        self.matrix = matrix.astype(np.float32) if matrix.dtype.itemsize > 4 else matrix
+        self.subwords = subwords
+        self.name = name
+        self.sha256 = sha256
+        self.notes = list(notes)
+        self._index: dict[str, int] = {}
+        for row, word in enumerate(self.words):
+            self._index.setdefault(word, row)
+        self._folded: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._index
+
+    @property
+    def dimension(self) -> int:
+        """Length `d` of a vector."""
+        return int(self.matrix.shape[1])
+
+    def known(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Is each word, exactly as written, a whole word of the table? `[n]`."""
+        return np.fromiter((word in self._index for word in words), dtype=bool, count=len(words))
+
+    def _rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Row of each word, exact or case-folded, or -1: `[n]`."""
+        find = self._index.get
+        rows = np.fromiter((find(word, -1) for word in words), dtype=np.int64, count=len(words))
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            if self._folded is None:
+                self._folded = {}
+                for row, word in enumerate(self.words):
+                    self._folded.setdefault(word.casefold(), row)
+            for position in missing.tolist():
+                rows[position] = self._folded.get(words[position].casefold(), -1)
+        return rows
+
+    def lookup(self, words: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Vectors of words, seen or not.
+
+        Each word gets its row; else the row of the first word equal to it without regard to
+        case; else a vector composed from its character n-grams; else zeros.
+
+        Returns:
+            Vectors `[n, d]` float32 and whether each word got one, `[n]` bool.
+        """
+        rows = self._rows(words)
+        found = rows >= 0
+        vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
+        vectors[found] = self.matrix[rows[found]]
+        if self.subwords is not None and not found.all():
+            missing = np.flatnonzero(~found)
+            made, ok = self.subwords.compose_many([words[i] for i in missing.tolist()])
+            vectors[missing] = made
+            found[missing] = ok
+        return vectors, found
+
+    def restrict(self, words: Iterable[str]) -> WordVectors:
+        """The rows that `lookup` would use for these words, in table order; subwords stay."""
+        rows = self._rows(list(words))
+        rows = np.unique(rows[rows >= 0])
+        return WordVectors(
+            [self.words[row] for row in rows],
+            self.matrix[rows],
+            self.subwords,
+            name=self.name,
+            sha256=self.sha256,
+            notes=self.notes,
+        )
+
+    def nearest(self, word: str, n: int = 10) -> list[tuple[str, float]]:
+        """The `n` words of the table with the largest cosine to `word`, itself left out.
+
+        Raises:
+            VectorsError: `word` has no vector, or one of zero length.
+        """
+        (query,), (found,) = self.lookup([word])
+        norm = float(np.linalg.norm(query))
+        if not found or norm == 0.0:
+            raise VectorsError(
+                f"vectors {self.name!r} hold no vector for {word!r}; expected a word of the table; "
+                "choose another word, or a table with subwords"
+            )
+        cosine = np.zeros(len(self.words), dtype=np.float32)
+        for start in range(0, len(self.words), _SCAN_ROWS):
+            block = self.matrix[start : start + _SCAN_ROWS].astype(np.float32, copy=False)
+            norms = np.linalg.norm(block, axis=1)
+            cosine[start : start + _SCAN_ROWS] = (block @ (query / norm)) / np.where(
+                norms > 0, norms, 1.0
+            )
+        ranked = (int(row) for row in np.argsort(-cosine, kind="stable"))
+        itself = self._rows([word])[0]
+        best = [(self.words[row], float(cosine[row])) for row in ranked if row != itself]
+        return best[: max(n, 0)]
+
+    def content_sha256(self) -> str:
+        """Hash of the words and numbers themselves, whatever file they came from."""
+        digest = hashlib.sha256(json.dumps(self.words).encode())
+        arrays = [self.matrix]
+        if self.subwords is not None:
+            arrays.append(self.subwords.buckets)
+            digest.update(f"{self.subwords.min_n},{self.subwords.max_n}".encode())
+        for array in arrays:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            for start in range(0, len(array), _SCAN_ROWS):
+                digest.update(np.ascontiguousarray(array[start : start + _SCAN_ROWS]).data)
+        return digest.hexdigest()
+
+    def save(self, folder: str | Path) -> None:
+        """Write `info.json`, `words.json`, `matrix.npy` (and `subwords.npy`) into a folder.
+
+        The folder is made beside its place and renamed, so that none stands there half written.
+        An earlier folder of vectors is replaced; anything else in the way is left alone.
+
+        Raises:
+            VectorsError: something else stands in the way.
+        """
+        folder = Path(folder)
+        if folder.exists() and not _replaceable(folder):
+            raise VectorsError(
+                f"{folder}: already there and not a folder of word vectors; expected a free name; "
+                "choose another one or remove it"
+            )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+            fresh = Path(beside) / "new"
+            fresh.mkdir()
+            content = self.content_sha256()
+            info: dict[str, Any] = {
+                "format": FOLDER_FORMAT,
+                "version": FOLDER_VERSION,
+                "name": self.name,
+                "words": len(self.words),
+                "dimension": self.dimension,
+                "sha256": self.sha256 or content,
+                "content_sha256": content,
+                "subwords": None,
+                "notes": self.notes,
+            }
+            (fresh / "words.json").write_text(json.dumps(self.words), encoding="utf-8")
+            np.save(fresh / "matrix.npy", self.matrix, allow_pickle=False)
+            if self.subwords is not None:
+                table = self.subwords
+                info["subwords"] = {
+                    "buckets": len(table.buckets),
+                    "min_n": table.min_n,
+                    "max_n": table.max_n,
+                }
+                np.save(fresh / "subwords.npy", table.buckets, allow_pickle=False)
+            text = json.dumps(info, indent=2, ensure_ascii=False)
+            (fresh / "info.json").write_text(text + "\n", encoding="utf-8", errors="replace")
+            old = Path(beside) / "old"
+            if folder.exists():
+                folder.rename(old)
+            try:
+                fresh.rename(folder)
+            except OSError:
+                if old.exists() and not folder.exists():
+                    old.rename(folder)
+                raise
+
+    @classmethod
+    def load(cls, folder: str | Path, *, verify: bool = False) -> WordVectors:
+        """Read a folder written by `save`; the numbers stay on disk, memory-mapped.
+
+        Args:
+            folder: the folder.
+            verify: also read every number and compare with the hash noted when it was written.
+
+        Raises:
+            VectorsError: a file is missing or damaged, or of a newer version.
+        """
+        folder = Path(folder)
+        try:
+            info = json.loads((folder / "info.json").read_text(encoding="utf-8"))
+            if not isinstance(info, dict) or info.get("format") != FOLDER_FORMAT:
+                raise ValueError("info.json does not describe word vectors")
+            if info.get("version") != FOLDER_VERSION:
+                raise ValueError(f"format version {info.get('version')!r}, not {FOLDER_VERSION}")
+            words = json.loads((folder / "words.json").read_text(encoding="utf-8"))
+            if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+                raise ValueError("words.json is not a list of words")
+            matrix = _open_array(folder / "matrix.npy", (len(words), info["dimension"]))
+            subwords = None
+            if info["subwords"] is not None:
+                counts = info["subwords"]
+                shape = (counts["buckets"], info["dimension"])
+                buckets = _open_array(folder / "subwords.npy", shape)
+                subwords = SubwordTable(buckets, counts["min_n"], counts["max_n"])
+            notes = [str(note) for note in info["notes"]]
+            table = cls(words, matrix, subwords, name=str(info["name"]), notes=notes)
+            table.sha256 = str(info["sha256"])
+            if verify and table.content_sha256() != info["content_sha256"]:
+                raise ValueError("the content differs from the hash in info.json")
+        except (OSError, EOFError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise VectorsError(
+                f"{folder}: not a readable folder of word vectors ({error}); expected info.json, "
+                "words.json and matrix.npy of this version; convert or train the vectors again"
+            ) from error
+        return table
+
+
+def _replaceable(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    try:
+        info = json.loads((folder / "info.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return not any(folder.iterdir())
+    return isinstance(info, dict) and info.get("format") == FOLDER_FORMAT
+
+
+def _open_array(path: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
+    # An array with no number cannot be mapped; a file shorter than its header says is refused.
+    array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != "f":
+        raise ValueError(f"{path.name} is not a float array of shape {list(shape)}")
+    return array

@@ -1,0 +1,203 @@
+"""Lookups, neighbours, and the folder on disk."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.errors import VectorsError
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+
+WORDS = ["the", "FOO", "foo", "Bar", "زوين", "new york"]
+
+
+def make(words=WORDS, dimension=3, subwords=False, dtype=np.float32):
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(len(words), dimension)).astype(dtype)
+    table = SubwordTable(rng.normal(size=(50, dimension)).astype(dtype), 3, 5) if subwords else None
+    return WordVectors(words, matrix, table, name="toy", notes=["a note"])
+
+
+def test_lookup_prefers_exact_then_folded_then_subwords_then_zeros():
+    vectors = make(subwords=True)
+    words = ["foo", "Foo", "bar", "THE", "زوينة", ""]
+    rows, found = vectors.lookup(words)
+    assert rows.dtype == np.float32
+    np.testing.assert_array_equal(rows[0], vectors.matrix[2])
+    np.testing.assert_array_equal(rows[1], vectors.matrix[1])  # the first that folds alike
+    np.testing.assert_array_equal(rows[2], vectors.matrix[3])
+    np.testing.assert_array_equal(rows[3], vectors.matrix[0])
+    np.testing.assert_allclose(rows[4], vectors.subwords.compose("زوينة"))
+    assert found.tolist() == [True] * 5 + [False]
+    assert not rows[5].any()
+
+
+def test_without_subwords_an_unknown_word_is_zeros_and_false():
+    rows, found = make().lookup(["nowhere", "the"])
+    assert found.tolist() == [False, True]
+    assert not rows[0].any()
+
+
+def test_lookup_of_nothing():
+    rows, found = make().lookup([])
+    assert rows.shape == (0, 3)
+    assert found.shape == (0,)
+
+
+def test_known_is_exact():
+    assert make(subwords=True).known(["foo", "Foo", "bar"]).tolist() == [True, False, False]
+    assert "foo" in make()
+    assert len(make()) == 6
+
+
+def test_the_first_of_two_equal_words_counts():
+    vectors = WordVectors(["a", "a"], np.array([[1.0], [2.0]], np.float32))
+    assert vectors.lookup(["a"])[0].tolist() == [[1.0]]
+
+
+@given(st.lists(st.sampled_from(["a", "A", "b", "B", "ß", "SS", "ss", "İ"]), unique=True))
+@settings(max_examples=100, deadline=None)
+def test_restrict_changes_no_lookup_of_its_words(wanted):
+    whole = make(["A", "a", "SS", "b", "ß", "i\u0307"])
+    part = whole.restrict(wanted)
+    for one, two in zip(whole.lookup(wanted), part.lookup(wanted), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert len(part) <= len(wanted)
+    assert part.notes == whole.notes
+
+
+def test_nearest_is_the_cosine_of_a_plain_loop():
+    vectors = make()
+    matrix = vectors.matrix.astype(np.float64)
+    query = matrix[2]
+    expected = sorted(
+        (
+            -float(query @ row) / (np.linalg.norm(query) * np.linalg.norm(row)),
+            word,
+        )
+        for word, row in zip(WORDS, matrix, strict=True)
+        if word != "foo"
+    )
+    found = vectors.nearest("foo", 4)
+    assert [word for word, _ in found] == [word for _, word in expected[:4]]
+    for (_, cosine), (minus, _) in zip(found, expected, strict=False):
+        assert cosine == pytest.approx(-minus, abs=1e-6)
+
+
+def test_nearest_serves_unseen_words_and_refuses_unknown_ones():
+    assert len(make(subwords=True).nearest("foobar", 100)) == 6
+    with pytest.raises(VectorsError, match="nowhere"):
+        make().nearest("nowhere")
+    zero = WordVectors(["z", "y"], np.zeros((2, 2), np.float32))
+    with pytest.raises(VectorsError):
+        zero.nearest("z")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("subwords", [True, False])
+def test_save_and_load(tmp_path, subwords, dtype):
+    words = ["a\nb", "tab\t", '"', "\u2028", "زوين", "\ud800"]
+    before = make(words, subwords=subwords, dtype=dtype)
+    before.save(tmp_path / "deep" / "vectors")
+    after = WordVectors.load(tmp_path / "deep" / "vectors", verify=True)
+    assert after.words == words
+    assert after.matrix.dtype == dtype
+    assert isinstance(after.matrix, np.memmap)
+    assert (after.name, after.notes) == ("toy", ["a note"])
+    assert after.sha256 == before.content_sha256()
+    query = [*words, "unseen"]
+    for one, two in zip(before.lookup(query), after.lookup(query), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["vectors"]
+
+
+def test_an_empty_table_is_kept_too(tmp_path):
+    WordVectors([], np.zeros((0, 5), np.float32)).save(tmp_path / "v")
+    assert WordVectors.load(tmp_path / "v", verify=True).dimension == 5
+
+
+def test_saving_over_its_own_folder(tmp_path):
+    make().save(tmp_path / "v")
+    loaded = WordVectors.load(tmp_path / "v")
+    loaded.restrict(["foo"]).save(tmp_path / "v")
+    assert WordVectors.load(tmp_path / "v").words == ["foo"]
+    loaded.save(tmp_path / "v")
+    assert WordVectors.load(tmp_path / "v").words == WORDS
+
+
+def test_save_leaves_other_peoples_things_alone(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years")
+    with pytest.raises(VectorsError, match="thesis"):
+        make().save(tmp_path / "thesis")
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years"
+    (tmp_path / "empty").mkdir()
+    make().save(tmp_path / "empty")
+    assert len(WordVectors.load(tmp_path / "empty")) == 6
+
+
+@pytest.mark.parametrize("name", ["info.json", "words.json", "matrix.npy", "subwords.npy"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "garbage"])
+def test_a_damaged_folder_is_a_clear_error(tmp_path, name, damage):
+    make(subwords=True).save(tmp_path / "v")
+    path = tmp_path / "v" / name
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else b"\x80\x04garbage")
+    with pytest.raises(VectorsError, match="not a readable folder"):
+        WordVectors.load(tmp_path / "v")
+
+
+def test_a_newer_version_and_a_flipped_bit(tmp_path):
+    make().save(tmp_path / "v")
+    matrix = tmp_path / "v" / "matrix.npy"
+    data = bytearray(matrix.read_bytes())
+    data[-1] ^= 1
+    matrix.write_bytes(bytes(data))
+    WordVectors.load(tmp_path / "v")
+    with pytest.raises(VectorsError, match="differs"):
+        WordVectors.load(tmp_path / "v", verify=True)
+    info = json.loads((tmp_path / "v" / "info.json").read_text())
+    (tmp_path / "v" / "info.json").write_text(json.dumps({**info, "version": 99}))
+    with pytest.raises(VectorsError, match="version 99"):
+        WordVectors.load(tmp_path / "v")
+
+
+def test_an_array_of_objects_is_never_unpickled(tmp_path):
+    make().save(tmp_path / "v")
+    np.save(tmp_path / "v" / "matrix.npy", np.array([[object()]]), allow_pickle=True)
+    with pytest.raises(VectorsError):
+        WordVectors.load(tmp_path / "v")
+
+
+def test_parts_that_do_not_fit_are_refused():
+    with pytest.raises(VectorsError, match="2 words"):
+        WordVectors(["a", "b"], np.zeros((3, 2), np.float32))
+    with pytest.raises(VectorsError):
+        WordVectors(["a"], np.zeros((1, 2), int))
+    with pytest.raises(VectorsError, match="subwords"):
+        WordVectors(
+            ["a"], np.zeros((1, 2), np.float32), SubwordTable(np.ones((4, 3), np.float32), 3, 6)
+        )
+    assert WordVectors(["a"], np.zeros((1, 2), np.float64)).matrix.dtype == np.float32
+
+
+@pytest.mark.slow
+def test_speed():
+    rng = np.random.default_rng(0)
+    vectors = WordVectors(
+        [f"word{i}" for i in range(100_000)],
+        rng.normal(size=(100_000, 100)).astype(np.float32),
+        SubwordTable(rng.normal(size=(100_000, 100)).astype(np.float32), 3, 6),
+    )
+    start = time.perf_counter()
+    vectors.lookup([f"word{i}" for i in range(0, 100_000, 5)])
+    assert time.perf_counter() - start < 0.6  # a third of it on an idle laptop
+    start = time.perf_counter()
+    vectors.lookup([f"unseen{i}" for i in range(10_000)])
+    assert time.perf_counter() - start < 3
