@@ -1,0 +1,120 @@
+"""What every figure shares: an empty sheet, text from users, marks, and the file.
+
+Figures are built with matplotlib's object API on the Agg canvas. Nothing here touches
+pyplot, so drawing is safe without a display and from several threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from superconext.errors import MissingExtraError, RunError
+from superconext.report.arabic import FONT, can_shape, shape
+from superconext.report.table import clean, clip
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Said once by callers that go on without figures.
+UNAVAILABLE = (
+    "figures left out: drawing needs a package that is not installed: "
+    "pip install 'superconext[plots]'"
+)
+
+DPI = 150
+_LABEL_CELLS = 28
+
+#: Filled shapes that stay apart at the size of a point.
+_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", "p", ">", "*")
+
+#: Places on the dark-to-light scale, neighbours far apart. Their number and the number
+#: of shapes have no common divisor, so 66 classes get 66 different marks.
+_LIGHTNESS = (0.05, 0.85, 0.45, 0.65, 0.25, 1.0)
+
+
+def available() -> bool:
+    """Whether everything a figure needs is installed. Does not import matplotlib."""
+    return can_shape()
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty white figure of `width` by `height` inches on its own Agg canvas.
+
+    Raises MissingExtraError without matplotlib.
+    """
+    if not available():
+        raise MissingExtraError("drawing figures", "plots")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def label_text(label: str, note: str = "") -> str:
+    """A user's label for a figure: one line, shortened, then `note`, shaped, no formulas."""
+    shown = clip(clean(label), _LABEL_CELLS) + note
+    # matplotlib reads text between two dollar signs as a formula and may fail on it.
+    return shape(shown).replace("$", r"\$")
+
+
+def mark(index: int) -> tuple[str, tuple[float, float, float, float]]:
+    """Marker and colour of class `index`: shape and lightness both change each step."""
+    from matplotlib import colormaps
+
+    return (
+        _MARKERS[index % len(_MARKERS)],
+        colormaps["cividis"](_LIGHTNESS[index % len(_LIGHTNESS)]),
+    )
+
+
+def note(axes: Axes, text: str) -> None:
+    """Leave the axes empty but for a sentence that says why."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Write `figure` as a PNG of 150 dots an inch and return the path.
+
+    Raises RunError when the file cannot be written.
+    """
+    from matplotlib.text import Text
+
+    # The caller's own matplotlib settings may name a font without Arabic letters.
+    for text in figure.findobj(Text):
+        text.set_fontfamily(FONT)
+    with replacing(path) as beside:
+        figure.savefig(beside, format="png", dpi=DPI, metadata={"Software": None})
+    return Path(path)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path beside `path` to write to; it takes the place of `path` if all went well.
+
+    A reader sees the old file or the new one, never half of one. Missing folders are
+    made. Raises RunError when the system refuses.
+    """
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield beside
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(
+            f"{target}: cannot be written ({error.strerror or error}): expected a folder with "
+            "room and leave to write; choose another place"
+        ) from error

@@ -1,0 +1,363 @@
+"""The model card: what it says, what it leaves open, and that no label breaks it."""
+
+import copy
+import json
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.errors import RunError
+from superconext.report.card import render_card, write_card
+from superconext.report.facts import wilson
+
+MANIFEST = {
+    "format": 1,
+    "version": "0.1.0",
+    "command": ["superconext", "train", "data/train.tsv", "--out", "my run"],
+    "objective": "superloss",
+    "preset": "dialect",
+    "seed": 0,
+    "threads": 1,
+    "data": {
+        "train": {
+            "file": "/home/someone/train.tsv",
+            "sha256": "ab" * 32,
+            "rows": 1600,
+            "classes": {"neg": 900, "إيجابي": 700},
+        },
+        "dev": {
+            "file": "dev.tsv",
+            "sha256": "cd" * 32,
+            "rows": 150,
+            "classes": {"neg": 75, "إيجابي": 75},
+        },
+        "test": {
+            "file": "C:\\data\\test.tsv",
+            "sha256": "ef" * 32,
+            "rows": 200,
+            "classes": {"neg": 180, "إيجابي": 20},
+        },
+    },
+    "vectors": {"name": "fasttext", "sha256": "12" * 32, "dimension": 100, "trained_on": "tweets"},
+    "versions": {"python": "3.11.7", "torch": "2.13.0"},
+    "wall_seconds": 31.2,
+    "cpu_seconds": 30.1,
+    "status": "complete",
+    "created": "2026-01-31T12:00:00Z",
+}
+METRICS = {
+    "reported_split": "test",
+    "test": {
+        "n": 200,
+        "accuracy": 0.86,
+        "f1_macro": 0.855,
+        "f1_weighted": 0.861,
+        "per_class": {
+            "neg": {"precision": 0.8, "recall": 0.9, "f1": 0.847, "support": 180},
+            "إيجابي": {"precision": 0.9, "recall": 0.82, "f1": 0.858, "support": 20},
+        },
+    },
+    "dev": {"n": 150, "accuracy": 0.9, "f1_macro": 0.9, "f1_weighted": 0.9},
+    "train": {"n": 1600, "accuracy": 0.99, "f1_macro": 0.99, "f1_weighted": 0.99},
+    "baselines": {
+        "majority": {
+            "test": {"accuracy": 0.5, "f1_macro": 0.333, "f1_weighted": 0.333},
+            "dev": {"accuracy": 0.5},
+        },
+        "tfidf_logreg": {"test": {"accuracy": 0.82, "f1_macro": 0.81, "f1_weighted": 0.82}},
+    },
+    "collapse": {"effective_rank": 31.2, "mean_cosine": 0.1, "collapsed": False},
+}
+FACTS = {**MANIFEST, **METRICS}
+
+
+def changed(**values):
+    return {**copy.deepcopy(FACTS), **values}
+
+
+def section(card, heading):
+    return card.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def table(text, first):
+    """Rows of the table whose heading starts with `first`, as {first cell: other cells}."""
+    lines = text[text.index(f"| {first} |") :].split("\n\n")[0].strip().split("\n")
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert len({len(row) for row in cells}) == 1
+    return {row[0]: row[1:] for row in cells[2:]}
+
+
+def front(card):
+    """The front matter's lines and the rest."""
+    assert card.startswith("---\n")
+    head, body = card[4:].split("\n---\n", 1)
+    return head.split("\n"), body
+
+
+def test_front_matter():
+    lines, _ = front(render_card(FACTS))
+    for line in (
+        "library_name: superconext",
+        "pipeline_tag: text-classification",
+        "metrics:",
+        "- accuracy",
+        "- f1",
+        '- "superloss"',
+    ):
+        assert line in lines
+    # Nobody but the user can answer these, so they are questions, not values.
+    assert not [line for line in lines if re.match("(license|language):", line)]
+    assert [line for line in lines if line.startswith("# license:") and "?" in line]
+    assert [line for line in lines if line.startswith("# language:") and "?" in line]
+
+
+def test_scores_stand_beside_baselines_with_intervals():
+    rows = table(section(render_card(FACTS), "Results"), "model")
+    assert rows == {
+        "this model": ["0.860 (0.805 to 0.901)", "0.855", "0.861"],
+        "majority class": ["0.500 (0.431 to 0.569)", "0.333", "0.333"],
+        "TF-IDF + logistic regression": ["0.820 (0.761 to 0.867)", "0.810", "0.820"],
+    }
+
+
+def test_an_objective_that_predicts_by_itself_has_its_own_row():
+    facts = changed(native={"test": {"accuracy": 0.84, "f1_macro": 0.83, "f1_weighted": 0.84}})
+    rows = table(section(render_card(facts), "Results"), "model")
+    name = "this model, by its objective's own rule"
+    assert list(rows)[:2] == ["this model", name]
+    assert rows[name] == ["0.840 (0.783 to 0.884)", "0.830", "0.840"]
+
+
+def test_other_splits_and_classes():
+    results = section(render_card(FACTS), "Results")
+    assert set(table(results, "split")) == {"train", "dev"}
+    assert table(results, "class") == {
+        "neg": ["0.800", "0.900", "0.847", "180"],
+        "إيجابي": ["0.900", "0.820", "0.858", "20"],
+    }
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_solves_its_equation(pair):
+    hits, n = pair
+    share, z = hits / n, 1.959963984540054
+    low, high = wilson(share, n)
+    assert 0 <= low <= share + 1e-12
+    assert share - 1e-12 <= high <= 1
+    # The ends are, by definition, those p from which the share lies z standard errors away.
+    for p in (low, high):
+        assert math.isclose((share - p) ** 2, z * z * p * (1 - p) / n, rel_tol=1e-6, abs_tol=1e-12)
+
+
+def test_comparison_with_the_best_baseline_claims_no_more_than_it_may():
+    results = section(render_card(FACTS), "Results")
+    assert "0.040 above that of the best baseline (TF-IDF + logistic regression)" in results
+    assert "may be chance" in results
+    far = changed(baselines={"majority": {"test": {"accuracy": 0.5}}})
+    results = section(render_card(far), "Results")
+    assert "0.360 above that of the best baseline (majority class)." in results
+    assert "may be chance" not in results
+    better = changed(baselines={"tfidf_logreg": {"test": {"accuracy": 0.95}}})
+    assert "0.090 below that of the best baseline" in section(render_card(better), "Results")
+
+
+def test_dev_figures_are_called_dev_figures():
+    facts = changed(reported_split="dev")
+    del facts["test"]
+    results = section(render_card(facts), "Results")
+    assert "On dev (150 rows)" in results
+    assert "No test file was given" in results
+    assert "No test file" not in render_card(FACTS)
+    del facts["reported_split"]
+    assert "On dev (150 rows)" in render_card(facts)
+
+
+def test_number_of_rows_is_taken_from_the_supports_else_no_interval():
+    facts = changed()
+    del facts["test"]["n"]
+    assert "0.860 (0.805 to 0.901)" in render_card(facts)
+    del facts["test"]["per_class"]
+    card = render_card(facts)
+    assert table(section(card, "Results"), "model")["this model"][0] == "0.860"
+    assert "hence no interval" in card
+
+
+def test_data_section():
+    card = render_card(FACTS)
+    data = section(card, "Data")
+    assert table(data, "split") == {
+        "train": ["train.tsv", "1600", "ab" * 8],
+        "dev": ["dev.tsv", "150", "cd" * 8],
+        "test": ["test.tsv", "200", "ef" * 8],
+    }
+    assert table(data, "class") == {"neg": ["900", "75", "180"], "إيجابي": ["700", "75", "20"]}
+    assert "/home/someone" not in card  # folders of the author's machine stay out of the table
+
+
+@pytest.mark.parametrize(
+    ("collapsed", "said"), [(False, "did not collapse"), (True, "**The encoder collapsed**")]
+)
+def test_collapse_in_words(collapsed, said):
+    facts = changed(collapse={"effective_rank": 2.04, "mean_cosine": 0.97, "collapsed": collapsed})
+    text = section(render_card(facts), "Sentence vectors")
+    assert said in text
+    assert "about 2.0 directions" in text
+    assert "0.97" in text
+
+
+def test_limits_name_rows_and_small_classes():
+    limits = section(render_card(FACTS), "Limits")
+    assert "Trained on 1600 rows" in limits
+    assert "Fewer than 30 rows were judged of: إيجابي." in limits
+    for word in ("One class a sentence", "Label noise", "Dialect coverage", "other seeds"):
+        assert word in limits
+
+
+def test_command_versions_and_loading():
+    card = render_card(FACTS)
+    made = section(card, "How it was made")
+    assert "```bash\nsuperconext train data/train.tsv --out 'my run'\n```" in made
+    rows = table(made, "what")
+    assert rows["torch"] == ["2.13.0"]
+    assert rows["superconext"] == ["0.1.0"]
+    assert rows["seed"] == ["0"]
+    assert rows["wall clock"] == ["31.2 s"]
+    loading = section(card, "How to load it")
+    assert "superconext.load(" in loading
+    assert "superconext predict " in loading
+
+
+def test_an_unfinished_run_says_so():
+    assert "did not reach its end (status: interrupted)" in render_card(
+        changed(status="interrupted")
+    )
+    assert "did not reach" not in render_card(FACTS)
+
+
+def test_what_nobody_recorded_is_asked_for():
+    questions = section(render_card(FACTS), "What we cannot know: please fill in")
+    for word in ("Intended use", "Source", "Licence", "Labels", "Consent"):
+        assert re.search(f"- {word}.*<!-- .+ -->", questions)
+
+
+def test_an_empty_run_becomes_comments_not_lies():
+    card = render_card({})
+    assert card.count("<!--") == card.count("-->") > 12
+    _, body = front(card)
+    shown = re.sub("<!--.*?-->", "", body, flags=re.S)
+    assert "None" not in shown
+    assert "nan" not in shown
+    assert not re.search(r"\d\.\d", shown)
+
+
+def paths(value, at=()):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*at, key)
+            yield from paths(inner, (*at, key))
+
+
+@pytest.mark.parametrize("path", list(paths(FACTS)), ids="/".join)
+def test_any_fact_may_be_missing_or_wrong(path):
+    for junk in (..., None, "x", 3, -1, [], {}, math.nan, True):
+        facts = copy.deepcopy(FACTS)
+        place = facts
+        for key in path[:-1]:
+            place = place[key]
+        if junk is ...:
+            del place[path[-1]]
+        else:
+            place[path[-1]] = junk
+        card = render_card(facts)
+        assert "None" not in card
+        assert card.count("<!--") == card.count("-->")
+
+
+HOSTILE = [
+    'x"\n---\nlicense: mit\n# ',
+    "a|b|c",
+    "--> <script>alert(1)</script> <!--",
+    "# heading\n\n## Results\n\n| model |",
+    "```\n\n# out of the fence",
+    "\u202eevil\u2028---\u0085\x1b[2J",
+    "' : { [ & * ! % @ `",
+    "\ud800",
+]
+
+
+def prose(body):
+    """The lines outside code blocks. A block ends at a fence as long as its first."""
+    kept, fence = [], ""
+    for line in body.split("\n"):
+        run = re.match("`*", line)[0]
+        if fence:
+            if line == run and len(run) >= len(fence):
+                fence = ""
+        elif len(run) >= 3:
+            fence = run
+        else:
+            kept.append(line)
+    assert not fence
+    return "\n".join(kept)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_text_from_a_user_breaks_the_card(text, tmp_path):
+    facts = changed(
+        objective=text, preset=text, created=text, version=text, status=text, reported_split=text
+    )
+    facts["versions"] = {text: text}
+    facts["command"] = ["superconext", text]
+    facts["vectors"] = {"name": text, "trained_on": text}
+    facts["baselines"] = {text: METRICS["baselines"]["majority"]}
+    for split in ("train", "dev", "test"):
+        facts["data"][split]["file"] = text
+        facts["data"][split]["sha256"] = text
+        facts["data"][split]["classes"] = {text: 1, "b": 2}
+    facts["test"]["per_class"] = {text: {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}}
+    card = render_card(facts)
+
+    lines, body = front(card)
+    assert not [line for line in lines if line.startswith("license:")]
+    quoted = [line[2:] for line in lines if line.startswith('- "')]
+    assert len([json.loads(line) for line in quoted]) == 4
+
+    body = prose(body)
+    headings = re.findall("^#+ .*", body, re.M)
+    assert [h for h in headings if h.startswith("## ")] == [
+        "## Data", "## Results", "## Sentence vectors", "## Limits", "## How to load it",
+        "## How it was made", "## What we cannot know: please fill in",
+    ]  # fmt: skip
+    assert len(headings) == 8
+    assert not re.search(r"(?<!\\)<(?!!--)", body)
+    assert len(re.findall(r"(?<!\\)<!--", body)) == len(re.findall(r"(?<!\\)<!-- [^<>]* -->", body))
+    for name in ("split", "class", "model", "what"):
+        assert table(body, name)
+
+    write_card(tmp_path / "README.md", facts)
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
+
+
+@given(st.text())
+def test_front_matter_is_yaml_whatever_the_objective(text):
+    lines, _ = front(render_card(changed(objective=text)))
+    yaml = pytest.importorskip("yaml")
+    head = yaml.safe_load("\n".join(lines))
+    assert head["library_name"] == "superconext"
+    assert all(isinstance(tag, str) for tag in head["tags"])
+
+
+def test_write_card_into_a_folder_replaces_and_leaves_nothing_beside(tmp_path):
+    write_card(tmp_path, {})
+    write_card(tmp_path, FACTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    assert (tmp_path / "README.md").read_bytes() == render_card(FACTS).encode()
+
+
+def test_write_card_says_where_it_could_not(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"README\.md: cannot be written"):
+        write_card(tmp_path / "file" / "README.md", FACTS)

@@ -1,0 +1,436 @@
+"""Figures: written whole, right in content, and never a crash on odd input."""
+
+import math
+import struct
+import sys
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.errors import ConfigError, DataError, MissingExtraError, RunError
+from superconext.report import arabic, canvas, figures
+from superconext.report.figure_confusion import count_pairs, text_colour
+from superconext.report.figure_map import place
+from superconext.report.figures import draw_confusion, draw_curves, draw_map, shape
+
+matplotlib = pytest.importorskip("matplotlib")
+
+ARABIC = ["إيجابي", "سلبي", "محايد"]
+LOGICAL = "\ufeb3\ufee0\ufe92\ufef2"  # seen, lam, beh, final yeh: the joined forms of سلبي
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures saved during a test, to look at what they hold."""
+    from matplotlib.figure import Figure
+
+    kept, original = [], Figure.savefig
+
+    def keep(self, *arguments, **options):
+        kept.append(self)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return kept
+
+
+def size(path):
+    head = path.read_bytes()[:24]
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", head[16:24])
+
+
+def texts(figure):
+    from matplotlib.text import Text
+
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def groups(rows, classes=3, d=8, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % classes
+    return rng.normal(size=(rows, d)) + 6 * np.eye(classes, d)[y], y
+
+
+# The map
+
+
+def test_map_names_method_classes_counts_and_errors(tmp_path, drawn):
+    x, y = groups(40)
+    labels = [ARABIC[i] for i in y]
+    predicted = [ARABIC[0], ARABIC[0], ARABIC[0], *labels[3:]]  # rows 1 and 2 are wrong
+    path = draw_map(x, labels, tmp_path / "map.png", predicted=predicted)
+    assert path == tmp_path / "map.png"
+    assert size(path) == (1125, 825)
+    found = texts(drawn[0])
+    assert any("t-SNE" in text and "N = 40" in text for text in found)
+    assert shape("إيجابي (14)") in found
+    assert shape("سلبي (13)") in found
+    assert any("wrongly classified (2)" in text for text in found)
+
+
+def test_classes_differ_in_shape_and_in_lightness():
+    marks = [canvas.mark(i) for i in range(66)]
+    assert len(set(marks)) == 66
+    for (shape_a, colour_a), (shape_b, colour_b) in pairwise(marks):
+        assert shape_a != shape_b
+        light_a, light_b = (
+            float(np.dot(c[:3], (0.299, 0.587, 0.114))) for c in (colour_a, colour_b)
+        )
+        assert abs(light_a - light_b) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("rows", "method", "named"),
+    [(9, "auto", "PCA"), (10, "auto", "t-SNE"), (40, "pca", "PCA"), (3, "tsne", "PCA")],
+)
+def test_which_method_is_used(rows, method, named):
+    points, title, _ = place(groups(rows)[0], method)
+    assert named in title
+    assert points.shape == (rows, 2)
+
+
+def test_auto_uses_pca_for_many_rows():
+    assert "PCA" in place(np.random.default_rng(0).normal(size=(3001, 4)))[1]
+
+
+def test_pca_agrees_with_the_definition():
+    x, _ = groups(30, d=5)
+    points, _, names = place(x, "pca")
+    centred = x - x.mean(axis=0)
+    variance, axes = np.linalg.eigh(centred.T @ centred)
+    expected = centred @ axes[:, ::-1][:, :2]
+    for i in range(2):
+        ratio = points[:, i] / expected[:, i]
+        assert np.allclose(ratio, ratio[0])  # same up to sign and one scale
+    assert f"{variance[-1] / variance.sum():.0%}" in names[0]
+
+
+def test_tsne_keeps_groups_together_and_repeats_itself():
+    x, y = groups(60)
+    points, _, _ = place(x, "tsne", seed=3)
+    assert np.array_equal(points, place(x, "tsne", seed=3)[0])
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (y[distances.argmin(axis=1)] == y).mean() > 0.95
+
+
+@pytest.mark.parametrize("method", ["auto", "tsne", "pca"])
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 5])
+def test_map_of_few_rows(tmp_path, rows, method):
+    x, y = groups(rows)
+    assert size(draw_map(x, [str(i) for i in y], tmp_path / "m.png", method=method))
+
+
+ODD = {
+    "constant": np.ones((12, 4)),
+    "zero": np.zeros((12, 4)),
+    "one column": np.arange(12.0)[:, None],
+    "no columns": np.zeros((12, 0)),
+    "huge": np.arange(48.0).reshape(12, 4) * 1e300,
+    "tiny": np.arange(48.0).reshape(12, 4) * 1e-310,
+    "nearly constant": 1 + 1e-17 * np.arange(48.0).reshape(12, 4),
+    "two values": np.repeat([[0.0, 1.0], [1.0, 0.0]], 6, axis=0),
+    "one apart": np.eye(12, 4) * np.array([1, 0, 0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("method", ["tsne", "pca"])
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.filterwarnings("error")
+def test_map_of_odd_features(name, method):
+    points, _, _ = place(ODD[name], method)
+    assert points.shape == (12, 2)
+    assert np.isfinite(points).all()
+
+
+def test_rows_that_are_not_finite_are_left_out_and_counted(tmp_path, drawn):
+    x, _ = groups(12)
+    x[0, 0], x[1, 1] = np.nan, np.inf
+    draw_map(x, ["a"] * 12, tmp_path / "m.png", method="pca")
+    assert any(
+        "N = 10" in text and "2 rows that are not finite left out" in text
+        for text in texts(drawn[0])
+    )
+    x[:] = np.nan
+    draw_map(x, ["a"] * 12, tmp_path / "m.png")
+    assert "no rows to draw" in texts(drawn[1])
+
+
+def test_an_empty_list_is_an_empty_map(tmp_path):
+    assert size(draw_map(np.array([]), [], tmp_path / "m.png"))
+
+
+def test_labels_that_matplotlib_would_misread(tmp_path, drawn):
+    labels = ["_hidden", "$x^", "$a$ $b^$", "a\nb", "\\frac", "a\x00"] * 2
+    draw_map(groups(12)[0], labels, tmp_path / "m.png", method="pca")
+    shown = {text.replace(r"\$", "$") for text in texts(drawn[0])}
+    assert {"_hidden (2)", "$x^ (2)", "$a$ $b^$ (2)", "a b (2)", "\\frac (2)", "a (2)"} <= shown
+    from matplotlib.cbook import is_math_text
+
+    assert not any(is_math_text(text) for text in texts(drawn[0]))
+
+
+def test_a_legend_of_very_many_classes_ends(tmp_path, drawn):
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    draw_map(x, [f"class {i:03}" for i in range(100)], tmp_path / "m.png", method="pca")
+    found = texts(drawn[0])
+    assert "and 26 more classes" in found
+    assert sum(text.startswith("class") for text in found) == 74
+
+
+def test_map_refuses_what_does_not_fit(tmp_path):
+    with pytest.raises(ConfigError, match=r"method = 'umap'.*auto, tsne, pca"):
+        draw_map(np.zeros((2, 2)), ["a", "b"], tmp_path / "m.png", method="umap")
+    with pytest.raises(DataError, match="3 labels"):
+        draw_map(np.zeros((2, 2)), ["a"] * 3, tmp_path / "m.png")
+    with pytest.raises(DataError, match="1 predictions for 2 labels"):
+        draw_map(np.zeros((2, 2)), ["a", "b"], tmp_path / "m.png", predicted=["a"])
+    assert not list(tmp_path.iterdir())
+
+
+# The confusion matrix
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")), max_size=30))
+def test_counts_agree_with_a_plain_loop(pairs):
+    names, counts = count_pairs([t for t, _ in pairs], [p for _, p in pairs], ["c", "a", "c"])
+    assert names[:2] == ["c", "a"]
+    assert names[2:] == sorted({x for pair in pairs for x in pair} - {"a", "c"})
+    for i, true in enumerate(names):
+        for j, guess in enumerate(names):
+            assert counts[i, j] == sum(pair == (true, guess) for pair in pairs)
+
+
+def test_cells_show_shares_of_the_row_and_counts(tmp_path, drawn):
+    truth = ["إيجابي"] * 4 + ["سلبي"] * 2
+    guess = ["إيجابي", "إيجابي", "إيجابي", "سلبي", "سلبي", "سلبي"]
+    path = draw_confusion(truth, guess, ARABIC, tmp_path / "c.png")
+    assert size(path)
+    (axes,) = drawn[0].axes
+    cells = {
+        (int(t.get_position()[1]), int(t.get_position()[0])): (t.get_text(), t.get_color())
+        for t in axes.texts
+    }
+    assert cells == {
+        (0, 0): ("75%\n3", "white"),
+        (0, 1): ("25%\n1", "black"),
+        (0, 2): ("0%\n0", "black"),
+        (1, 0): ("0%\n0", "black"),
+        (1, 1): ("100%\n2", "white"),
+        (1, 2): ("0%\n0", "black"),  # no row of the third class: its cells stay empty
+    }
+    assert [t.get_text() for t in axes.get_yticklabels()] == [shape(name) for name in ARABIC]
+    assert "accuracy 0.833" in axes.get_title()
+
+
+def test_text_stands_out_on_every_background():
+    for level in np.linspace(0, 1, 101):
+        linear = level / 12.92 if level <= 0.04045 else ((level + 0.055) / 1.055) ** 2.4
+        contrast = {"black": (linear + 0.05) / 0.05, "white": 1.05 / (linear + 0.05)}
+        assert text_colour((level,) * 3) == max(contrast, key=contrast.__getitem__)
+
+
+@pytest.mark.parametrize("classes", [0, 1, 2, 11, 50, 70])
+def test_any_number_of_classes(tmp_path, classes):
+    names = [
+        f"{ARABIC[i % 3]} with a name that is far too long for a figure {i}" for i in range(classes)
+    ]
+    width, height = size(draw_confusion(names, names[::-1], names, tmp_path / "c.png"))
+    assert max(width, height) < 4500
+
+
+def test_confusion_refuses_uneven_lists(tmp_path):
+    with pytest.raises(DataError, match="2 true and 1 predicted"):
+        draw_confusion(["a", "b"], ["a"], ["a", "b"], tmp_path / "c.png")
+
+
+# The curves
+
+HISTORY = [
+    {"epoch": 1, "loss": 0.69, "dev_score": 0.5, "positive_similarity": 0.2,
+     "negative_similarity": 0.1, "kept": 1.0},
+    {"epoch": 2, "loss": 0.40, "dev_score": 0.7, "positive_similarity": 0.6,
+     "negative_similarity": -0.1, "kept": 0.3},
+]  # fmt: skip
+
+
+def lines(figure):
+    return {
+        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
+        for axes in figure.axes
+        for line in axes.lines
+    }
+
+
+def test_curves_show_every_series(tmp_path, drawn):
+    assert size(draw_curves(HISTORY, tmp_path / "h.png", chance=math.log(2)))
+    found = lines(drawn[0])
+    assert found.pop("chance, log 2")[1] == [math.log(2)] * 2
+    assert found == {
+        "training loss": ([1, 2], [0.69, 0.40]),
+        "dev probe score": ([1, 2], [0.5, 0.7]),
+        "mean cosine of positives": ([1, 2], [0.2, 0.6]),
+        "mean cosine of negatives": ([1, 2], [0.1, -0.1]),
+        "share of negatives kept": ([1, 2], [1.0, 0.3]),
+    }
+    assert len(drawn[0].axes) == 3
+    assert len({line.get_linestyle() for line in drawn[0].axes[2].lines}) == 3
+
+
+def test_text_from_a_csv_file_and_gaps(tmp_path, drawn):
+    rows = [
+        {"epoch": "1", "loss": "0.5", "dev_score": "", "kept": "", "chance": "0.7"},
+        {"epoch": "2", "loss": "", "dev_score": "", "kept": "inf", "chance": "0.7"},
+        {"epoch": "3", "loss": "0.3", "dev_score": "x", "kept": None, "chance": ""},
+    ]
+    draw_curves(rows, tmp_path / "h.png")
+    assert len(drawn[0].axes) == 1
+    xs, ys = lines(drawn[0])["training loss"]
+    assert xs == [1, 2, 3]
+    assert np.array_equal(ys, [0.5, np.nan, 0.3], equal_nan=True)
+    assert "chance, 0.7" in lines(drawn[0])
+
+
+@pytest.mark.parametrize("history", [[], [{}], [{"epoch": 4}], [{"loss": ""}]])
+def test_nothing_to_draw_is_said(tmp_path, drawn, history):
+    draw_curves(history, tmp_path / "h.png")
+    assert "no epochs to draw" in texts(drawn[0])
+
+
+def test_one_epoch_is_a_mark_on_a_whole_number(tmp_path, drawn):
+    draw_curves([{"loss": 0.5}], tmp_path / "h.png")
+    (axes,) = drawn[0].axes
+    assert axes.lines[0].get_marker() == "o"
+    low, high = axes.get_xlim()
+    assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]
+
+
+# Arabic
+
+
+@pytest.fixture
+def old_renderer(monkeypatch):
+    pytest.importorskip("arabic_reshaper")
+    pytest.importorskip("bidi")
+    monkeypatch.setattr(arabic, "renderer_shapes", lambda: False)
+
+
+def test_labels_are_joined_and_turned_for_a_renderer_that_does_not(old_renderer):
+    assert shape("سلبي") == LOGICAL[::-1]
+    assert shape("سلبي (12)") == "(12) " + LOGICAL[::-1]
+    assert shape("neg سلبي") == "neg " + LOGICAL[::-1]
+    assert "\u064e" in shape("سَلبي")  # vowel signs stay
+    assert "\ufdf2" not in shape("الله")  # the font lacks this ligature
+    assert shape("neg (12) $x$") == "neg (12) $x$"
+
+
+def test_labels_are_left_alone_for_a_renderer_that_shapes(monkeypatch):
+    monkeypatch.setattr(arabic, "renderer_shapes", lambda: True)
+    assert shape("سلبي (12)") == "سلبي (12)"
+
+
+def ink(text):
+    """Black pixels of `text` drawn alone, cut to its box."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3, 1), dpi=100)
+    sheet = FigureCanvasAgg(figure)
+    figure.text(0.1, 0.4, text, fontsize=30, fontfamily=arabic.FONT)
+    sheet.draw()
+    dark = np.asarray(sheet.buffer_rgba())[:, :, 0] < 128
+    rows, columns = np.nonzero(dark)
+    return dark[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+
+
+def test_drawn_letters_are_joined():
+    assert np.array_equal(ink(shape("سلبي")), ink(shape(LOGICAL)))
+    pieces = np.diff(ink(shape("ببب")).any(axis=0).astype(int)) == 1
+    assert not pieces.any()  # three letters, one stroke: no empty column
+
+
+def test_drawn_letters_run_from_right_to_left():
+    tall = ink(shape("اسس"))  # alef is read first and rises above the others
+    top = np.nonzero(tall[0])[0]
+    assert top.min() > tall.shape[1] * 2 / 3
+
+
+def test_the_font_has_every_letter_of_the_labels():
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    glyphs = FT2Font(findfont(arabic.FONT)).get_charmap()
+    assert all(ord(letter) in glyphs for letter in "".join(ARABIC) + "ڭگڤڨپچ" + "ⴰⵣ")
+
+
+# Files, threads, extras
+
+
+def test_drawing_leaves_no_pyplot_state(tmp_path):
+    import subprocess
+
+    code = (
+        "import sys; from superconext.report import figures as f\n"
+        "assert 'matplotlib' not in sys.modules and 'sklearn' not in sys.modules\n"
+        f"f.draw_confusion(['a'], ['a'], ['a'], {str(tmp_path / 'c.png')!r})\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert size(tmp_path / "c.png")
+
+
+def test_threads_draw_the_same_bytes(tmp_path):
+    def work(name):
+        draw_curves(HISTORY, tmp_path / name)
+
+    work("alone.png")
+    threads = [threading.Thread(target=work, args=(f"{i}.png",)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    written = {path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(written) == 1
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    path = draw_curves(HISTORY, tmp_path / "new folder" / "h.png")
+    before = path.read_bytes()
+
+    def fail(self, target, **options):
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(RunError, match=r"h\.png.*No space left"):
+        draw_curves([], path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["h.png"]
+
+
+def test_without_matplotlib(tmp_path, monkeypatch):
+    assert figures.available()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert not figures.available()
+    with pytest.raises(MissingExtraError, match=r"superconext\[plots\]"):
+        draw_curves(HISTORY, tmp_path / "h.png")
+    assert "superconext[plots]" in figures.UNAVAILABLE
+
+
+def test_the_reshaping_packages_are_needed_only_by_an_old_renderer(monkeypatch):
+    for name in ("bidi", "bidi.algorithm"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(arabic, "renderer_shapes", lambda: False)
+    assert not figures.available()
+    with pytest.raises(MissingExtraError):
+        shape("سلبي")
+    monkeypatch.setattr(arabic, "renderer_shapes", lambda: True)
+    assert figures.available()

@@ -1,0 +1,174 @@
+"""Tables: alignment by what a terminal shows, escaping that no label can break."""
+
+import math
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.report.table import (
+    clean,
+    clip,
+    display_width,
+    escape_markdown,
+    markdown,
+    render,
+)
+
+MARK = "\u200e"
+ROWS = [
+    {"model": "superloss", "accuracy": 0.86, "macro F1": 0.8554, "seconds": 31.24, "n": 200},
+    {"model": "majority class", "accuracy": 0.5, "macro F1": None, "seconds": 0.01, "n": 200},
+]
+
+
+def test_numbers_are_right_aligned_and_text_left_aligned():
+    text = render(ROWS, ["model", "accuracy", "macro F1", "seconds", "n"], fmt={"seconds": ".1f"})
+    assert text.split("\n") == [
+        "model           accuracy  macro F1  seconds    n",
+        "--------------  --------  --------  -------  ---",
+        "superloss          0.860     0.855     31.2  200",
+        "majority class     0.500         -      0.0  200",
+    ]
+
+
+def test_one_specification_for_all_columns():
+    assert "0.86000" in render(ROWS, ["accuracy"], fmt=".5f")
+    assert "86.0%" in render(ROWS, ["accuracy"], fmt=".1%")
+
+
+def test_no_rows_leave_heading_and_rule():
+    assert render([], ["model", "accuracy"]) == "model  accuracy\n-----  --------"
+
+
+def test_numpy_numbers_count_as_numbers_and_true_does_not():
+    rows = [{"a": np.float32(0.25), "b": np.int64(7), "c": True}]
+    assert render(rows, ["a", "b", "c"]).split("\n")[-1] == "0.250  7  True"
+
+
+def test_not_a_number_is_shown_as_such_and_missing_as_a_dash():
+    last = render([{"a": math.nan, "b": None}], ["a", "b", "c"]).split("\n")[-1]
+    assert last.split() == ["nan", "-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("", 0),
+        ("abc", 3),
+        ("إيجابي", 6),
+        ("سلبي", 4),
+        ("مُدَرِّسَة", 5),  # vowel signs stand on their letters
+        ("e\u0301", 1),
+        ("评价", 4),
+        ("ｆｕ", 4),
+        ("a\u200db", 2),
+        ("한", 2),
+        ("\u1112\u1161\u11ab", 2),  # the same syllable in three parts
+    ],
+)
+def test_display_width(text, cells):
+    assert display_width(text) == cells
+
+
+def test_columns_line_up_whatever_the_script():
+    labels = ["neg", "إيجابي", "评价", "مُدَرِّسَة", "e\u0301te\u0301"]
+    lines = render([{"class": name, "f1": 0.5} for name in labels], ["class", "f1"]).split("\n")
+    assert {display_width(line) for line in lines} == {len("class  f1") + 4}
+
+
+def test_right_to_left_cells_keep_the_numbers_in_their_columns():
+    row = {"class": "سلبي", "precision": 0.1, "recall": 0.9}
+    last = render([row], ["class", "precision", "recall"]).split("\n")[-1]
+    assert last.startswith(f"{MARK}سلبي{MARK} ")
+    # Every number is preceded by a strong left-to-right character, so none joins the label.
+    strong = [unicodedata.bidirectional(c) for c in last if c == MARK or c.isalpha()]
+    assert strong[0] == strong[-1] == "L"
+    assert last.index("0.100") < last.index("0.900")
+    assert MARK not in render(ROWS, ["model", "accuracy"])
+
+
+def test_a_label_cannot_start_a_new_line():
+    text = render([{"class": "a\nb\tc\x1b[31m\u2028d", "n": 1}], ["class", "n"])
+    assert text.count("\n") == 2
+    assert "a b c [31m d" in text
+
+
+@given(st.text(max_size=40), st.integers(1, 12))
+def test_clip_never_exceeds_its_width(text, width):
+    text = clean(text)
+    shown = clip(text, width)
+    assert display_width(shown) <= width
+    assert shown == text or "…" in shown
+
+
+def test_clip_keeps_what_tells_numbered_names_apart():
+    names = [f"a rather long class name {i}" for i in range(20)]
+    assert len({clip(name, 12) for name in names}) == 20
+    assert clip("abcdefghij", 7) == "abcd…ij"
+    assert clip("short", 5) == "short"
+    assert not unicodedata.combining(clip("كتابةطويلةجداًُ", 7)[-3])
+
+
+def test_clean_drops_direction_controls_and_surrogates():
+    assert clean("\u202eevil\u202c \ud800") == "evil \ufffd"
+    assert clean("  a \r\n b ") == "a b"
+
+
+def test_markdown_table():
+    assert markdown(ROWS, ["model", "accuracy", "n"]).split("\n") == [
+        "| model | accuracy | n |",
+        "| --- | ---: | ---: |",
+        "| superloss | 0.860 | 200 |",
+        "| majority class | 0.500 | 200 |",
+    ]
+    assert markdown([{"a": -0.5}], ["a", "b"], fmt=".1f").split("\n")[-1] == "| -0.5 | - |"
+
+
+@pytest.mark.parametrize(
+    ("label", "escaped"),
+    [
+        ("a|b", "a&#124;b"),
+        ("a\\|b", "a\\\\&#124;b"),
+        ("<script>", "\\<script\\>"),
+        ("x-->", "x--\\>"),
+        ("[x](y)", "\\[x\\](y)"),
+        ("train_1.tsv", "train\\_1.tsv"),
+        ("# head", "\\# head"),
+        ("- item", "\\- item"),
+        ("3. item", "3\\. item"),
+        ("3.5", "3.5"),
+        ("TF-IDF + regression", "TF-IDF + regression"),
+        ("&lt;", "\\&lt;"),
+        ("سلبي", "سلبي"),
+    ],
+)
+def test_escape_markdown(label, escaped):
+    assert escape_markdown(label) == escaped
+
+
+HOSTILE = st.text(
+    st.sampled_from("|\\`*_[]()<>#+-=!~&;$:\"'{}. \n\t1a2سل") | st.characters(), max_size=25
+)
+
+
+@given(HOSTILE, HOSTILE)
+def test_no_label_changes_the_shape_of_a_markdown_table(label, heading):
+    lines = markdown([{"class": label, "n": 1}], ["class", "n"]).split("\n")
+    assert len(lines) == 3
+    assert [line.count("|") for line in lines] == [3, 3, 3]
+    assert markdown([{heading: "x"}], [heading]).count("|") == 6
+
+
+@given(HOSTILE)
+def test_a_markdown_reader_shows_the_label_itself(label):
+    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    tokens = reader.parse(markdown([{"class": label, "n": 1}], ["class", "n"]))
+    cells = [token for token in tokens if token.type == "inline"]
+    assert len(cells) == 4
+    assert all(child.type in ("text", "text_special") for child in cells[2].children)
+    assert "".join(child.content for child in cells[2].children) == clean(label).replace(
+        "\x00", "\ufffd"
+    )
