@@ -1,0 +1,1 @@
+"""Token ids to token states and sentence vectors."""

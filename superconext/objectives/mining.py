@@ -74,9 +74,9 @@ class Miner:
         return kept, report
 
     def _hard(self, cosine: Tensor, negative: Tensor, available: Tensor) -> Tensor:
-        if self.mode == "threshold":
+        if self.mode == "threshold" and self.level > -1:
             return cosine > self.level
-        if self.mode == "none":
+        if self.mode in ("none", "threshold"):  # every cosine passes -1, rounding aside
             return torch.ones_like(negative)
         if self.mode == "topk":
             wanted = torch.full_like(available, int(self.level)).minimum(available)
