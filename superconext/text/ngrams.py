@@ -1,0 +1,91 @@
+"""Character n-grams of words, by id: what two spellings of one word still share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from superconext.errors import RunError
+
+
+class NgramVocabulary:
+    """The n-grams of `<word>` (with its boundary marks) that training words share.
+
+    Args:
+        ngrams: distinct n-grams in order of their ids, from 0.
+        shortest, longest: their lengths in characters.
+    """
+
+    def __init__(self, ngrams: Sequence[str], shortest: int = 2, longest: int = 5) -> None:
+        self.ngrams = tuple(ngrams)
+        self.shortest, self.longest = shortest, longest
+        self._ids = {ngram: i for i, ngram in enumerate(self.ngrams)}
+
+    @classmethod
+    def build(
+        cls, words: Iterable[str], shortest: int = 2, longest: int = 5, min_words: int = 2
+    ) -> NgramVocabulary:
+        """Keep the n-grams of at least `min_words` distinct words.
+
+        One that a single word has says nothing that the word's own vector does not.
+        """
+        seen: Counter[str] = Counter()
+        for word in set(words):
+            seen.update(_cut(word, shortest, longest))
+        kept = sorted(ngram for ngram, count in seen.items() if count >= min_words)
+        return cls(kept, shortest, longest)
+
+    def __len__(self) -> int:
+        return len(self.ngrams)
+
+    def encode(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ids of each word's distinct known n-grams, ragged.
+
+        Returns:
+            ids `[total]` and offsets `[n + 1]`: word i has `ids[offsets[i]:offsets[i + 1]]`.
+            A word in angle brackets (a placeholder such as `<url>`) has none.
+        """
+        find = self._ids.get
+        ids: list[int] = []
+        offsets = np.zeros(len(words) + 1, dtype=np.int64)
+        for position, word in enumerate(words):
+            found = (find(ngram, -1) for ngram in _cut(word, self.shortest, self.longest))
+            ids.extend(sorted(i for i in found if i >= 0))
+            offsets[position + 1] = len(ids)
+        return np.array(ids, dtype=np.int64), offsets
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON document that `from_json` reads."""
+        return {"shortest": self.shortest, "longest": self.longest, "ngrams": list(self.ngrams)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> NgramVocabulary:
+        """Read `to_json`'s document. Raises RunError when it is damaged."""
+        ngrams = data.get("ngrams") if isinstance(data, dict) else None
+        if (
+            not isinstance(ngrams, list)
+            or not all(isinstance(ngram, str) for ngram in ngrams)
+            or len(set(ngrams)) != len(ngrams)
+            or not isinstance(data.get("shortest"), int)
+            or not isinstance(data.get("longest"), int)
+        ):
+            raise RunError(
+                "n-grams: found no list of distinct texts with their lengths; expected the "
+                "document as it was written: copy the run again"
+            )
+        return cls(ngrams, data["shortest"], data["longest"])
+
+
+def _cut(word: str, shortest: int, longest: int) -> set[str]:
+    if word.startswith("<") and word.endswith(">") and len(word) > 2:
+        return set()
+    marked = f"<{word}>"
+    return {
+        marked[start : start + size]
+        for size in range(shortest, longest + 1)
+        for start in range(len(marked) - size + 1)
+    }

@@ -1,0 +1,152 @@
+"""What the rules find and what they put in its place.
+
+Every pattern begins at a fixed character or behind a look-behind that lets it begin once in a
+run: a search from each letter of a run to its end would take quadratic time. And none may find
+in its own result, or in that of a later rule, something it has not found before: normalising
+twice is normalising once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from superconext.text import characters
+
+# Inside a word: C'est, aujourd’hui, est-elle, 3'ir (the apostrophe is a letter in Arabizi).
+CONNECTORS = "'’_-"
+# Inside a number: 3.5, 1,000, 23/12, 12:30, 2018-2019, 1_000, 1'000 and NFKC's 1⁄2.
+_SEPARATORS = ".,:/⁄٫٬'’_-"
+
+
+@lru_cache(maxsize=1)
+def number_pattern() -> str:
+    """Regex for a number: digits that touch no letter, with separators and a per cent sign.
+
+    `3la`, `covid-19` and `3'ir` hold no number; `#12` and `@12` are names. The tokenizer
+    reads numbers with the same pattern: outside hashtags, what is masked is what is a token.
+    """
+    word = characters.word()
+    # Looking behind from after the first digit lets `re` skip to digits at once.
+    before = rf"(?<![{word}#@]\d)(?<![{word}][{CONNECTORS}]\d)"
+    after = f"(?![{CONNECTORS}]?[{word}])"
+    return rf"\d{before}\d*(?:[{_SEPARATORS}]\d+)*[%٪‰]?{after}"
+
+
+@lru_cache(maxsize=1)
+def _hashtag() -> re.Pattern[str]:
+    letters = characters.letters() + characters.UNSPACED
+    return re.compile(f"(?<!#)#+(?=_*[{letters}])([_{characters.word()}{characters.UNSPACED}]+)")
+
+
+@lru_cache(maxsize=1)
+def _user() -> re.Pattern[str]:
+    letters = characters.letters() + characters.UNSPACED
+    return re.compile(f"@(?=_*[{letters}])[_{characters.word()}{characters.UNSPACED}]+")
+
+
+@lru_cache(maxsize=1)
+def _number() -> re.Pattern[str]:
+    return re.compile(number_pattern())
+
+
+# `ht{2,}p`, `w{3,}`: elongation must not turn `htttp://` or `Wwwww.` into an address that only
+# a second pass would see.
+# The address is ASCII and ends before closing punctuation: text glued to it is not lost.
+_URL = re.compile(
+    r"(?:[hH][tT]{2,}[pP][sS]?://|(?<![^\W_])(?:[wW]{3,}\.|[pP]ic\.twitter\.com/)(?=[A-Za-z0-9]))"
+    r"(?:[!#-;=?-~]*[A-Za-z0-9/_=&%#+~$@-])?"
+)
+# Addresses glued to each other (`a@b.c+@d.e`) go together, or the second would wait a pass.
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+(?:[\w.+-]*@[\w.+-]+)*")
+_ELONGATION = re.compile(r"([^\W\d_])\1{2,}")
+_PUNCTUATION = re.compile(r"([^\w\s]|_)\1{3,}")
+_ZWJ_ASTRAY = re.compile(f"(?<![{characters.EMOJI}])\u200d|\u200d(?![{characters.EMOJI}])")
+_ARABIC_DIGIT = re.compile(r"(?<=[ء-يٮ-ۓ])(?=\d)|(?<=\d)(?=[ء-يٮ-ۓ])")
+
+
+def join_emoji_only(text: str) -> str:
+    """Drop zero width joiners, except between two emoji."""
+    return _ZWJ_ASTRAY.sub("", text) if characters.ZWJ in text else text
+
+
+# NFKC turns these into a space and a mark, which would cut the word in two.
+_SPACING_FORMS: dict[int, str | None] = {
+    0x00B4: "’",
+    0x1FFD: "’",
+    0xFDFC: "ريال",
+    0xFDFD: "بسم الله الرحمن الرحيم",
+    **{
+        code: unicodedata.normalize("NFKC", chr(code)).strip()
+        for code in (*range(0xFC5E, 0xFC64), *range(0xFE70, 0xFE80, 2))
+        if unicodedata.normalize("NFKC", chr(code)).startswith(" ")
+    },
+}
+_SPACING_FORM = re.compile(f"[{''.join(map(chr, _SPACING_FORMS))}]")
+
+
+def nfkc(text: str) -> str:
+    """Unicode NFKC, without the spaces it would put before spacing accents."""
+    if text.isascii():
+        return text
+    if _SPACING_FORM.search(text):
+        text = text.translate(_SPACING_FORMS)
+    return unicodedata.normalize("NFKC", text)
+
+
+def urls(text: str) -> str:
+    """Web addresses to `<url>`."""
+    return _URL.sub(" <url> ", text) if "." in text or "://" in text else text
+
+
+def emails(text: str) -> str:
+    """Mail addresses to `<email>`."""
+    return _EMAIL.sub(" <email> ", text) if "@" in text else text
+
+
+def users(text: str) -> str:
+    """Mentions to `<user>`."""
+    return _user().sub(" <user> ", text) if "@" in text else text
+
+
+def hashtags(text: str) -> str:
+    """Hashtags to their words."""
+    if "#" not in text:
+        return text
+    return _hashtag().sub(lambda match: " " + match[1].replace("_", " "), text)
+
+
+def split_digits(text: str) -> str:
+    """A space between Arabic letters and digits."""
+    return _ARABIC_DIGIT.sub(" ", text)
+
+
+def numbers(text: str) -> str:
+    """Numbers to `<num>`."""
+    return _number().sub(" <num> ", text)
+
+
+def _cap_letters(match: re.Match[str]) -> str:
+    # The class also takes numerals such as the Ethiopic ones: those are never cut.
+    return match[1] * 2 if match[1].isalpha() else match[0]
+
+
+def elongation(text: str) -> str:
+    """At most two of a letter in a row."""
+    return _ELONGATION.sub(_cap_letters, text)
+
+
+def _cap_marks(match: re.Match[str]) -> str:
+    # Stacked accents belong to the word below them.
+    return match[0] if unicodedata.category(match[1])[0] == "M" else match[1] * 3
+
+
+def punctuation(text: str) -> str:
+    """At most three of a punctuation mark, symbol or emoji in a row."""
+    return _PUNCTUATION.sub(_cap_marks, text)
+
+
+def spaces(text: str) -> str:
+    """White space to single spaces, none at the ends."""
+    return " ".join(text.split())

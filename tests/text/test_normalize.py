@@ -1,0 +1,200 @@
+import json
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.errors import ConfigError
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.rules import PROFILES, RULE_NAMES, RULES, rules_markdown
+from tests.text.strategies import texts
+
+MANUAL = Path(__file__).parents[2] / "docs" / "text.md"
+
+
+def only(*rules):
+    return Normalizer("none", enable=[*rules, "spaces"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=RULE_NAMES)
+def test_the_example_of_each_rule_is_true_and_is_its_own_doing(rule):
+    assert only(rule.name)(rule.before) == rule.after
+    if rule.name != "spaces":
+        assert only()(rule.before) == rule.before != rule.after
+
+
+def test_the_manual_holds_the_table():
+    assert rules_markdown() in MANUAL.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("@user و352ألف هههههه!!!!! https://t.co/abc…", "<user> و352الف هه!!! <url> ..."),
+        ("اللّٰه", "الله"),
+        ("ﺍﻟﻠﻪ", "الله"),
+        ("C’EST l´argent", "c'est l'argent"),
+        ("kay8reb 3la 9albi 7out 5oya", "kay8reb 3la 9albi 7out 5oya"),
+        ("3'ir covid-19 mp3", "3'ir covid-19 mp3"),
+        ("23/12 12:30 1,000 2018-2019 -5", "<num> <num> <num> <num> - <num>"),
+        ("٢٠٢٢ ۲۰۲۲", "<num> <num>"),
+        ("3.5dh", "<num> .5dh"),
+        ("me@mail.ma @a@b", "<email> <user> <user>"),
+        ("شوف(https://x.org/a?b=1).", "شوف( <url> )."),
+        ("www.example.com awww.so www...", "<url> aww.so ww..."),
+        ("https://t.co/abcمرحبا", "<url> مرحبا"),
+        ("##tag #a_b_c# C#", "tag a b c# c#"),
+        ("#हिन्दी_दिवस #中文", "हिन्दी दिवस 中文"),
+        ("ڤ گ ڭ چ پ ڨ", "ڤ گ ڭ چ پ ڨ"),
+        ("قهوة", "قهوة"),
+        ("❤️‍🔥 👩🏽‍💻 a‍b 👍‍", "❤‍🔥 👩🏽‍💻 ab 👍"),
+        ("می‌روم a\u200bb a\u2800b", "ميروم a b a b"),
+        ("5️⃣ 1000000", "5⃣ <num>"),
+        ("hhhhhhh looool créée", "hh lool créée"),
+        ("a\0b \ud800", "ab \ufffd"),
+        ("", ""),
+        (" \n\t ", ""),
+    ],
+)
+def test_arabic_profile(before, after):
+    assert Normalizer("arabic")(before) == after
+
+
+def test_letters_that_compose_only_after_something_between_them_is_gone():
+    n = Normalizer("arabic")
+    assert n("e\u0640\u0301") == "é"
+    assert n("ا\u0640\u0654") == "ا"
+    assert n("J\u030c") == "ǰ"
+    assert n("و\u0654") == "ؤ"
+
+
+def test_what_profiles_leave_alone():
+    assert Normalizer("latin")("In 2019, 3.5% of @me") == "in 2019, 3.5% of <user>"
+    assert Normalizer("arabizi")("أنا 7ta f 2019") == "أنا 7ta f <num>"
+    text = " أَنا ـ\n\0 C'EST https://x.y @me #a_b 2019 !!!!!! \ud800 👍🏽 "
+    assert Normalizer("none")(text) is text
+    assert Normalizer("none").rules == ()
+
+
+def test_options_go_by_rule_name():
+    assert "ta_marbuta" not in Normalizer("arabic").rules
+    assert Normalizer("arabic", enable=["ta_marbuta"])("قهوة") == "قهوه"
+    assert Normalizer("arabic", disable=["hashtags", "lower"])("#A_b #2019") == "#A_b #2019"
+    assert Normalizer("arabic", enable=["skin_tones"])("👩🏽‍💻👍🏿") == "👩‍💻👍"
+    # In the order of the table, whatever the order asked for.
+    asked = Normalizer("none", enable=["spaces", "nfkc", "lower"]).rules
+    assert asked == ("nfkc", "lower", "spaces")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"profile": "arabik"}, ["'arabik'", "arabizi", "did you mean 'arabic'"]),
+        ({"enable": ["tatwel"]}, ["'tatwel'", "enable", "elongation", "did you mean 'tatweel'"]),
+        ({"disable": ["xyzzy"]}, ["'xyzzy'", "disable", "spaces"]),
+        ({"enable": "lower"}, ["'lower'", "list"]),
+        ({"enable": [3]}, ["3", "expected"]),
+        ({"enable": ["lower"], "disable": ["lower"]}, ["'lower'", "both"]),
+    ],
+)
+def test_wrong_names_are_refused_with_the_known_ones(arguments, words):
+    with pytest.raises(ConfigError) as error:
+        Normalizer(**arguments)
+    assert all(word in str(error.value) for word in words)
+    assert "\n" not in str(error.value)
+
+
+@given(
+    profile=st.sampled_from(PROFILES),
+    names=st.lists(st.sampled_from(RULE_NAMES), unique=True),
+    cut=st.integers(0, len(RULE_NAMES)),
+)
+def test_round_trip_as_json_and_between_processes(profile, names, cut):
+    normalizer = Normalizer(profile, enable=names[:cut], disable=names[cut:])
+    again = Normalizer.from_dict(json.loads(json.dumps(normalizer.to_dict())))
+    assert again == normalizer and again.rules == normalizer.rules
+    assert hash(again) == hash(normalizer)
+    assert pickle.loads(pickle.dumps(normalizer)) == normalizer
+
+
+@pytest.mark.parametrize(
+    "data", [{}, None, [], {"profile": "arabic"}, {"profile": "x", "rules": []}]
+)
+def test_from_dict_refuses_damage(data):
+    with pytest.raises(ConfigError):
+        Normalizer.from_dict(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=texts, profile=st.sampled_from(PROFILES))
+def test_profiles_are_stable(text, profile):
+    normalize = Normalizer(profile)
+    once = normalize(text)
+    assert normalize(once) == once
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=texts, names=st.sets(st.sampled_from(RULE_NAMES)))
+def test_any_choice_of_rules_is_stable(text, names):
+    normalize = Normalizer("none", enable=sorted(names))
+    once = normalize(text)
+    assert normalize(once) == once
+
+
+@settings(deadline=None)
+@given(words=st.lists(st.sampled_from(["salam", "3la", "شكون", "كيفاش", "😂", "ላም"]), max_size=9))
+def test_order_is_kept(words):
+    assert Normalizer("arabic")("  ".join(words)).split() == words
+
+
+@settings(deadline=None)
+@given(text=texts)
+def test_arabic_profile_leaves_nothing_it_promises_to_remove(text):
+    out = Normalizer("arabic")(text)
+    assert not set(out) & {*"ـأإآٱىیً\u064e\u0651\u0652\u0670\u200b\u200c\u200f\ufeff\0", "\ufe0f"}
+    assert not any("\ud800" <= c <= "\udfff" for c in out)
+    assert out == " ".join(out.split())
+    for letter in set(filter(str.isalpha, out)):
+        assert letter * 3 not in out
+    for mark in "!?.،😂":
+        assert mark * 4 not in out
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "1", "#", "@", "_", "ا", "\u0654", "\u0301", "1.", "1_", "a@", "#_", "http://", "www.",
+     "\u200d", "👍\u200d", "ـ\u0654", " ", "\ud800", "<a", "a-"],
+)  # fmt: skip
+def test_a_long_run_takes_linear_time(unit):
+    # Quadratic time would be minutes here; a million characters take about a second.
+    text = "ا" + unit * (300_000 // len(unit)) + "a"
+    start = time.perf_counter()
+    for profile in ("arabic", "latin"):
+        Normalizer(profile)(text)
+    assert time.perf_counter() - start < 5
+
+
+def test_choose_profile():
+    arabic, arabizi = ["شكون هذا", "راك مليح بزاف"], ["chkoun hada", "3la 9albi", "ma3arfach walo"]
+    english = ["the 2nd mp3 of 2019 in 3d", "don't"] * 10
+    assert choose_profile(arabic) == "arabic"
+    assert choose_profile(arabizi) == "arabizi"
+    assert choose_profile(english) == "latin"
+    assert choose_profile(arabizi * 3 + arabic) == "arabic"
+    assert choose_profile(["ሰላም ለዓለም", "हिन्दी"]) == "latin"
+    assert choose_profile([]) == choose_profile(["", "12 !"]) == "latin"
+    assert choose_profile(reversed(arabizi + english)) == choose_profile(arabizi + english)
+
+
+def test_choose_profile_thresholds():
+    # 5 Arabic letters of 100, then 4 of 100.
+    assert choose_profile(["ابجده " + "x" * 95]) == "arabic"
+    assert choose_profile(["ابجد " + "x" * 96]) == "latin"
+    # 1 Arabizi word of 100, then of 101.
+    assert choose_profile(["3la " + "salam " * 99]) == "arabizi"
+    assert choose_profile(["3la " + "salam " * 100]) == "latin"
+    # Neither addresses nor names count.
+    assert choose_profile(["hello https://t.co/a3bc7d @m3a_ab #9alb"] * 5) == "latin"

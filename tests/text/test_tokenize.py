@@ -1,0 +1,127 @@
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.errors import ConfigError
+from superconext.text.normalize import Normalizer
+from superconext.text.rules import PLACEHOLDERS, PROFILES
+from superconext.text.tokenize import Tokenizer, tokenize
+from tests.text.strategies import texts
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", []),
+        (" \n", []),
+        ("salam khoya", ["salam", "khoya"]),
+        ("3la 9alb 7out ma3arfach sway3", ["3la", "9alb", "7out", "ma3arfach", "sway3"]),
+        ("l'argent c’est est-elle 3'ir", ["l'argent", "c’est", "est-elle", "3'ir"]),
+        ("covid-19, foo_bar -x- 'y'", ["covid-19", ",", "foo_bar", "-", "x", "-", "'", "y", "'"]),
+        ("a--b a'-b", ["a", "--", "b", "a", "'", "-", "b"]),
+        ("واش؟؟ لا، لا", ["واش", "؟؟", "لا", "،", "لا"]),
+        ("wa3r!!! ok...?!", ["wa3r", "!!!", "ok", "...", "?", "!"]),
+        ("2019 3.5 10% 23/12 12:30 1,000.", ["2019", "3.5", "10%", "23/12", "12:30", "1,000", "."]),
+        ("3.5dh 4dh", ["3", ".", "5dh", "4dh"]),
+        ("و352 3اكتوبر", ["و352", "3اكتوبر"]),
+        ("<url><num> <asp> <3 a<b", ["<url>", "<num>", "<asp>", "<", "3", "a", "<", "b"]),
+        ("#tag_a @me_1 # a@b", ["#tag_a", "@me_1", "#", "a", "@b"]),
+        ("😂😂❤️", ["😂", "😂", "❤️"]),
+        ("👍🏽👩🏽‍💻❤️‍🔥🤷‍♂️", ["👍🏽", "👩🏽‍💻", "❤️‍🔥", "🤷‍♂️"]),
+        ("🇩🇿🇲🇦 5️⃣6️⃣ 👨‍👩‍👧‍👦", ["🇩🇿", "🇲🇦", "5️⃣", "6️⃣", "👨‍👩‍👧‍👦"]),
+        ("🏴\U000e0067\U000e0062\U000e007fx", ["🏴\U000e0067\U000e0062\U000e007f", "x"]),
+        ("قلب😍زوين", ["قلب", "😍", "زوين"]),
+        ("اللّٰه مَشّانا مـــهم", ["اللّٰه", "مَشّانا", "مـــهم"]),
+        ("ሰላም፣ ዓለም።", ["ሰላም", "፣", "ዓለም", "።"]),
+        ("हिन्दी में है।", ["हिन्दी", "में", "है", "।"]),
+        ("বাংলা ভাষা", ["বাংলা", "ভাষা"]),
+        ("می‌روم", ["می‌روم"]),
+        ("Ελλάδα Привет 한국어", ["Ελλάδα", "Привет", "한국어"]),
+        ("我爱 中文abc", ["我", "爱", "中", "文", "abc"]),
+        ("กิน", ["กิ", "น"]),
+        ("e\u0301a x\u0323y", ["e\u0301a", "x\u0323y"]),
+        ("ⵜⴰⵎⴰⵣⵉⵖⵜ", ["ⵜⴰⵎⴰⵣⵉⵖⵜ"]),
+    ],
+)
+def test_tokens(text, tokens):
+    assert tokenize(text) == tokens
+
+
+@settings(max_examples=400, deadline=None)
+@given(text=texts)
+def test_nothing_but_white_space_is_lost(text):
+    tokens = tokenize(text)
+    assert "".join(tokens) == "".join(text.split())
+    assert tokens == Tokenizer()(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=texts, profile=st.sampled_from(PROFILES))
+def test_tokens_are_whole(text, profile):
+    for token in Tokenizer(Normalizer(profile))(text):
+        assert token
+        assert not any(c.isspace() for c in token)
+
+
+@settings(deadline=None)
+@given(text=texts)
+def test_white_space_parts_tokens(text):
+    assert tokenize(text + " " + text) == tokenize(text) * 2
+    assert tokenize(text) == [token for part in text.split() for token in tokenize(part)]
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_placeholders_stay_whole_and_meet_their_source(placeholder):
+    source = {"<url>": "http://x.org", "<email>": "a@b.c", "<user>": "@me", "<num>": "12,5"}
+    split = Tokenizer(Normalizer("arabic"))
+    assert split(source[placeholder]) == [placeholder]
+    assert split(placeholder) == [placeholder]
+
+
+@settings(deadline=None)
+@given(text=st.text(alphabet="0123456789.,:/-_'%a ضم", max_size=12))
+def test_a_number_is_masked_exactly_if_it_is_a_token(text):
+    normalize = Normalizer("none", enable=["numbers"])
+    masked = tokenize(normalize(text))
+    expected = ["<num>" if t[0].isdigit() and not any(map(str.isalpha, t)) else t
+                for t in tokenize(text)]  # fmt: skip
+    assert masked == expected
+
+
+def test_runs_agree_after_normalising():
+    split = Tokenizer(Normalizer("arabizi"))
+    assert split("wa3r!!!!!!") == split("wa3r!!!") == ["wa3r", "!!!"]
+    assert split("zwiiiin") == split("zwiiin") == ["zwiin"]
+    assert split("hhhhhh") == ["hh"]
+
+
+def test_bridge_is_off_unless_asked():
+    normalizer = Normalizer("arabic")
+    assert Tokenizer(normalizer)("3la 9albi") == ["3la", "9albi"]
+    split = Tokenizer(normalizer, bridge="moroccan")
+    assert split("9alb salam 😂 2019") == split("قلب سلام 😂 2019")
+    with pytest.raises(ConfigError, match="moroccan"):
+        Tokenizer(normalizer, bridge="morocan")
+
+
+def test_round_trip():
+    for split in (Tokenizer(), Tokenizer(Normalizer("arabic", enable=["ta_marbuta"]), "tunisian")):
+        again = Tokenizer.from_dict(json.loads(json.dumps(split.to_dict())))
+        assert again.to_dict() == split.to_dict()
+        assert again("القهوة 9ahwa!") == split("القهوة 9ahwa!")
+    with pytest.raises(ConfigError, match="normalizer"):
+        Tokenizer.from_dict({})
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "1.", "1_", "1-1,", "a'", "<a", "#_", "@_", "#a", "!", "👍\u200d", "🏴\U000e0067", "ก",
+     "\u0301", "\ud800", "\0"],
+)  # fmt: skip
+def test_a_long_run_takes_linear_time(unit):
+    start = time.perf_counter()
+    tokenize(unit * (300_000 // len(unit)) + "a")
+    assert time.perf_counter() - start < 5
