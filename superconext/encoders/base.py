@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.data.token_store import TokenStore
+from superconext.data.token_store import Newcomers, TokenStore
 
 
 @dataclass
@@ -25,12 +25,18 @@ class Encoder(nn.Module):
 
     sentence_size: int
 
-    def forward(self, ids: Tensor, lengths: Tensor, extra: Tensor | None = None) -> EncoderOutput:
+    def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         """Encode padded ids `[N, T]` with lengths `[N]`.
 
-        extra: vectors `[U, d]` of ids beyond the encoder's own table.
+        table: word vectors `[V + U, e]` to use instead of the encoder's own `[V, e]`, as
+            `vector_table` gave them.
         """
         raise NotImplementedError
+
+    def vector_table(self, newcomers: Newcomers | None) -> Tensor | None:
+        """Vectors for vocabulary words and newcomers, once for many batches; None if the
+        encoder needs none."""
+        return None
 
 
 def length_groups(lengths: np.ndarray, groups: int) -> list[np.ndarray]:
@@ -44,20 +50,26 @@ def length_groups(lengths: np.ndarray, groups: int) -> list[np.ndarray]:
 
 
 def encode_rows(
-    encoder: Encoder, store: TokenStore, rows: np.ndarray, *, whole: bool = False, groups: int = 4
+    encoder: Encoder,
+    store: TokenStore,
+    rows: np.ndarray,
+    *,
+    whole: bool = False,
+    groups: int = 4,
+    table: Tensor | None = None,
 ) -> EncoderOutput:
     """Encode rows of a store, in the order given.
 
     whole: pad all rows to one width and return their token states; otherwise rows are
         encoded in groups of alike length and `token_states` and `mask` are empty.
+    table: see `Encoder.forward`.
     """
     device = next(encoder.parameters()).device
-    extra = None if store.extra is None else torch.from_numpy(store.extra).to(device)
 
     def run(part: np.ndarray) -> EncoderOutput:
         ids, lengths = store.pad(part)
         output: EncoderOutput = encoder(
-            torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), extra
+            torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table
         )
         return output
 
@@ -75,10 +87,11 @@ def sentence_vectors(encoder: Encoder, store: TokenStore, block: int = 1024) -> 
     """Frozen sentence vectors float32 `[N, d]` of a whole store, dropout off."""
     training = encoder.training
     encoder.eval()
+    table = encoder.vector_table(store.newcomers)
     order = np.argsort(store.lengths, kind="stable")
     result = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
     for start in range(0, len(order), block):
         rows = order[start : start + block]
-        result[rows] = encode_rows(encoder, store, rows).sentence.float().cpu().numpy()
+        result[rows] = encode_rows(encoder, store, rows, table=table).sentence.float().cpu().numpy()
     encoder.train(training)
     return result

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superconext.data.token_store import PAD, UNKNOWN, build_store
+from superconext.data.token_store import build_store
+from superconext.text.vocabulary import PAD_ID, UNK_ID
 
 SENTENCES = st.lists(st.lists(st.integers(2, 99), max_size=9), min_size=1, max_size=12)
 
@@ -16,12 +17,12 @@ def test_pad_gives_back_every_sentence(sentences, data, limit):
     ids, lengths = store.pad(np.array(rows))
     assert ids.shape == (len(rows), lengths.max())
     for row, padded, length in zip(rows, ids, lengths, strict=True):
-        expected = sentences[row][:limit] or [UNKNOWN]
+        expected = sentences[row][:limit] or [UNK_ID]
         assert padded[:length].tolist() == expected
-        assert (padded[length:] == PAD).all()
+        assert (padded[length:] == PAD_ID).all()
 
 
 def test_empty_sentences_become_one_unknown_word():
     store = build_store([[], [5]], 10)
-    assert store.lengths.tolist() == [1, 1] and store.tokens.tolist() == [UNKNOWN, 5]
+    assert store.lengths.tolist() == [1, 1] and store.tokens.tolist() == [UNK_ID, 5]
     assert len(build_store([], 10)) == 0

@@ -5,19 +5,21 @@ import pytest
 import torch
 from torch import nn
 
-from superconext.data.token_store import UNKNOWN, TokenStore, build_store
+from superconext.data.token_store import Newcomers, build_store
 from superconext.encoders.base import encode_rows, length_groups, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.pooling import POOLING
+from superconext.text.vocabulary import UNK_ID
 
 torch.set_num_threads(1)
 
 
-def encoder(layers=1, pooling="last", dropout=0.0, **options):
+def encoder(layers=1, pooling="last", dropout=0.0, tune=True, **options):
     torch.manual_seed(0)
-    table = torch.randn(30, 6)
+    words = WordEmbedding(torch.randn(30, 6), tune)
     return BiLSTMEncoder(
-        table, hidden_size=5, layers=layers, dropout=dropout, pooling=pooling, **options
+        words, hidden_size=5, layers=layers, dropout=dropout, pooling=pooling, **options
     )
 
 
@@ -37,7 +39,7 @@ def packed_states(model, ids, lengths):
             getattr(lstm, f"{name}_l{layer}").data = ahead.data
             getattr(lstm, f"{name}_l{layer}_reverse").data = back.data
     packed = nn.utils.rnn.pack_padded_sequence(
-        model.table[ids], lengths, batch_first=True, enforce_sorted=False
+        model.embedding.words[ids], lengths, batch_first=True, enforce_sorted=False
     )
     return nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)[0]
 
@@ -99,15 +101,16 @@ def test_length_groups_hold_every_position_once():
     assert all(lengths[a].max() <= lengths[b].min() for a, b in zip(parts, parts[1:], strict=False))
 
 
-def test_extra_vectors_serve_ids_beyond_the_table():
+def test_newcomers_are_served_by_their_own_vectors():
     model = encoder().eval()
-    extra = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
-    store = build_store([[4, 30, 31]], 9, extra)
-    longer = BiLSTMEncoder(torch.cat([model.table.data, torch.from_numpy(extra)]), 5, dropout=0.0)
-    weights = {k: v for k, v in model.state_dict().items() if k != "table"}
-    longer.load_state_dict(weights, strict=False)
-    same = TokenStore(store.tokens, store.offsets)
-    assert np.allclose(sentence_vectors(model, store), sentence_vectors(longer, same), atol=1e-6)
+    vectors = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
+    store = build_store([[4, 30, 31]], 9, Newcomers(vectors, np.array([True, False])))
+    words = model.embedding.words.data
+    longer = WordEmbedding(torch.cat([words, torch.from_numpy(vectors[:1]), words[[UNK_ID]]]))
+    expected = sentence_vectors(model, store)
+    model.embedding = longer
+    same = sentence_vectors(model, build_store([[4, 30, 31]], 9))
+    assert np.allclose(same, expected, atol=1e-6)
 
 
 def test_dropout_acts_in_training_even_with_one_layer_and_never_in_vectors():
@@ -123,12 +126,12 @@ def test_word_dropout_hides_words_behind_the_unknown_one():
     model, store = encoder(word_dropout=0.95), build_store([[4] * 200], 200)
     model.train()
     ids, lengths = map(torch.from_numpy, store.pad(np.array([0])))
-    seen = model._embed(ids, None)[0]
-    hidden = (seen == model.table[UNKNOWN]).all(dim=1).float().mean()
+    seen = model._vectors(ids, None)[0]
+    hidden = (seen == model.embedding.words[UNK_ID]).all(dim=1).float().mean()
     assert 0.85 < float(hidden) < 1.0 and model(ids, lengths).sentence.shape == (1, 10)
 
 
 def test_frozen_vectors_get_no_gradient():
-    model, store = encoder(tune_vectors=False), build_store(sentences(), 99)
+    model, store = encoder(tune=False), build_store(sentences(), 99)
     encode_rows(model, store, np.arange(17)).sentence.sum().backward()
-    assert model.table.grad is None and model.forwards[0].weight_ih_l0.grad is not None
+    assert model.embedding.words.grad is None and model.forwards[0].weight_ih_l0.grad is not None

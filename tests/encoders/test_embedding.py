@@ -1,0 +1,88 @@
+"""Word vectors with n-grams: composed as the docstring says, trained, folded, shared."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from superconext.data.token_store import Newcomers
+from superconext.encoders.embedding import WordEmbedding
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.vocabulary import UNK_ID
+
+WORDS = ["<pad>", "<unk>", "bzaf", "bezaf", "bzzaf", "walo", "wala"]
+
+
+def embedding(tune=True):
+    ngrams = NgramVocabulary.build(WORDS)
+    torch.manual_seed(0)
+    model = WordEmbedding(torch.randn(7, 4), tune, len(ngrams), ngrams.encode(WORDS))
+    return model, ngrams
+
+
+def by_hand(row, word, table, ngrams):
+    """A word's own row plus the sum of its known n-grams' rows over the root of their number."""
+    marked = f"<{word}>" if word not in ("<pad>", "<unk>") else ""
+    pieces = {marked[a:b] for a in range(len(marked)) for b in range(a + 2, a + 6)}
+    pieces = {p for p in pieces if p in ngrams.ngrams}
+    total = sum((table[ngrams.ngrams.index(p)] for p in pieces), torch.zeros(4))
+    return row + total / math.sqrt(max(len(pieces), 1))
+
+
+def test_starts_at_the_given_vectors():
+    model, _ = embedding()
+    assert torch.equal(model.table(), model.words.data)
+
+
+def test_composes_every_word_as_defined():
+    model, ngrams = embedding()
+    torch.nn.init.normal_(model.ngrams)
+    table = model.table()
+    for i, word in enumerate(WORDS):
+        expected = by_hand(model.words.data[i], word, model.ngrams.data, ngrams)
+        assert torch.allclose(table[i], expected, atol=1e-6), word
+    ids = torch.tensor([[2, 3, 0], [5, 1, 2]])
+    assert torch.allclose(model(ids), table[ids], atol=1e-6)
+
+
+def test_newcomers_share_what_the_n_grams_learned():
+    model, ngrams = embedding()
+    torch.nn.init.normal_(model.ngrams)
+    new = ["bzaaf", "qqq"]
+    given = np.ones((2, 4), dtype=np.float32)
+    table = model.table(Newcomers(given, np.array([True, False]), ngrams.encode(new)))
+    first = by_hand(torch.ones(4), "bzaaf", model.ngrams.data, ngrams)
+    assert torch.allclose(table[7], first, atol=1e-6)
+    assert torch.allclose(table[8], model.words.data[UNK_ID])
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_training_reaches_words_and_n_grams(tune):
+    model, ngrams = embedding(tune)
+    model(torch.tensor([[5, 5]])).sum().backward()
+    assert (model.words.grad is not None) == tune
+    touched = model.ngrams.grad.abs().sum(dim=1) > 0
+    shared = [row for row, ngram in enumerate(ngrams.ngrams) if ngram in "<walo>"]
+    assert touched.nonzero().flatten().tolist() == shared and shared
+
+
+def test_folding_changes_no_vector():
+    model, ngrams = embedding()
+    torch.nn.init.normal_(model.ngrams)
+    newcomers = Newcomers(
+        np.zeros((1, 4), dtype=np.float32), np.array([False]), ngrams.encode(["bzf"])
+    )
+    before = model.table(newcomers)
+    model.fold()
+    assert torch.allclose(model.table(newcomers), before)
+    saved = WordEmbedding(model.words.data, True, len(ngrams))
+    saved.load_state_dict(model.state_dict())
+    assert torch.allclose(saved.table(newcomers), before)
+    assert torch.allclose(saved(torch.tensor([[4]]))[0, 0], before[4])
+
+
+def test_without_n_grams_it_is_a_plain_table():
+    model = WordEmbedding(torch.randn(7, 4))
+    ids = torch.tensor([[1, 5]])
+    assert torch.equal(model(ids), model.words[ids]) and model.ngrams.shape == (0, 4)
