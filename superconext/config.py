@@ -90,6 +90,9 @@ class Config:
         choices=("hardest", "all", "skip"),
         group="objective",
     )
+    options: str | None = _parameter(
+        None, "Settings of one objective alone, as name=value,name=value.", group="objective"
+    )
     projection: str = _parameter(
         "mlp", "Projection head, thrown away after training.",
         choices=("mlp", "linear", "identity"), group="encoder",
@@ -136,6 +139,11 @@ class Config:
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096, group="text"
     )
     tune_vectors: bool = _parameter(True, "Train the word vectors too.", group="text")
+    subwords: bool = _parameter(
+        True,
+        "Train vectors of character n-grams too, so that spellings of a word share them.",
+        group="text",
+    )
     normalize: str = _parameter(
         "auto",
         "Text normalisation profile.",

@@ -1,0 +1,107 @@
+"""The state of training on disk, and going on from it.
+
+One checkpoint holds everything an epoch boundary needs: weights, Adam's moments, the
+random state and the history. The samplers are functions of (seed, epoch), so they need
+none. Tensors go to safetensors, the rest to JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from superconext.errors import RunError
+from superconext.files import beside, write_json
+from superconext.training.callbacks import Callback, KeepBest, Record
+
+if TYPE_CHECKING:
+    from superconext.training.trainer import Trainer
+
+
+class Checkpointer(Callback):
+    """Saves one member's training after every epoch and restores it.
+
+    Args:
+        folder: made when missing.
+        member: number of the member, from 0.
+    """
+
+    def __init__(self, folder: Path, member: int) -> None:
+        self.tensors_path = folder / f"member-{member}.safetensors"
+        self.facts_path = folder / f"member-{member}.json"
+
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        from safetensors.torch import save_file
+
+        self.tensors_path.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
+        for index, moments in trainer.optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"adam.{index}.{name}"] = torch.as_tensor(value)
+        best = _keep_best(trainer)
+        if best and best.weights:
+            tensors |= {f"best.{name}": value for name, value in best.weights.items()}
+        tensors["random_state"] = torch.get_rng_state()
+        contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        with beside(self.tensors_path) as temporary:
+            save_file(contiguous, temporary)
+            digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
+        facts = {
+            "epoch": trainer.epoch,
+            "history": trainer.history,
+            "best": best.best if best and best.weights else None,
+            "tensors_sha256": digest,
+        }
+        write_json(self.facts_path, facts)
+
+    def restore(self, trainer: Trainer) -> bool:
+        """Put the saved state back; False if there is none.
+
+        Raises RunError when the files do not belong together or to this training.
+        """
+        if not self.facts_path.exists():
+            return False
+        from safetensors.torch import load
+
+        try:
+            facts: dict[str, Any] = json.loads(self.facts_path.read_text(encoding="utf-8"))
+            data = self.tensors_path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != facts["tensors_sha256"]:
+                raise ValueError("the tensors are of another epoch")
+            tensors: dict[str, Tensor] = load(data)
+            trainer.load_weights(_part(tensors, "weights."))
+            state = trainer.optimizer.state_dict()
+            state["state"] = _moments(_part(tensors, "adam."))
+            trainer.optimizer.load_state_dict(state)
+            trainer.history, trainer.epoch = facts["history"], facts["epoch"]
+            best = _keep_best(trainer)
+            if best and facts["best"] is not None:
+                best.best, best.weights = facts["best"], _part(tensors, "best.")
+            torch.set_rng_state(tensors["random_state"])
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise RunError(
+                f"{self.facts_path.parent}: the checkpoint cannot be used ({error}); expected the "
+                "state of this very training: start anew with --force"
+            ) from None
+        return True
+
+
+def _keep_best(trainer: Trainer) -> KeepBest | None:
+    return next((c for c in trainer.callbacks if isinstance(c, KeepBest)), None)
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def _moments(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        index, key = name.split(".", 1)
+        moments.setdefault(int(index), {})[key] = value
+    return moments

@@ -1,0 +1,152 @@
+"""The training loop: batches from the sampler, a loss from the objective, Adam."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from superconext.config import Config
+from superconext.data.sampler import Batches
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import Encoder, encode_rows
+from superconext.errors import TrainingError
+from superconext.objectives.base import Batch, Objective
+from superconext.training.callbacks import Callback, Record
+
+
+class Trainer:
+    """Trains one encoder, its projection head and the objective's own parameters.
+
+    Attributes:
+        epoch: the next epoch to run, counted from 0.
+        history: one record for each finished epoch: `epoch` (from 1), `loss`, the means
+            of the objective's scalars, whatever callbacks add, and `seconds`.
+        stop: set to True to end after the current epoch.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: nn.Module,
+        objective: Objective,
+        batches: Batches,
+        store: TokenStore,
+        labels: np.ndarray,
+        config: Config,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.encoder, self.head, self.objective = encoder, head, objective
+        self.batches, self.store, self.config = batches, store, config
+        self.labels = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        self.callbacks = list(callbacks)
+        self.device = torch.device(config.device)
+        self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
+        self.modules.to(self.device)
+        self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self.epoch = 0
+        self.history: list[Record] = []
+        self.stop = False
+
+    def fit(self) -> list[Record]:
+        """Run the epochs that are left and return the history.
+
+        Raises TrainingError when the loss or a gradient is not finite, and lets
+        KeyboardInterrupt through with the weights as they were after the last update.
+        """
+        self._call("on_train_begin")
+        while self.epoch < self.config.epochs and not self.stop:
+            record = self._run_epoch()
+            self.history.append(record)
+            self.epoch += 1
+            self._call("on_epoch_end", record)
+        self._call("on_train_end")
+        return self.history
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name: `encoder.*`, `head.*`, `objective.*`."""
+        return self.modules.state_dict()
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """Put back what `weights` gave."""
+        self.modules.load_state_dict(weights)
+
+    def _run_epoch(self) -> Record:
+        started = time.perf_counter()
+        self._call("on_epoch_begin", self.epoch)
+        self.modules.train()
+        sums: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for step, rows in enumerate(self.batches.epoch(self.epoch)):
+            scalars = self._step(rows, step)
+            for name, value in scalars.items():
+                sums[name] = sums.get(name, 0.0) + value
+                counts[name] = counts.get(name, 0) + 1
+            self._call("on_step_end", step, scalars["loss"])
+        record: Record = {"epoch": self.epoch + 1}
+        record |= {name: total / counts[name] for name, total in sums.items()}
+        record["seconds"] = time.perf_counter() - started
+        return record
+
+    def _step(self, rows: np.ndarray, step: int) -> dict[str, float]:
+        loss, scalars = self.objective(self._batch(rows))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise self._not_finite("the loss", step)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip or math.inf)
+        if not math.isfinite(float(norm)):
+            raise self._not_finite("a gradient", step)
+        self.optimizer.step()
+        return {"loss": value, **scalars}
+
+    def _batch(self, rows: np.ndarray) -> Batch:
+        whole = self.objective.needs_token_states
+
+        def view() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+            with self._arithmetic():
+                output = encode_rows(self.encoder, self.store, rows, whole=whole)
+                projected = (
+                    self.head(output.sentence)
+                    if self.objective.uses_projection
+                    else output.sentence
+                )
+            return output.sentence, projected, output.token_states, output.mask
+
+        sentence, projected, states, mask = view()
+        ids = torch.from_numpy(rows)
+        return Batch(
+            sentence=sentence,
+            projected=projected,
+            labels=self.labels[ids].to(self.device),
+            ids=ids.to(self.device),
+            epoch=self.epoch,
+            epochs=self.config.epochs,
+            token_states=states if whole else None,
+            mask=mask if whole else None,
+            second_view=lambda: view()[:2],
+        )
+
+    def _arithmetic(self) -> AbstractContextManager[None]:
+        context: AbstractContextManager[None] = torch.autocast(
+            self.device.type, dtype=torch.bfloat16, enabled=self.config.precision == "bfloat16"
+        )
+        return context
+
+    def _not_finite(self, what: str, step: int) -> TrainingError:
+        return TrainingError(
+            f"{what} is not finite in epoch {self.epoch + 1}, batch {step + 1}: expected a "
+            f"number; lower learning_rate (now {self.config.learning_rate:g}) or raise "
+            f"temperature (now {self.config.temperature:g})"
+        )
+
+    def _call(self, hook: str, *arguments: object) -> None:
+        for callback in self.callbacks:
+            getattr(callback, hook)(self, *arguments)

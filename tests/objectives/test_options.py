@@ -1,0 +1,38 @@
+"""Options of one objective, from text."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from superconext.errors import ConfigError
+from superconext.objectives.options import parse_options
+
+
+@dataclass(frozen=True)
+class Options:
+    margin: float = 0.2
+    form: str = "hard"
+    heads: int = 4
+    stable: bool = True
+
+
+def test_values_are_read_by_type_and_the_rest_keeps_its_default():
+    assert parse_options(None, Options) == parse_options(" ", Options) == Options()
+    expected = Options(margin=1.0, form="soft", stable=False)
+    assert parse_options("margin=1, form = soft,stable=No", Options) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("margin", "expected name=value"),
+        ("margn=1", "did you mean 'margin'"),
+        ("zzz=1", "known: margin, form, heads, stable"),
+        ("heads=1.5", "type int"),
+        ("margin=inf", "finite"),
+        ("stable=maybe", "type bool"),
+    ],
+)
+def test_mistakes_are_named(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_options(text, Options)

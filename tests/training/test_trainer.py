@@ -1,0 +1,170 @@
+"""The loop: learns, repeats itself exactly, stops on nonsense, resumes bit for bit."""
+
+import numpy as np
+import pytest
+import torch
+
+from superconext.config import resolve
+from superconext.data.sampler import make_batches
+from superconext.data.token_store import build_store
+from superconext.encoders.base import sentence_vectors
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.projection import projected_size, projection_head
+from superconext.errors import RunError, TrainingError
+from superconext.objectives.base import Shape
+from superconext.objectives.catalogue import CATALOGUE, objective_class
+from superconext.training.callbacks import Callback, DevProbe, KeepBest
+from superconext.training.checkpoint import Checkpointer
+from superconext.training.trainer import Trainer
+
+torch.set_num_threads(1)
+
+
+def make_trainer(callbacks=(), objective="superloss", seed=0, **parameters):
+    """Two classes told apart by the words they use, 60 short sentences."""
+    settings = {"epochs": 3, "batch_size": 20, "hidden_size": 8, "projection_size": 6}
+    settings["learning_rate"] = 0.02
+    config = resolve({"objective": objective, "seed": seed, **settings, **parameters})
+    generator = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    store = build_store(
+        [generator.integers(2, 12, 5) + 10 * k for k in labels], config.max_length
+    )
+    torch.manual_seed(seed)
+    encoder = BiLSTMEncoder(WordEmbedding(torch.randn(22, 8)), hidden_size=8)
+    kind = objective_class(objective)
+    head = projection_head(config.projection, 16, 6)
+    shape = Shape(2, 16, projected_size(config.projection, 16, 6))
+    batches = make_batches(kind.batches, labels, 20, config.steps_per_epoch, seed)
+    return Trainer(
+        encoder, head, kind.from_config(config, shape), batches, store, labels, config, callbacks
+    )
+
+
+def same(first, second):
+    weights = second.weights()
+    return all(torch.equal(value, weights[name]) for name, value in first.weights().items())
+
+
+@pytest.mark.parametrize("objective", list(CATALOGUE))
+def test_training_lowers_the_loss(objective):
+    history = make_trainer(objective=objective, epochs=8).fit()
+    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+    assert [record["epoch"] for record in history] == list(range(1, 9))
+
+
+def test_history_tells_the_similarities_and_what_mining_kept():
+    history = make_trainer(mining="topk", mining_threshold=2, epochs=6).fit()
+    assert history[-1]["positive_similarity"] > history[-1]["negative_similarity"] + 0.5
+    assert [record["kept"] for record in history[:2]] == [1.0, 1.0]
+    assert [record["kept"] for record in history[2:]] == pytest.approx([0.2] * 4)
+
+
+def test_same_seed_is_the_same_bit_for_bit():
+    first, second, other = make_trainer(), make_trainer(), make_trainer(seed=1)
+    for trainer in (first, second, other):
+        torch.manual_seed(trainer.config.seed)
+        trainer.fit()
+    assert same(first, second) and not same(first, other)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_precision_trains(precision):
+    history = make_trainer(precision=precision, epochs=6).fit()
+    assert history[-1]["loss"] < history[0]["loss"]
+
+
+def test_hooks_are_called_in_order_and_can_stop():
+    calls = []
+
+    class Recorder(Callback):
+        def on_train_begin(self, trainer):
+            calls.append("begin")
+
+        def on_epoch_begin(self, trainer, epoch):
+            calls.append(f"epoch {epoch}")
+
+        def on_step_end(self, trainer, step, loss):
+            calls.append(step)
+
+        def on_epoch_end(self, trainer, record):
+            calls.append(record["epoch"])
+            trainer.stop = record["epoch"] == 2
+
+        def on_train_end(self, trainer):
+            calls.append("end")
+
+    make_trainer([Recorder()], epochs=9).fit()
+    assert calls == ["begin", "epoch 0", 0, 1, 2, 1, "epoch 1", 0, 1, 2, 2, "end"]
+
+
+def test_keep_best_ends_with_the_weights_of_the_best_epoch():
+    scores = iter([0.5, 0.9, 0.9, 0.2])
+    seen = []
+
+    class Snapshot(Callback):
+        def on_epoch_end(self, trainer, record):
+            seen.append({k: v.clone() for k, v in trainer.weights().items()})
+
+    trainer = make_trainer([DevProbe(lambda _: next(scores)), KeepBest(), Snapshot()], epochs=4)
+    trainer.fit()
+    assert all(torch.equal(value, seen[1][name]) for name, value in trainer.weights().items())
+
+
+def test_a_loss_that_is_not_finite_stops_with_advice():
+    trainer = make_trainer()
+    with torch.no_grad():
+        trainer.head[0].weight.fill_(float("nan"))
+    with pytest.raises(TrainingError, match=r"epoch 1, batch 1.*lower learning_rate"):
+        trainer.fit()
+
+
+@pytest.mark.parametrize("keep_best", [False, True])
+def test_resumed_training_equals_uninterrupted(tmp_path, keep_best):
+    class Stop(Callback):
+        def on_epoch_end(self, trainer, record):
+            trainer.stop = record["epoch"] == 2
+
+    def hooks():
+        if not keep_best:
+            return []
+        return [DevProbe(lambda t: -abs(len(t.history) - 2.0)), KeepBest()]
+
+    torch.manual_seed(0)
+    whole = make_trainer([*hooks()], epochs=5)
+    whole.fit()
+    torch.manual_seed(0)
+    first = make_trainer([*hooks(), Checkpointer(tmp_path, 0), Stop()], epochs=5)
+    first.fit()
+    torch.manual_seed(99)
+    second = make_trainer([*hooks()], epochs=5)
+    saver = Checkpointer(tmp_path, 0)
+    assert saver.restore(second) and second.epoch == 2
+    second.fit()
+    assert same(whole, second)
+    drop = ("seconds",)
+    for a, b in zip(whole.history, second.history, strict=True):
+        assert {k: v for k, v in a.items() if k not in drop} == {
+            k: v for k, v in b.items() if k not in drop
+        }
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    trainer = make_trainer([Checkpointer(tmp_path, 0)], epochs=1)
+    trainer.fit()
+    path = tmp_path / "member-0.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(RunError, match="checkpoint cannot be used"):
+        Checkpointer(tmp_path, 0).restore(make_trainer())
+    assert not Checkpointer(tmp_path / "none", 0).restore(make_trainer())
+
+
+def test_sentence_vectors_separate_what_was_trained():
+    trainer = make_trainer(epochs=8)
+    trainer.fit()
+    vectors = sentence_vectors(trainer.encoder, trainer.store)
+    labels = trainer.labels.numpy()
+    centres = np.stack([vectors[labels == k].mean(axis=0) for k in (0, 1)])
+    nearest = ((vectors[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == labels).mean() > 0.95
