@@ -1,0 +1,30 @@
+# Two commands on a fresh machine with Python 3.10 or newer: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+RUN ?= runs/demo
+BIN = $(VENV)/bin
+
+.PHONY: demo test slow lint clean
+
+demo: $(VENV)/.installed
+	$(BIN)/superconext train data/sample/train.tsv --dev data/sample/dev.tsv --test data/sample/test.tsv --out $(RUN) --force
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.installed
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ruff mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[plots,test]'
+	touch $@

@@ -1,0 +1,5 @@
+"""`python -m superconext`."""
+
+from superconext.cli import main
+
+main()

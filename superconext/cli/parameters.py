@@ -1,0 +1,58 @@
+"""Command line options out of the table of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from superconext.config import PARAMETERS, Parameter
+from superconext.objectives.catalogue import CATALOGUE
+from superconext.presets import PRESETS
+
+_TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+
+
+def with_parameters(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for every parameter; one not given arrives as None."""
+    for parameter in reversed(PARAMETERS):
+        command = _option(parameter)(command)
+    return command
+
+
+def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters among a command's options that the user named."""
+    names = {parameter.name for parameter in PARAMETERS}
+    return {name: value for name, value in options.items() if name in names and value is not None}
+
+
+def _option(parameter: Parameter) -> Callable[..., Any]:
+    flag = "--" + parameter.name.replace("_", "-")
+    if parameter.type is bool:
+        return click.option(
+            f"{flag}/--no-{flag[2:]}", parameter.name, default=None, help=_help(parameter)
+        )
+    choices = list(CATALOGUE) if parameter.name == "objective" else parameter.choices
+    kind = click.Choice(choices) if choices else _TYPES[parameter.type]
+    return click.option(flag, parameter.name, type=kind, default=None, help=_help(parameter))
+
+
+def _help(parameter: Parameter) -> str:
+    """The parameter's help and its default under each preset where they differ."""
+    values = {
+        name: preset.values.get(parameter.name, parameter.default)
+        for name, preset in PRESETS.items()
+    }
+    default = values.pop("dialect")
+    others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
+    if default is None and not others:
+        return parameter.help
+    shown = "; ".join([_show(default), *others])
+    return f"{parameter.help}  [default: {shown}]"
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,85 @@
+"""`superconext train`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from superconext.cli.parameters import given_parameters, with_parameters
+
+
+@click.command()
+@click.argument("train_file", metavar="[TRAIN]", required=False)
+@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
+@click.option("--test", metavar="FILE", help="Rows to report on; unset: figures are on dev.")
+@click.option("--out", metavar="RUN", help="Folder to write, must be new.")
+@click.option("--force", is_flag=True, help="Replace RUN if it exists.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped.")
+@click.option("--config", metavar="TOML", help="Parameters from a file; options win over it.")
+@click.option("--text-column", metavar="NAME", help="Text column, by name or number from 1.")
+@click.option("--label-column", metavar="NAME", help="Label column, by name or number from 1.")
+@click.option("--keep-text", is_flag=True, help="Repeat the texts in predictions.tsv.")
+@click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON document.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@with_parameters
+def train(
+    train_file: str | None,
+    dev: str | None,
+    test: str | None,
+    out: str | None,
+    force: bool,
+    resume: str | None,
+    config: str | None,
+    text_column: str | None,
+    label_column: str | None,
+    keep_text: bool,
+    as_json: bool,
+    quiet: bool,
+    **parameters: Any,
+) -> None:
+    """Train on the labelled file TRAIN and write the run folder RUN.
+
+    TRAIN is CSV, TSV, JSONL (also .gz), Parquet or fastText's __label__ lines.
+    """
+    from superconext.config_file import read_config
+    from superconext.train_run import TrainRequest, resume_run, train_run
+    from superconext.training.progress import TerminalProgress
+
+    progress = TerminalProgress(quiet)
+    if resume:
+        if train_file or out:
+            raise click.UsageError("--resume takes its files from RUN; leave out TRAIN and --out")
+        _show(resume_run(Path(resume), progress), resume, as_json)
+        return
+    if not train_file:
+        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
+    if not out:
+        raise click.UsageError("Missing option '--out': the run folder to write.")
+    given = read_config(Path(config)) if config else {}
+    request = TrainRequest(
+        train=train_file,
+        out=out,
+        dev=dev,
+        test=test,
+        given={**given, **given_parameters(parameters)},
+        text_column=text_column,
+        label_column=label_column,
+        force=force,
+        keep_text=keep_text,
+        command=("superconext", *sys.argv[1:]),
+    )
+    _show(train_run(request, progress), out, as_json)
+
+
+def _show(metrics: dict[str, Any], out: str, as_json: bool) -> None:
+    from superconext.report.scores import score_table
+
+    if as_json:
+        click.echo(json.dumps(metrics, ensure_ascii=False))
+        return
+    click.echo(score_table(metrics))
+    click.echo(f"run folder: {out}", err=True)

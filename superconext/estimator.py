@@ -1,0 +1,232 @@
+"""The scikit-learn face: `fit`, `predict`, `transform`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from superconext.config import BY_NAME, Config, resolve
+from superconext.errors import DataError
+from superconext.fitting import fit_model
+from superconext.model import Model
+
+#: Share of the rows given to `fit` that the probe's C is chosen on.
+HELD_BACK = 0.1
+
+
+class _TextEstimator(BaseEstimator):
+    """What the classifier and the encoder share: parameters, `fit`, `transform`.
+
+    Every parameter is described in `superconext.config`; None means the preset's value.
+    """
+
+    def __init__(
+        self,
+        objective: str = "superloss",
+        preset: str = "dialect",
+        temperature: float = 0.1,
+        reduction: str = "macro",
+        include_self: bool = False,
+        mining: str = "none",
+        mining_threshold: float = 0.5,
+        mining_warmup: float = 1 / 3,
+        mining_max_similarity: float = 1.0,
+        mining_fallback: str = "hardest",
+        options: str | None = None,
+        projection: str = "mlp",
+        projection_size: int | None = None,
+        layers: int | None = None,
+        hidden_size: int | None = None,
+        dropout: float | None = None,
+        word_dropout: float = 0.0,
+        pooling: str = "last",
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        gradient_clip: float = 5.0,
+        keep_best: bool = False,
+        vectors: str | None = None,
+        unlabelled: str | None = None,
+        vector_dimension: int | None = None,
+        tune_vectors: bool = True,
+        subwords: bool = True,
+        normalize: str = "auto",
+        min_count: int = 1,
+        max_length: int = 200,
+        seed: int = 0,
+        threads: int = 1,
+        device: str = "cpu",
+        precision: str = "float32",
+        baselines: bool = True,
+        members: int = 1,
+    ) -> None:
+        self.objective = objective
+        self.preset = preset
+        self.temperature = temperature
+        self.reduction = reduction
+        self.include_self = include_self
+        self.mining = mining
+        self.mining_threshold = mining_threshold
+        self.mining_warmup = mining_warmup
+        self.mining_max_similarity = mining_max_similarity
+        self.mining_fallback = mining_fallback
+        self.options = options
+        self.projection = projection
+        self.projection_size = projection_size
+        self.layers = layers
+        self.hidden_size = hidden_size
+        self.dropout = dropout
+        self.word_dropout = word_dropout
+        self.pooling = pooling
+        self.epochs = epochs
+        self.steps_per_epoch = steps_per_epoch
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.gradient_clip = gradient_clip
+        self.keep_best = keep_best
+        self.vectors = vectors
+        self.unlabelled = unlabelled
+        self.vector_dimension = vector_dimension
+        self.tune_vectors = tune_vectors
+        self.subwords = subwords
+        self.normalize = normalize
+        self.min_count = min_count
+        self.max_length = max_length
+        self.seed = seed
+        self.threads = threads
+        self.device = device
+        self.precision = precision
+        self.baselines = baselines
+        self.members = members
+
+    def fit(self, X: Iterable[str], y: Iterable[Any]) -> _TextEstimator:  # noqa: N803
+        """Train on texts `[N]` and labels `[N]`; returns self.
+
+        A stratified tenth is held back to choose the probe's C on (where the data is too
+        small for that, C keeps its default).
+        """
+        from superconext.data.splits import stratified_holdout
+
+        config = self._config()
+        texts = check_texts(X)
+        given = np.asarray(list(y))
+        if len(given) != len(texts):
+            raise DataError(f"found {len(texts)} texts and {len(given)} labels; expected as many")
+        self.classes_ = np.unique(given)
+        labels = [str(label) for label in given]
+        kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
+        fitted = fit_model(
+            [texts[i] for i in kept],
+            [labels[i] for i in kept],
+            config,
+            ([texts[i] for i in held], [labels[i] for i in held]),
+            classes=[str(label) for label in self.classes_],
+        )
+        self.model_ = fitted.model
+        self.history_ = fitted.history
+        return self
+
+    def transform(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
+        return self._model().features(check_texts(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`."""
+        prefix = type(self).__name__.lower()
+        width = sum(encoder.sentence_size for encoder in self._model().encoders)
+        return np.array([f"{prefix}{i}" for i in range(width)], dtype=object)
+
+    def _config(self) -> Config:
+        return resolve({name: getattr(self, name) for name in BY_NAME}, type(self).__name__)
+
+    def _model(self) -> Model:
+        model: Model | None = getattr(self, "model_", None)
+        if model is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit with texts and labels first"
+            )
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class SuperConTextEncoder(TransformerMixin, _TextEstimator):
+    """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
+
+
+class SuperConTextClassifier(ClassifierMixin, TransformerMixin, _TextEstimator):
+    """Sentence encoder with a logistic regression probe on its frozen features.
+
+    Example:
+        >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
+        >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
+    """
+
+    def predict(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """The most probable label of each text, `[N]`."""
+        shares = self.predict_proba(X)
+        best: np.ndarray = self.classes_[shares.argmax(axis=1)]
+        return best
+
+    def predict_proba(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """Class probabilities `[N, C]`, columns as `classes_`."""
+        return self._model().probabilities(check_texts(X))
+
+    def decision_function(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`)."""
+        model = self._model()
+        scores = model.probe.decision(model.features(check_texts(X)))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a new folder that `superconext.load` opens.
+
+        Raises RunError if `path` exists.
+        """
+        from superconext.runs import save_run
+
+        save_run(self._model(), Path(path))
+
+
+def load(path: str | Path) -> SuperConTextClassifier:
+    """The fitted classifier of a run folder; its labels are strings.
+
+    Raises RunError when the folder is no run or is damaged.
+    """
+    from superconext.runs import load_model
+
+    model = load_model(path)
+    estimator = SuperConTextClassifier(**model.config.to_dict())
+    estimator.model_ = model
+    estimator.classes_ = np.array(model.classes)
+    estimator.history_ = []
+    return estimator
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
+    """The texts as a list of str.
+
+    Raises DataError for a bare string, for bytes, None and numbers among the rows, and
+    for no rows at all.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise DataError("found one string; expected a list of texts: put it in a list")
+    rows: Sequence[Any] = list(texts)
+    for position, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise DataError(
+                f"text {position} is {type(text).__name__}; expected str: convert or drop it"
+            )
+    if not rows:
+        raise DataError("found no texts; expected at least one")
+    return [str(text) for text in rows]

@@ -1,0 +1,183 @@
+"""What goes into a run folder besides the model: figures of merit, pictures, the card."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superconext.files import write_csv, write_json, write_text
+from superconext.fitting import Fitted
+from superconext.metrics import classification_metrics, collapse_warning
+from superconext.runs import save_model, write_manifest
+from superconext.training.progress import Progress
+
+if TYPE_CHECKING:
+    from superconext.train_run import Splits, TrainRequest
+
+_PACKAGES = ("superconext", "torch", "numpy", "scikit-learn", "gensim", "safetensors")
+
+
+@dataclass
+class Evaluation:
+    """Metrics of every split, and the reported split's vectors and probabilities.
+
+    features `[N, d]`, probabilities `[N, C]` and predicted labels of the reported split.
+    """
+
+    metrics: dict[str, Any]
+    features: np.ndarray
+    probabilities: np.ndarray
+    predicted: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        fitted: Fitted,
+        rows: dict[str, tuple[Sequence[str], Sequence[str]]],
+        reported: str,
+        baselines: dict[str, Any],
+    ) -> Evaluation:
+        model = fitted.model
+        metrics: dict[str, Any] = {"reported_split": reported}
+        native: dict[str, Any] = {}
+        shown: tuple[np.ndarray, np.ndarray, list[str]] | None = None
+        for name, (texts, labels) in sorted(rows.items(), key=lambda item: item[0] != reported):
+            features = fitted.features if name == "train" else model.features(texts)
+            probabilities = model.probe.probabilities(features)
+            predicted = [model.classes[k] for k in probabilities.argmax(axis=1)]
+            metrics[name] = classification_metrics(labels, predicted, model.classes)
+            own = model.native_probabilities(features)
+            if own is not None:
+                chosen = [model.classes[k] for k in own.argmax(axis=1)]
+                native[name] = classification_metrics(labels, chosen, model.classes)
+            if name == reported:
+                shown = (features, probabilities, predicted)
+        if native:
+            metrics["native"] = native
+        metrics["baselines"] = baselines
+        metrics["probe_C"] = model.probe.c
+        metrics["collapse"] = fitted.collapse
+        assert shown is not None
+        return cls(metrics, *shown)
+
+
+def write_run(
+    folder: Path,
+    request: TrainRequest,
+    splits: Splits,
+    fitted: Fitted,
+    evaluation: Evaluation,
+    times: dict[str, float],
+    progress: Progress,
+) -> None:
+    """Write every file of a run; the manifest comes last."""
+    from superconext.report.card import write_card
+
+    hashes = save_model(fitted.model, folder)
+    write_csv(folder / "history.csv", fitted.history)
+    write_json(folder / "metrics.json", evaluation.metrics)
+    _write_predictions(folder / "predictions.tsv", request, splits, fitted, evaluation)
+    _draw(folder / "figures", splits, fitted, evaluation, progress)
+    manifest = _manifest(request, splits, fitted, times)
+    write_card(folder / "README.md", {**manifest, **evaluation.metrics})
+    warning = collapse_warning(fitted.collapse)
+    if warning:
+        progress.say(warning)
+    write_manifest(folder, manifest, hashes)
+
+
+def _manifest(
+    request: TrainRequest, splits: Splits, fitted: Fitted, times: dict[str, float]
+) -> dict[str, Any]:
+    config = fitted.model.config
+    data = {
+        name: {
+            "file": Path(corpus.source).name,
+            "sha256": corpus.sha256,
+            "rows": len(corpus),
+            "classes": corpus.class_counts(),
+        }
+        for name, corpus in splits.named().items()
+    }
+    return {
+        "version": _version("superconext"),
+        "status": "interrupted" if fitted.interrupted else "complete",
+        "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "command": list(request.command),
+        "objective": config.objective,
+        "preset": config.preset,
+        "seed": config.seed,
+        "threads": config.threads,
+        "cpus": os.cpu_count(),
+        "data": data,
+        "text": {key: fitted.facts[key] for key in ("profile", "words", "dev_unknown")},
+        "vectors": fitted.facts["vectors"],
+        "versions": {
+            "python": platform.python_version(),
+            **{name: _version(name) for name in _PACKAGES},
+        },
+        **times,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _write_predictions(
+    path: Path, request: TrainRequest, splits: Splits, fitted: Fitted, evaluation: Evaluation
+) -> None:
+    """Line number, label, prediction and its probability; texts only when asked for."""
+    corpus = splits.named()[splits.reported]
+    lines = ["line\tlabel\tpredicted\tprobability" + ("\ttext" if request.keep_text else "")]
+    for row in range(len(corpus)):
+        cells = [
+            str(corpus.lines[row]),
+            corpus.labels[row],
+            evaluation.predicted[row],
+            f"{evaluation.probabilities[row].max():.4f}",
+        ]
+        if request.keep_text:
+            cells.append(" ".join(corpus.texts[row].split()))
+        lines.append("\t".join(cells))
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _draw(
+    folder: Path, splits: Splits, fitted: Fitted, evaluation: Evaluation, progress: Progress
+) -> None:
+    from superconext.report import figures
+
+    if not figures.available():
+        progress.say(f"note: {figures.UNAVAILABLE}")
+        return
+    folder.mkdir()
+    labels = splits.named()[splits.reported].labels
+    classes = fitted.model.classes
+    names = classes + sorted(set(labels) - set(classes))
+    with progress.bar("drawing figures"):
+        figures.draw_map(
+            evaluation.features,
+            labels,
+            folder / "map.png",
+            seed=fitted.model.config.seed,
+            predicted=evaluation.predicted,
+        )
+        figures.draw_confusion(labels, evaluation.predicted, names, folder / "confusion.png")
+        objectives = fitted.model.objectives
+        figures.draw_curves(
+            [record for record in fitted.history if record["member"] == 1],
+            folder / "curves.png",
+            chance=objectives[0].chance_level,
+        )

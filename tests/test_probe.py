@@ -1,0 +1,59 @@
+"""The probe: scikit-learn's logistic regression kept as plain arrays."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from superconext.probe import GRID, fit_probe, softmax
+
+
+def data(classes, n=90, d=6, seed=0):
+    generator = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    features = generator.standard_normal((n, d)) + 1.5 * np.eye(classes, d)[labels]
+    return (features * [1, 10, 0.1, 1, 1, 1] + 3).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_predicts_what_scikit_learn_predicts(classes):
+    features, labels = data(classes)
+    probe = fit_probe(features, labels, grid=(0.5,))
+    scaler = StandardScaler().fit(features)
+    model = LogisticRegression(C=0.5, max_iter=1000).fit(scaler.transform(features), labels)
+    expected = model.predict_proba(scaler.transform(features))
+    assert np.allclose(probe.probabilities(features), expected, atol=2e-4)
+    assert np.array_equal(probe.decision(features).argmax(axis=1), expected.argmax(axis=1))
+
+
+def test_c_is_the_best_on_dev_and_dev_only():
+    features, labels = data(2, 200)
+    noisy = np.where(np.arange(200) < 60, 1 - labels, labels)
+    dev, dev_labels = data(2, 100, seed=1)
+    chosen = fit_probe(features, noisy, dev, dev_labels)
+    accuracies = {}
+    for c in GRID:
+        scores = fit_probe(features, noisy, grid=(c,)).decision(dev)
+        accuracies[c] = float((scores.argmax(axis=1) == dev_labels).mean())
+    assert accuracies[chosen.c] == max(accuracies.values())
+
+
+def test_without_dev_the_middle_of_the_grid():
+    features, labels = data(2)
+    assert fit_probe(features, labels).c == GRID[len(GRID) // 2]
+    assert fit_probe(features, labels, features[:0], labels[:0]).c == GRID[len(GRID) // 2]
+
+
+def test_constant_dimensions_do_not_blow_up():
+    features, labels = data(2)
+    features[:, 2] = 0.1
+    probe = fit_probe(features, labels, grid=(1.0,))
+    assert np.isfinite(probe.coef).all()
+    shifted = features.copy()
+    shifted[:, 2] += 1e-6
+    assert np.allclose(probe.probabilities(features), probe.probabilities(shifted), atol=1e-4)
+
+
+def test_softmax_of_large_scores_is_finite():
+    rows = softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
+    assert np.allclose(rows, [[1, 0], [0, 1]])
