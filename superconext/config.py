@@ -44,9 +44,7 @@ def _parameter(
 class Config:
     """Every parameter of a run, with concrete values."""
 
-    objective: str = _parameter(
-        "superloss", "Training objective, by name.", group="objective"
-    )
+    objective: str = _parameter("superloss", "Training objective, by name.", group="objective")
     preset: str = _parameter(
         "dialect", "Named set of defaults.", choices=tuple(PRESETS), group="objective"
     )
@@ -60,7 +58,8 @@ class Config:
         group="objective",
     )
     include_self: bool = _parameter(
-        False, "Count a row as its own positive, as equation 6 prints it (audit only).",
+        False,
+        "Count a row as its own positive, as equation 6 prints it (audit only).",
         group="objective",
     )
     mining: str = _parameter(
@@ -77,11 +76,17 @@ class Config:
         group="objective",
     )
     mining_warmup: float = _parameter(
-        1 / 3, "Share of the epochs trained with every negative first.", low=0.0, high=1.0,
+        1 / 3,
+        "Share of the epochs trained with every negative first.",
+        low=0.0,
+        high=1.0,
         group="objective",
     )
     mining_max_similarity: float = _parameter(
-        1.0, "Drop mined negatives above this cosine (label noise).", low=-1.0, high=1.0,
+        1.0,
+        "Drop mined negatives above this cosine (label noise).",
+        low=-1.0,
+        high=1.0,
         group="objective",
     )
     mining_fallback: str = _parameter(
@@ -94,38 +99,39 @@ class Config:
         None, "Settings of one objective alone, as name=value,name=value.", group="objective"
     )
     projection: str = _parameter(
-        "mlp", "Projection head, thrown away after training.",
-        choices=("mlp", "linear", "identity"), group="encoder",
+        "mlp",
+        "Projection head, thrown away after training.",
+        choices=("mlp", "linear", "identity"),
+        group="encoder",
     )
-    projection_size: int = _parameter(
-        256, "Width of the projected vector.", low=1, group="encoder"
-    )
+    projection_size: int = _parameter(256, "Width of the projected vector.", low=1, group="encoder")
     layers: int = _parameter(1, "BiLSTM layers.", low=1, high=8, group="encoder")
     hidden_size: int = _parameter(
         128, "LSTM units in each direction.", low=1, high=8192, group="encoder"
     )
     dropout: float = _parameter(
-        0.2, "Dropout on word vectors and on every layer's output.", low=0.0, high=0.95,
+        0.2,
+        "Dropout on word vectors and on every layer's output.",
+        low=0.0,
+        high=0.95,
         group="encoder",
     )
     word_dropout: float = _parameter(
         0.0, "Share of training words hidden behind <unk>.", low=0.0, high=0.95, group="encoder"
     )
     pooling: str = _parameter(
-        "last", "Token states to sentence vector.", choices=("last", "mean", "max"),
+        "last",
+        "Token states to sentence vector.",
+        choices=("last", "mean", "max"),
         group="encoder",
     )
     epochs: int = _parameter(15, "Passes over the data.", low=1)
     steps_per_epoch: int | None = _parameter(
         None, "Batches in an epoch; unset: enough to see every row of the largest class.", low=1
     )
-    batch_size: int = _parameter(
-        200, "Sentences in a batch, shared equally by the classes.", low=4
-    )
+    batch_size: int = _parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
     learning_rate: float = _parameter(0.003, "Adam's step size.", low=0.0, open_low=True)
-    gradient_clip: float = _parameter(
-        5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0
-    )
+    gradient_clip: float = _parameter(5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0)
     keep_best: bool = _parameter(
         False, "Keep the epoch with the best dev probe score instead of the last one."
     )
@@ -147,18 +153,19 @@ class Config:
     normalize: str = _parameter(
         "auto",
         "Text normalisation profile.",
-        choices=("auto", "arabic", "arabizi", "latin", "mixed", "none"),
+        choices=("auto", "arabic", "arabizi", "latin", "none"),
         group="text",
     )
-    min_count: int = _parameter(
-        1, "Drop training words seen fewer times.", low=1, group="text"
-    )
+    min_count: int = _parameter(1, "Drop training words seen fewer times.", low=1, group="text")
     max_length: int = _parameter(
         200, "Tokens kept of each sentence.", low=1, high=100_000, group="text"
     )
     seed: int = _parameter(0, "Seed of everything random.", low=0, high=2**31 - 1, group="run")
     threads: int = _parameter(
-        1, "Threads for matrix work; more help only on an idle machine.", low=1, high=1024,
+        1,
+        "Threads for matrix work; more help only on an idle machine.",
+        low=1,
+        high=1024,
         group="run",
     )
     device: str = _parameter("cpu", "Torch device.", group="run")
@@ -169,8 +176,11 @@ class Config:
         True, "Fit majority class and TF-IDF + logistic regression beside.", group="run"
     )
     members: int = _parameter(
-        1, "Encoders trained with seeds seed, seed+1, ... and probed side by side.",
-        low=1, high=100, group="run",
+        1,
+        "Encoders trained with seeds seed, seed+1, ... and probed side by side.",
+        low=1,
+        high=100,
+        group="run",
     )
 
     def __post_init__(self) -> None:

@@ -35,8 +35,7 @@ class MissingExtraError(SuperConTextError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs a package that is not installed: "
-            f"pip install 'superconext[{extra}]'"
+            f"{feature} needs a package that is not installed: pip install 'superconext[{extra}]'"
         )
         self.extra = extra
 

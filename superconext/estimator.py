@@ -105,7 +105,7 @@ class _TextEstimator(BaseEstimator):
         self.baselines = baselines
         self.members = members
 
-    def fit(self, X: Iterable[str], y: Iterable[Any]) -> _TextEstimator:  # noqa: N803
+    def fit(self, X: Iterable[str], y: Iterable[Any]) -> _TextEstimator:
         """Train on texts `[N]` and labels `[N]`; returns self.
 
         A stratified tenth is held back to choose the probe's C on (where the data is too
@@ -132,7 +132,7 @@ class _TextEstimator(BaseEstimator):
         self.history_ = fitted.history
         return self
 
-    def transform(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+    def transform(self, X: Iterable[str]) -> np.ndarray:
         """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
         return self._model().features(check_texts(X))
 
@@ -149,7 +149,7 @@ class _TextEstimator(BaseEstimator):
         model: Model | None = getattr(self, "model_", None)
         if model is None:
             raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet; call fit with texts and labels first"
+                f"this {type(self).__name__} is not fitted; call fit with texts and labels first"
             )
         return model
 
@@ -172,17 +172,17 @@ class SuperConTextClassifier(ClassifierMixin, TransformerMixin, _TextEstimator):
         >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
     """
 
-    def predict(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Iterable[str]) -> np.ndarray:
         """The most probable label of each text, `[N]`."""
         shares = self.predict_proba(X)
         best: np.ndarray = self.classes_[shares.argmax(axis=1)]
         return best
 
-    def predict_proba(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+    def predict_proba(self, X: Iterable[str]) -> np.ndarray:
         """Class probabilities `[N, C]`, columns as `classes_`."""
         return self._model().probabilities(check_texts(X))
 
-    def decision_function(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+    def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`)."""
         model = self._model()
         scores = model.probe.decision(model.features(check_texts(X)))

@@ -38,12 +38,18 @@ def _umask() -> int:
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text with `\\n` line ends."""
     with beside(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n", errors="surrogatepass")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document, indented, non-ASCII kept readable, NaN refused."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:  # half of a surrogate pair, which only escapes can carry
+            text = json.dumps(value, indent=2, allow_nan=False)
+    write_text(path, text + "\n")
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ContextManager
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from superconext.data.sampler import make_batches
 from superconext.data.token_store import TokenStore, build_store
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import Ragged, WordEmbedding
+from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size, projection_head
 from superconext.errors import ConfigError, DataError
 from superconext.initial import InitialVectors, initial_vectors
@@ -25,7 +25,7 @@ from superconext.model import Model, member_features, store_with_newcomers
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import Probe, dev_key, fit_probe
-from superconext.text.ngrams import NgramVocabulary
+from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import tokenize
 from superconext.text.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ class _Prepared:
     normalizer: Normalizer
     vocabulary: Vocabulary
     ngrams: NgramVocabulary | None
-    word_ngrams: Ragged | None
+    word_ngrams: WordNgrams | None
     initial: InitialVectors
     classes: list[str]
     train: TokenStore
@@ -99,9 +99,7 @@ def fit_model(
     progress = progress or Progress()
     check_device(config.device)
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
-        prepared = _prepare(
-            texts, labels, classes or sorted(set(labels)), config, dev, progress
-        )
+        prepared = _prepare(texts, labels, classes or sorted(set(labels)), config, dev, progress)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []
@@ -287,26 +285,22 @@ def _dev_score(prepared: _Prepared, trainer: Trainer) -> float:
     return dev_key(scores, prepared.dev_labels)[0]
 
 
-def _final_probe(
-    prepared: _Prepared, encoders: Sequence[Encoder], features: np.ndarray
-) -> Probe:
+def _final_probe(prepared: _Prepared, encoders: Sequence[Encoder], features: np.ndarray) -> Probe:
     if prepared.dev is None:
         return fit_probe(features, prepared.labels)
     dev_features = member_features(encoders, prepared.dev)
     return fit_probe(features, prepared.labels, dev_features, prepared.dev_labels)
 
 
-def _fixed_threads(threads: int) -> ContextManager[Any]:
+@contextmanager
+def _fixed_threads(threads: int) -> Iterator[None]:
     """Limit torch's and BLAS's threads inside the block, and put them back after it."""
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
-
-    class Restore(nullcontext[None]):
-        def __exit__(self, *_: object) -> None:
-            limits.restore_original_limits()
-            torch.set_num_threads(before)
-
-    limits = threadpool_limits(threads)
-    return Restore()
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -140,6 +140,4 @@ def _reserve(source: WordVectors, vocabulary: Vocabulary) -> WordVectors:
         buckets = np.asarray(subwords.buckets, dtype=np.float16)
         subwords = SubwordTable(buckets, subwords.min_n, subwords.max_n)
     matrix = np.asarray(reserve.matrix, dtype=np.float16)
-    return WordVectors(
-        reserve.words, matrix, subwords, name=reserve.name, sha256=reserve.sha256
-    )
+    return WordVectors(reserve.words, matrix, subwords, name=reserve.name, sha256=reserve.sha256)

@@ -114,12 +114,12 @@ def store_with_newcomers(
     vectors, known = reserve.lookup(new)
     pieces = ngrams.encode(new) if ngrams is not None else None
     newcomers = Newcomers(np.ascontiguousarray(vectors), known, pieces)
-    useful = known if pieces is None else known | (np.diff(pieces[1]) > 0)
+    useful = known if pieces is None else known | (np.diff(pieces.offsets) > 0)
     ids_of = {new[i]: len(vocabulary) + int(i) for i in np.flatnonzero(useful)}
     sentences = []
     for tokens in token_lists:
         ids = vocabulary.encode(tokens[:max_length])
         for position in np.flatnonzero(ids == UNK_ID):
-            ids[position] = ids_of.get(tokens[position], UNK_ID)
+            ids[position] = ids_of.get(tokens[int(position)], UNK_ID)
         sentences.append(ids)
     return build_store(sentences, max_length, newcomers)

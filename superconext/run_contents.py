@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -41,7 +41,7 @@ class Evaluation:
     def of(
         cls,
         fitted: Fitted,
-        rows: dict[str, tuple[Sequence[str], Sequence[str]]],
+        rows: Mapping[str, tuple[Sequence[str], Sequence[str]]],
         reported: str,
         baselines: dict[str, Any],
     ) -> Evaluation:

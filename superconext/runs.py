@@ -2,7 +2,7 @@
 
 | file | what it holds |
 |---|---|
-| `manifest.json` | format version, command, data hashes and class counts, vectors, seed, versions, times |
+| `manifest.json` | command, data hashes and class counts, vectors, seed, versions, times |
 | `config.toml` | every parameter |
 | `vocabulary.json` | classes, training words, words of the reserve |
 | `encoder.safetensors` | encoders and objectives of all members |
@@ -59,14 +59,12 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
 
     write_config(folder / "config.toml", model.config)
     reserve = model.reserve
-    words = {
+    words: dict[str, Any] = {
         "classes": model.classes,
         "normalizer": model.normalizer.to_dict(),
         "vocabulary": model.vocabulary.to_json(),
         "ngrams": None if model.ngrams is None else model.ngrams.to_json(),
-        "reserve": {
-            "name": reserve.name, "sha256": reserve.sha256, "words": list(reserve.words)
-        },
+        "reserve": {"name": reserve.name, "sha256": reserve.sha256, "words": list(reserve.words)},
     }
     if reserve.subwords is not None:
         words["reserve"] |= {"min_n": reserve.subwords.min_n, "max_n": reserve.subwords.max_n}
@@ -177,9 +175,9 @@ def load_model(folder: Path | str) -> Model:
         probe = load_arrays(folder / "probe.safetensors")
         model = _assemble(config, words, arrays, tensors, probe)
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError, ConfigError) as error:
-        raise RunError(f"{folder}: the files do not fit together ({error}); copy the run again") from (
-            None
-        )
+        raise RunError(
+            f"{folder}: the files do not fit together ({error}); copy the run again"
+        ) from (None)
     return model
 
 
@@ -207,7 +205,10 @@ def _assemble(
         )
         width = projected_size(projection, encoder.sentence_size, config.projection_size)
         objective = kind.from_config(config, Shape(len(classes), encoder.sentence_size, width))
-        for prefix, module in ((f"encoder.{member}.", encoder), (f"objective.{member}.", objective)):
+        for prefix, module in (
+            (f"encoder.{member}.", encoder),
+            (f"objective.{member}.", objective),
+        ):
             module.load_state_dict(
                 {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}
             )

@@ -11,6 +11,7 @@ from superconext.config_file import read_config, write_config
 from superconext.errors import ConfigError
 from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder
 from superconext.presets import PRESETS
+from superconext.text.rules import PROFILES
 
 
 def test_presets_hold_the_values_the_paper_states():
@@ -85,8 +86,13 @@ def test_whole_numbers_serve_as_fractions():
 
 def test_toml_gives_back_what_was_written(tmp_path):
     config = resolve(
-        {"preset": "paper", "vectors": 'a "path"\\with\tanything/عين.txt', "mining": "topk",
-         "mining_threshold": 5, "keep_best": True}
+        {
+            "preset": "paper",
+            "vectors": 'a "path"\\with\tanything/عين.txt',
+            "mining": "topk",
+            "mining_threshold": 5,
+            "keep_best": True,
+        }
     )
     write_config(tmp_path / "config.toml", config)
     assert resolve(read_config(tmp_path / "config.toml")) == config
@@ -109,6 +115,10 @@ def test_bad_toml_names_the_file_and_the_key(tmp_path, text, message):
         read_config(path)
     with pytest.raises(ConfigError, match=r"missing\.toml: cannot be read"):
         read_config(tmp_path / "missing.toml")
+
+
+def test_normalisation_profiles_are_those_of_the_normaliser():
+    assert BY_NAME["normalize"].choices == ("auto", *PROFILES)
 
 
 def test_config_is_complete():

@@ -106,7 +106,7 @@ def test_bad_input_is_named(texts, labels, message):
 
 
 def test_unfitted_and_misconfigured():
-    with pytest.raises(NotFittedError, match="not fitted yet"):
+    with pytest.raises(NotFittedError, match="not fitted; call fit"):
         SuperConTextClassifier().predict(["a"])
     with pytest.raises(ConfigError, match="epochs = 0"):
         SuperConTextClassifier(epochs=0).fit(TEXTS, LABELS)

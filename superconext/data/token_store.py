@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import PAD_ID, UNK_ID
 
 
@@ -16,13 +17,12 @@ class Newcomers:
 
     vectors: float32 `[U, e]`, zeros for a word no source knows.
     known: bool `[U]`, whether a source knows the word.
-    ngrams: int64 `[total]` and offsets int64 `[U + 1]`, ids of each word's character
-        n-grams, or None where the encoder has none.
+    ngrams: each word's character n-grams, or None where the encoder has none.
     """
 
     vectors: np.ndarray
     known: np.ndarray
-    ngrams: tuple[np.ndarray, np.ndarray] | None = None
+    ngrams: WordNgrams | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)

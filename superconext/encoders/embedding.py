@@ -2,8 +2,8 @@
 
 A tuned word row teaches the encoder nothing about other spellings of that word; a tuned
 n-gram row does. So a word's vector is its own row plus the sum of its n-grams' rows over
-the square root of their number. N-gram rows start at zero: training begins at the given
-word vectors.
+the square root of their number; an n-gram that training never saw counts as zeros. N-gram
+rows start at zero: training begins at the given word vectors.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.data.token_store import Newcomers
+from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import UNK_ID
-
-Ragged = tuple[np.ndarray, np.ndarray]
 
 
 class WordEmbedding(nn.Module):
@@ -26,8 +25,8 @@ class WordEmbedding(nn.Module):
         words: initial vectors `[V, e]`.
         tune: whether the word rows are trained.
         ngram_count: rows of the n-gram table; 0 for none.
-        ngrams: n-gram ids of the V words, ragged (ids `[total]`, offsets `[V + 1]`); None
-            when the word rows already include them, as in a saved model.
+        ngrams: n-grams of the V words; None when the word rows already include them, as
+            in a saved model.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class WordEmbedding(nn.Module):
         words: Tensor,
         tune: bool = True,
         ngram_count: int = 0,
-        ngrams: Ragged | None = None,
+        ngrams: WordNgrams | None = None,
     ) -> None:
         super().__init__()
         self.words = nn.Parameter(words.clone(), requires_grad=tune)
@@ -79,18 +78,18 @@ class WordEmbedding(nn.Module):
         self.words.copy_(self.table())
         self._index = None
 
-    def _compose(self, ragged: Ragged, chosen: np.ndarray) -> Tensor:
-        ids, offsets = ragged
-        starts = offsets[chosen]
-        counts = offsets[chosen + 1] - starts
-        ends = np.cumsum(counts)
-        flat = ids[np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)]
+    def _compose(self, words: WordNgrams, chosen: np.ndarray) -> Tensor:
+        """What the n-grams add to the chosen words, `[n, e]`."""
+        starts = words.offsets[chosen]
+        sizes = words.offsets[chosen + 1] - starts
+        ends = np.cumsum(sizes)
+        flat = words.ids[np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)]
         device = self.ngrams.device
         total = functional.embedding_bag(
             torch.from_numpy(flat).to(device),
             self.ngrams,
-            torch.from_numpy(ends - counts).to(device),
+            torch.from_numpy(ends - sizes).to(device),
             mode="sum",
         )
-        scale = 1.0 / np.sqrt(np.maximum(counts, 1))
+        scale = 1.0 / np.sqrt(np.maximum(words.counts[chosen], 1))
         return total * torch.from_numpy(scale).to(total).unsqueeze(1)

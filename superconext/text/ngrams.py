@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,22 @@ from numpy.typing import NDArray
 from superconext.errors import RunError
 
 
+@dataclass(frozen=True)
+class WordNgrams:
+    """N-grams of n words, ragged.
+
+    ids: int64 `[total]`; word i has `ids[offsets[i]:offsets[i + 1]]`, its known n-grams.
+    offsets: int64 `[n + 1]`.
+    counts: int64 `[n]`, how many distinct n-grams each word has, known or not.
+    """
+
+    ids: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
 class NgramVocabulary:
-    """The n-grams of `<word>` (with its boundary marks) that training words share.
+    """The n-grams of `<word>` (with its boundary marks) that training words have.
 
     Args:
         ngrams: distinct n-grams in order of their ids, from 0.
@@ -27,12 +42,9 @@ class NgramVocabulary:
 
     @classmethod
     def build(
-        cls, words: Iterable[str], shortest: int = 2, longest: int = 5, min_words: int = 2
+        cls, words: Iterable[str], shortest: int = 2, longest: int = 5, min_words: int = 1
     ) -> NgramVocabulary:
-        """Keep the n-grams of at least `min_words` distinct words.
-
-        One that a single word has says nothing that the word's own vector does not.
-        """
+        """Keep the n-grams of at least `min_words` distinct words."""
         seen: Counter[str] = Counter()
         for word in set(words):
             seen.update(_cut(word, shortest, longest))
@@ -42,21 +54,21 @@ class NgramVocabulary:
     def __len__(self) -> int:
         return len(self.ngrams)
 
-    def encode(self, words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ids of each word's distinct known n-grams, ragged.
+    def encode(self, words: Sequence[str]) -> WordNgrams:
+        """Distinct n-grams of each word.
 
-        Returns:
-            ids `[total]` and offsets `[n + 1]`: word i has `ids[offsets[i]:offsets[i + 1]]`.
-            A word in angle brackets (a placeholder such as `<url>`) has none.
+        A word in angle brackets (a placeholder such as `<url>`) has none.
         """
         find = self._ids.get
         ids: list[int] = []
         offsets = np.zeros(len(words) + 1, dtype=np.int64)
+        counts = np.zeros(len(words), dtype=np.int64)
         for position, word in enumerate(words):
-            found = (find(ngram, -1) for ngram in _cut(word, self.shortest, self.longest))
-            ids.extend(sorted(i for i in found if i >= 0))
+            pieces = _cut(word, self.shortest, self.longest)
+            ids.extend(sorted(i for i in map(find, pieces) if i is not None))
             offsets[position + 1] = len(ids)
-        return np.array(ids, dtype=np.int64), offsets
+            counts[position] = len(pieces)
+        return WordNgrams(np.array(ids, dtype=np.int64), offsets, counts)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON document that `from_json` reads."""

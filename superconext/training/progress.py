@@ -99,7 +99,9 @@ class EpochLines(Callback):
     def on_train_begin(self, trainer: Trainer) -> None:
         if self.title:
             self.progress.say(self.title)
-        self.progress.say("  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS))
+        self.progress.say(
+            "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
+        )
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         cells = []

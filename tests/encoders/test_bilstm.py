@@ -1,5 +1,7 @@
 """The BiLSTM: equal to a packed nn.LSTM, and blind to padding and company."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,9 @@ def encoder(layers=1, pooling="last", dropout=0.0, tune=True, **options):
 
 def sentences(count=17, longest=9, seed=0):
     generator = np.random.default_rng(seed)
-    return [generator.integers(2, 30, size=generator.integers(1, longest + 1)) for _ in range(count)]
+    return [
+        generator.integers(2, 30, size=generator.integers(1, longest + 1)) for _ in range(count)
+    ]
 
 
 def packed_states(model, ids, lengths):
@@ -98,7 +102,7 @@ def test_length_groups_hold_every_position_once():
     lengths = np.array([3, 1, 2, 9, 9, 4, 1])
     parts = length_groups(lengths, 3)
     assert sorted(np.concatenate(parts)) == list(range(7))
-    assert all(lengths[a].max() <= lengths[b].min() for a, b in zip(parts, parts[1:], strict=False))
+    assert all(lengths[a].max() <= lengths[b].min() for a, b in pairwise(parts))
 
 
 def test_newcomers_are_served_by_their_own_vectors():

@@ -22,11 +22,13 @@ def embedding(tune=True):
 
 
 def by_hand(row, word, table, ngrams):
-    """A word's own row plus the sum of its known n-grams' rows over the root of their number."""
+    """A word's own row plus its known n-grams' rows over the root of the number of all."""
     marked = f"<{word}>" if word not in ("<pad>", "<unk>") else ""
-    pieces = {marked[a:b] for a in range(len(marked)) for b in range(a + 2, a + 6)}
-    pieces = {p for p in pieces if p in ngrams.ngrams}
-    total = sum((table[ngrams.ngrams.index(p)] for p in pieces), torch.zeros(4))
+    pieces = {
+        marked[a:b] for a in range(len(marked)) for b in range(a + 2, min(a + 5, len(marked)) + 1)
+    }
+    known = [p for p in pieces if p in ngrams.ngrams]
+    total = sum((table[ngrams.ngrams.index(p)] for p in known), torch.zeros(4))
     return row + total / math.sqrt(max(len(pieces), 1))
 
 

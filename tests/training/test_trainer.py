@@ -28,9 +28,7 @@ def make_trainer(callbacks=(), objective="superloss", seed=0, **parameters):
     config = resolve({"objective": objective, "seed": seed, **settings, **parameters})
     generator = np.random.default_rng(0)
     labels = np.arange(60) % 2
-    store = build_store(
-        [generator.integers(2, 12, 5) + 10 * k for k in labels], config.max_length
-    )
+    store = build_store([generator.integers(2, 12, 5) + 10 * k for k in labels], config.max_length)
     torch.manual_seed(seed)
     encoder = BiLSTMEncoder(WordEmbedding(torch.randn(22, 8)), hidden_size=8)
     kind = objective_class(objective)
