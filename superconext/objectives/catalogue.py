@@ -32,6 +32,26 @@ CATALOGUE: dict[str, Entry] = {
     "cross_entropy": Entry(
         "superconext.objectives.cross_entropy", "CrossEntropy", "linear softmax classifier"
     ),
+    "ce_ce": Entry(
+        "superconext.objectives.ce_ce",
+        "CECE",
+        "cross-entropy, and again on unit vectors with temperature",
+    ),
+    "triplet": Entry(
+        "superconext.objectives.triplet", "Triplet", "triplet margin loss, batch-hard by default"
+    ),
+    "n_pair": Entry(
+        "superconext.objectives.n_pair", "NPair", "a positive against one row of each other class"
+    ),
+    "supcon": Entry(
+        "superconext.objectives.supcon", "SupCon", "supervised contrastive loss of Khosla et al."
+    ),
+    "ce_scl": Entry(
+        "superconext.objectives.ce_scl", "CESCL", "cross-entropy + supervised contrastive loss"
+    ),
+    "ce_cl": Entry(
+        "superconext.objectives.ce_cl", "CECL", "cross-entropy + contrast of two dropout views"
+    ),
 }
 
 

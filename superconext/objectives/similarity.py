@@ -1,4 +1,4 @@
-"""Pairwise similarities and masked log-means, the arithmetic every pairwise loss shares."""
+"""Similarities, masks and masked means: the arithmetic the pairwise losses share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from torch import Tensor
 from torch.nn import functional
 
 
+def widened(vectors: Tensor) -> Tensor:
+    """The vectors in at least float32; losses are not computed in half precision."""
+    if vectors.dtype in (torch.float16, torch.bfloat16):
+        return vectors.float()
+    return vectors
+
+
 def normalised(vectors: Tensor) -> Tensor:
     """Unit-length rows in at least float32, `[N, d]`.
 
     Half precision underflows in the norm, so it is widened first.
     """
-    if vectors.dtype in (torch.float16, torch.bfloat16):
-        vectors = vectors.float()
-    return functional.normalize(vectors, dim=-1)
+    return functional.normalize(widened(vectors), dim=-1)
 
 
 @dataclass
@@ -39,11 +44,36 @@ def pairs(labels: Tensor, ids: Tensor, include_self: bool = False) -> Pairs:
     return Pairs(positive, ~same)
 
 
-def masked_log_mean_exp(logits: Tensor, mask: Tensor) -> Tensor:
-    """log of the mean of exp(logits) over the True entries of each row, `[N]`.
+def masked_log_sum_exp(logits: Tensor, mask: Tensor) -> Tensor:
+    """log of the sum of exp(logits) over the True entries of each row, `[N]`.
 
     Rows of `mask` must each have a True entry: select the valid rows first, for the
     gradient of an all-masked row is not a number.
     """
-    filled = logits.masked_fill(~mask, -torch.inf)
-    return torch.logsumexp(filled, dim=1) - mask.sum(dim=1).to(logits.dtype).log()
+    return torch.logsumexp(logits.masked_fill(~mask, -torch.inf), dim=1)
+
+
+def masked_log_mean_exp(logits: Tensor, mask: Tensor) -> Tensor:
+    """log of the mean of exp(logits) over the True entries of each row, `[N]`.
+
+    Rows of `mask` must each have a True entry, as for `masked_log_sum_exp`.
+    """
+    return masked_log_sum_exp(logits, mask) - mask.sum(dim=1).to(logits.dtype).log()
+
+
+def class_mean(losses: Tensor, groups: Tensor) -> Tensor:
+    """Mean over the groups present of each group's mean, from `[N]` and group numbers `[N]`."""
+    _, index, counts = torch.unique(groups, return_inverse=True, return_counts=True)
+    weights = 1.0 / (counts.to(losses.dtype)[index] * len(counts))
+    return (losses * weights).sum()
+
+
+@torch.no_grad()
+def similarity_report(cosine: Tensor, positive: Tensor, negative: Tensor) -> dict[str, float]:
+    """Mean cosine of the positive and of the negative pairs; absent kinds are left out."""
+    report = {}
+    for name, mask in (("positive_similarity", positive), ("negative_similarity", negative)):
+        count = int(mask.sum())
+        if count:
+            report[name] = float((cosine * mask).sum()) / count
+    return report

@@ -8,13 +8,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.mining import Miner
-from superconext.objectives.similarity import masked_log_mean_exp, normalised, pairs
+from superconext.objectives.similarity import (
+    class_mean,
+    masked_log_mean_exp,
+    normalised,
+    pairs,
+    similarity_report,
+)
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -96,21 +101,3 @@ class SuperLoss(Objective):
         if self.reduction == "micro":
             return losses.mean(), scalars
         return class_mean(losses, batch.labels[valid]), scalars
-
-
-def class_mean(losses: Tensor, labels: Tensor) -> Tensor:
-    """Mean over the classes present of each class's mean, from `[N]` and `[N]`."""
-    _, index, counts = torch.unique(labels, return_inverse=True, return_counts=True)
-    weights = 1.0 / (counts.to(losses.dtype)[index] * len(counts))
-    return (losses * weights).sum()
-
-
-@torch.no_grad()
-def similarity_report(cosine: Tensor, positive: Tensor, negative: Tensor) -> dict[str, float]:
-    """Mean cosine of the positive and of the negative pairs; absent kinds are left out."""
-    report = {}
-    for name, mask in (("positive_similarity", positive), ("negative_similarity", negative)):
-        count = int(mask.sum())
-        if count:
-            report[name] = float((cosine * mask).sum()) / count
-    return report

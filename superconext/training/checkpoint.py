@@ -17,7 +17,7 @@ from torch import Tensor
 
 from superconext.errors import RunError
 from superconext.files import beside, write_json
-from superconext.training.callbacks import Callback, KeepBest, Record
+from superconext.training.callbacks import Callback, Record, WeightKeeper
 
 if TYPE_CHECKING:
     from superconext.training.trainer import Trainer
@@ -43,9 +43,9 @@ class Checkpointer(Callback):
         for index, moments in trainer.optimizer.state_dict()["state"].items():
             for name, value in moments.items():
                 tensors[f"adam.{index}.{name}"] = torch.as_tensor(value)
-        best = _keep_best(trainer)
-        if best and best.weights:
-            tensors |= {f"best.{name}": value for name, value in best.weights.items()}
+        keeper = _keeper(trainer)
+        if keeper and keeper.weights:
+            tensors |= {f"kept.{name}": value for name, value in keeper.weights.items()}
         tensors["random_state"] = torch.get_rng_state()
         contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         with beside(self.tensors_path) as temporary:
@@ -54,7 +54,7 @@ class Checkpointer(Callback):
         facts = {
             "epoch": trainer.epoch,
             "history": trainer.history,
-            "best": best.best if best and best.weights else None,
+            "kept": keeper.value if keeper and keeper.weights else None,
             "tensors_sha256": digest,
         }
         write_json(self.facts_path, facts)
@@ -79,9 +79,9 @@ class Checkpointer(Callback):
             state["state"] = _moments(_part(tensors, "adam."))
             trainer.optimizer.load_state_dict(state)
             trainer.history, trainer.epoch = facts["history"], facts["epoch"]
-            best = _keep_best(trainer)
-            if best and facts["best"] is not None:
-                best.best, best.weights = facts["best"], _part(tensors, "best.")
+            keeper = _keeper(trainer)
+            if keeper and facts["kept"] is not None:
+                keeper.value, keeper.weights = facts["kept"], _part(tensors, "kept.")
             torch.set_rng_state(tensors["random_state"])
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise RunError(
@@ -91,8 +91,8 @@ class Checkpointer(Callback):
         return True
 
 
-def _keep_best(trainer: Trainer) -> KeepBest | None:
-    return next((c for c in trainer.callbacks if isinstance(c, KeepBest)), None)
+def _keeper(trainer: Trainer) -> WeightKeeper | None:
+    return next((c for c in trainer.callbacks if isinstance(c, WeightKeeper)), None)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

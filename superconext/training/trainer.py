@@ -66,8 +66,12 @@ class Trainer:
             self.history.append(record)
             self.epoch += 1
             self._call("on_epoch_end", record)
-        self._call("on_train_end")
+        self.finish()
         return self.history
+
+    def finish(self) -> None:
+        """Tell the callbacks that no epoch follows; `fit` does, an interrupted caller must."""
+        self._call("on_train_end")
 
     def weights(self) -> dict[str, Tensor]:
         """All weights by name: `encoder.*`, `head.*`, `objective.*`."""

@@ -57,9 +57,7 @@ def test_topk_and_quantile_keep_the_most_similar(miner, count):
     assert report["kept_per_anchor"] == count
 
 
-@pytest.mark.parametrize(
-    ("fallback", "count"), [("hardest", 1), ("all", 8), ("skip", 0)]
-)
+@pytest.mark.parametrize(("fallback", "count"), [("hardest", 1), ("all", 8), ("skip", 0)])
 def test_fallback_when_nothing_passes(fallback, count):
     cosine, negative = similarities()
     kept, report = Miner("threshold", 2.0, fallback=fallback).select(cosine, negative)
@@ -100,5 +98,5 @@ def test_warmup_is_a_share_of_the_epochs(warmup):
 
 @pytest.mark.parametrize("miner", [("topk", 0.5), ("quantile", 0.0), ("quantile", 1.5)])
 def test_impossible_levels_are_refused(miner):
-    with pytest.raises(ConfigError, match="mining_threshold = .* expected"):
+    with pytest.raises(ConfigError, match=r"mining_threshold = .* expected"):
         Miner(*miner)

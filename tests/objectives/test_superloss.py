@@ -149,9 +149,7 @@ def test_mined_negatives_replace_the_mean_over_all():
     vectors = random_vectors(len(labels), seed=5)
     z = vectors / vectors.norm(dim=1, keepdim=True)
     cosine = (z @ z.T).numpy()
-    kept = [
-        [labels[i] != labels[j] and cosine[i][j] > 0.2 for j in range(8)] for i in range(8)
-    ]
+    kept = [[labels[i] != labels[j] and cosine[i][j] > 0.2 for j in range(8)] for i in range(8)]
     for i in range(8):
         if not any(kept[i]):  # the fallback: the hardest negative
             others = [j for j in range(8) if labels[j] != labels[i]]

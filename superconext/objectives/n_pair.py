@@ -1,0 +1,114 @@
+"""Multi-class N-pair loss: each positive against one row of every other class at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from superconext.errors import ConfigError
+from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.options import parse_options
+from superconext.objectives.similarity import (
+    class_mean,
+    masked_log_sum_exp,
+    normalised,
+    pairs,
+    similarity_report,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from superconext.config import Config
+
+
+@dataclass(frozen=True)
+class Options:
+    """normalise: cosine over temperature, else inner products with `l2` on the norms."""
+
+    normalise: bool = True
+    l2: float = 0.002
+
+    def __post_init__(self) -> None:
+        if self.l2 < 0:
+            raise ConfigError(f"options: l2 = {self.l2:g}; expected a value of at least 0")
+
+
+class NPair(Objective):
+    """N-pair loss over all disjoint tuple sets of a batch.
+
+    A tuple set holds one pair (anchor a_k, positive p_k) of each of its classes. With
+    s(a, p) = <a, p> / temperature on unit vectors::
+
+        L_t = mean over k of log(1 + sum_{j != k} exp(s(a_k, p_j) - s(a_k, p_k)))
+        L   = mean over tuple sets t of L_t
+
+    The N_k rows of a class are split into floor(N_k / 2) disjoint pairs, and the t-th
+    pairs of all classes form tuple set t, so the whole batch is used (well-known
+    implementations keep one pair of each class). Classes with fewer pairs are missing
+    from the last sets; a set with one class left has no negative and is not counted.
+    A sentence drawn twice is never paired with itself: rows are paired at half the class's
+    length, repeats lying side by side, which loses no pair that could be made. Which rows
+    meet follows their order in the batch, which the sampler shuffles. Without any tuple
+    set the loss is 0 with zero gradient.
+
+    `normalise=False` is the paper's own form: inner products, no temperature, plus `l2`
+    times the mean squared norm of the rows used.
+
+    Source: Sohn (2016), section 3.2 (the multi-class N-pair loss and its norm penalty).
+    """
+
+    def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
+        super().__init__()
+        self.temperature = temperature
+        self.options = options or Options()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> NPair:
+        return cls(config.temperature, parse_options(config.options, Options))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.projected` `[N, p]`; scalars: similarities over the whole batch."""
+        z = normalised(batch.projected)
+        masks = pairs(batch.labels, batch.ids)
+        with torch.no_grad():
+            scalars = similarity_report(z @ z.T, masks.positive, masks.negative)
+        anchor, positive, tuple_set = tuple_sets(batch.labels, batch.ids)
+        if len(anchor) == 0:
+            return (batch.projected * 0).sum(), scalars
+        rows = z if self.options.normalise else widened(batch.projected)
+        a, p = rows[anchor], rows[positive]
+        logits = a @ p.T / (self.temperature if self.options.normalise else 1.0)
+        together = tuple_set[:, None] == tuple_set[None, :]
+        losses = masked_log_sum_exp(logits, together) - logits.diagonal()
+        loss = class_mean(losses, tuple_set)
+        if not self.options.normalise:
+            loss = loss + self.options.l2 * torch.cat([a, p]).square().sum(dim=1).mean()
+        return loss, scalars
+
+
+@torch.no_grad()
+def tuple_sets(labels: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Anchor rows, positive rows and tuple set of every pair, each `[M]` with M <= N / 2."""
+    rows = len(labels)
+    position = torch.arange(rows, device=labels.device)
+    kinds, sentence = torch.unique(ids, return_inverse=True)
+    # Repeats of a sentence stand where it came first, and so next to each other.
+    first = position.new_full((len(kinds),), rows).scatter_reduce(0, sentence, position, "amin")
+    _, group, size = torch.unique(labels, return_inverse=True, return_counts=True)
+    order = torch.argsort(group * rows + first[sentence], stable=True)
+    group, start = group[order], size.cumsum(0) - size
+    rank = position - start[group]
+    paired = rank < (size // 2)[group]
+    other = order[(position + (size - size // 2)[group])[paired]]
+    anchor, group = order[paired], group[paired]
+    distinct = ids[anchor] != ids[other]
+    anchor, other, group = anchor[distinct], other[distinct], group[distinct]
+
+    pairs_of = torch.bincount(group, minlength=len(size))
+    tuple_set = torch.arange(len(group), device=labels.device)
+    tuple_set = tuple_set - (pairs_of.cumsum(0) - pairs_of)[group]
+    contrasted = torch.bincount(tuple_set)[tuple_set] > 1
+    return anchor[contrasted], other[contrasted], tuple_set[contrasted]

@@ -1,0 +1,95 @@
+"""SupCon, the supervised contrastive loss of Khosla et al."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from superconext.errors import ConfigError
+from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.options import parse_options
+from superconext.objectives.similarity import (
+    masked_log_mean_exp,
+    masked_log_sum_exp,
+    normalised,
+    pairs,
+    similarity_report,
+)
+
+if TYPE_CHECKING:
+    from superconext.config import Config
+
+FORMS = ("out", "in")
+
+
+@dataclass(frozen=True)
+class Options:
+    """form: whether the mean over positives stands outside or inside the logarithm."""
+
+    form: str = "out"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ConfigError(f"options: form = {self.form!r}; expected one of {', '.join(FORMS)}")
+
+
+class SupCon(Objective):
+    """Each positive against all other rows of the batch, positives and negatives alike.
+
+    With unit vectors, s_ij = <z_i, z_j> / temperature, P(i) the rows of i's class and A(i)
+    all rows, both without the rows that are sentence i itself::
+
+        L_out = mean over i of  sum_{p in P(i)} -log(exp(s_ip) / S_i) / |P(i)|
+        L_in  = mean over i of  -log(sum_{p in P(i)} exp(s_ip) / |P(i)| / S_i)
+        S_i   = sum_{a in A(i)} exp(s_ia)
+
+    L_in <= L_out by Jensen's inequality. A collapsed encoder has log |A(i)|, so log(N - 1)
+    in a batch of N different sentences; the best L_out is about log |P(i)|, not 0.
+
+    Chosen where paper and code differ: the mean over anchors (the paper prints a sum), over
+    those that have a positive; no factor temperature / base temperature, which would tie
+    the learning rate to the temperature. A sentence drawn twice is neither its own positive
+    nor its own candidate. Without any anchor the loss is 0 with zero gradient.
+
+    Source: Khosla et al. (2020), equations 2 (out, the better one) and 3 (in).
+    """
+
+    def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
+        super().__init__()
+        self.temperature = temperature
+        self.options = options or Options()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> SupCon:
+        return cls(config.temperature, parse_options(config.options, Options))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.projected` `[N, p]`; scalars: similarities."""
+        losses, scalars = supcon_losses(
+            batch.projected, batch.labels, batch.ids, self.temperature, self.options.form
+        )
+        if len(losses) == 0:
+            return (batch.projected * 0).sum(), scalars
+        return losses.mean(), scalars
+
+
+def supcon_losses(
+    vectors: Tensor, labels: Tensor, ids: Tensor, temperature: float, form: str = "out"
+) -> tuple[Tensor, dict[str, float]]:
+    """SupCon terms of the anchors that have a positive, `[A]`, from vectors `[N, d]`.
+
+    Also gives the mean similarities. `vectors` need not be normalised.
+    """
+    z = normalised(vectors)
+    cosine = z @ z.T
+    masks = pairs(labels, ids)
+    scalars = similarity_report(cosine, masks.positive, masks.negative)
+    valid = masks.positive.any(dim=1)
+    logits = cosine[valid] / temperature
+    positive = masks.positive[valid]
+    all_others = masked_log_sum_exp(logits, positive | masks.negative[valid])
+    if form == "in":
+        return all_others - masked_log_mean_exp(logits, positive), scalars
+    return all_others - (logits * positive).sum(dim=1) / positive.sum(dim=1), scalars

@@ -1,0 +1,123 @@
+"""Triplet margin loss on unit vectors: an anchor nearer to its positives than to its negatives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from superconext.errors import ConfigError
+from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.options import parse_options
+from superconext.objectives.similarity import normalised, pairs, similarity_report
+
+if TYPE_CHECKING:
+    from superconext.config import Config
+
+FORMS = ("hard", "all", "semi_hard", "soft")
+
+
+@dataclass(frozen=True)
+class Options:
+    """margin: wanted gap between the two distances. form: which triplets count."""
+
+    margin: float = 0.3
+    form: str = "hard"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin <= 2:
+            raise ConfigError(
+                f"options: margin = {self.margin:g}; expected 0 to 2, for distances between "
+                "unit vectors are at most 2"
+            )
+        if self.form not in FORMS:
+            raise ConfigError(f"options: form = {self.form!r}; expected one of {', '.join(FORMS)}")
+
+
+class Triplet(Objective):
+    """Triplet loss over the pairs of a batch, in four forms.
+
+    With unit vectors z, D_ij = ||z_i - z_j|| = sqrt(2 - 2 <z_i, z_j>), margin m, P(a) the
+    rows of the anchor's class (not the same sentence) and N(a) the rows of other classes::
+
+        hard       mean over a of [max_P D_ap - min_N D_an + m]_+
+        soft       mean over a of softplus(max_P D_ap - min_N D_an)
+        semi_hard  mean over (a, p) of [D_ap - D_an* + m]_+, where n* is the nearest negative
+                   farther than p, or the farthest negative if none is
+        all        mean over the triplets with D_ap - D_an + m > 0 of that value
+
+    Anchors need a positive and a negative; a batch without one, and in form "all" a batch
+    without a violated triplet, gives 0 with zero gradient. The temperature is not used.
+    SuperConText compares with "triplet loss" and leaves the form open: batch-hard is taken.
+    `chance_level` is the loss at collapse (batch-hard from scratch can get stuck there:
+    then use form=soft or a lower learning rate).
+
+    No form builds the N^3 triplets: negatives are sorted once for each anchor, so that a
+    binary search and running sums give the semi-hard negative and the sum over all.
+
+    Sources: Hermans et al. (2017), section 2 (hard, soft, all with the mean over non-zero
+    terms); Schroff et al. (2015), section 3.2 (semi-hard, there on squared distances).
+    The scalar `active` is the share of terms with a positive loss.
+    """
+
+    def __init__(self, options: Options | None = None) -> None:
+        super().__init__()
+        self.options = options or Options()
+        self.chance_level = math.log(2) if self.options.form == "soft" else self.options.margin
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> Triplet:
+        return cls(parse_options(config.options, Options))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.projected` `[N, p]`; scalars: similarities, share of active terms."""
+        z = normalised(batch.projected)
+        cosine = z @ z.T
+        masks = pairs(batch.labels, batch.ids)
+        scalars = similarity_report(cosine, masks.positive, masks.negative)
+        valid = masks.positive.any(dim=1) & masks.negative.any(dim=1)
+        if not bool(valid.any()):
+            return (batch.projected * 0).sum(), scalars
+        # Clamped because the root has no gradient at 0.
+        distance = (2 - 2 * cosine[valid]).clamp_min(1e-12).sqrt()
+        positive, negative = masks.positive[valid], masks.negative[valid]
+        if self.options.form == "all":
+            loss, active = _batch_all(distance, positive, negative, self.options.margin)
+            return loss, scalars | {"active": active}
+        if self.options.form == "semi_hard":
+            gap = _semi_hard_gap(distance, positive, negative)
+        else:
+            gap = distance.masked_fill(~positive, -torch.inf).amax(dim=1)
+            gap = gap - distance.masked_fill(~negative, torch.inf).amin(dim=1)
+        if self.options.form == "soft":
+            return functional.softplus(gap).mean(), scalars
+        losses = functional.relu(gap + self.options.margin)
+        return losses.mean(), scalars | {"active": float((losses > 0).float().mean())}
+
+
+def _semi_hard_gap(distance: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """D_ap - D_an* of every positive pair, `[pairs]`, from distances `[A, N]`."""
+    nearest = distance.masked_fill(~negative, torch.inf).sort(dim=1).values
+    # How many negatives are no farther than p is the place of the first one that is.
+    place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
+    farthest = negative.sum(dim=1, keepdim=True) - 1
+    return (distance - nearest.gather(1, place.minimum(farthest)))[positive]
+
+
+def _batch_all(
+    distance: Tensor, positive: Tensor, negative: Tensor, margin: float
+) -> tuple[Tensor, float]:
+    """Mean over the violated triplets and their share of all, from distances `[A, N]`."""
+    nearest = distance.masked_fill(~negative, torch.inf).sort(dim=1).values
+    limit = distance + margin
+    violated = torch.searchsorted(nearest.detach(), limit.detach())  # negatives nearer than limit
+    running = nearest.masked_fill(nearest.isinf(), 0.0).cumsum(dim=1)
+    below = running.gather(1, (violated - 1).clamp_min(0)) * (violated > 0)
+    total = (violated * limit - below)[positive].sum()
+    count = int(violated[positive].sum())
+    triplets = int((positive.sum(dim=1) * negative.sum(dim=1)).sum())
+    return total / max(count, 1), count / triplets
