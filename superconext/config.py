@@ -132,8 +132,11 @@ class Config:
     batch_size: int = _parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
     learning_rate: float = _parameter(0.003, "Adam's step size.", low=0.0, open_low=True)
     gradient_clip: float = _parameter(5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0)
-    keep_best: bool = _parameter(
-        False, "Keep the epoch with the best dev probe score instead of the last one."
+    keep: str = _parameter(
+        "average",
+        "Weights to end with: the mean over the last 40% of the epochs, the epoch with the "
+        "best dev probe, or the last epoch.",
+        choices=("average", "best", "last"),
     )
     vectors: str | None = _parameter(
         None, "Word vector file; unset: trained on the spot with FastText.", group="text"
@@ -154,6 +157,20 @@ class Config:
         "auto",
         "Text normalisation profile.",
         choices=("auto", "arabic", "arabizi", "latin", "none"),
+        group="text",
+    )
+    enable_rules: str | None = _parameter(
+        None,
+        "Normalisation rules to switch on beside the profile's, comma separated.",
+        group="text",
+    )
+    disable_rules: str | None = _parameter(
+        None, "Normalisation rules of the profile to switch off, comma separated.", group="text"
+    )
+    bridge: str | None = _parameter(
+        None,
+        "Spell Arabizi and Arabic words alike, by a dialect's table; unset: leave them.",
+        choices=("moroccan", "algerian", "tunisian"),
         group="text",
     )
     min_count: int = _parameter(1, "Drop training words seen fewer times.", low=1, group="text")

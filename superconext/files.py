@@ -7,25 +7,45 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+#: What ends a row or a cell of a table for some reader of it.
+_BREAKS = re.compile("\r\n|[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
+
 
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
-    """A temporary path in the same folder that becomes `path` if the block succeeds."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    """A temporary path in the same folder that becomes `path` if the block succeeds.
+
+    Raises OSError, naming `path`, when the system refuses to write.
+    """
+    temporary: Path | None = None
     try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, path)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
+    except Exception as error:
+        # safetensors puts the system's refusal into the words of an error of its own.
+        code = re.search(r"\(os error (\d+)\)", str(error))
+        if code is None:
+            raise
+        number = int(code[1])
+        raise OSError(number, os.strerror(number), str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:
@@ -60,6 +80,11 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, buffer.getvalue())
+
+
+def tsv_cell(text: str) -> str:
+    """`text` with every tab and line end as a space, for a TSV has no quoting."""
+    return _BREAKS.sub(" ", text)
 
 
 def file_sha256(path: Path) -> str:

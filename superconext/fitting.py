@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +13,18 @@ import torch
 
 from superconext.config import Config
 from superconext.data.sampler import make_batches
-from superconext.data.token_store import TokenStore, build_store
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size, projection_head
-from superconext.errors import ConfigError, DataError
-from superconext.initial import InitialVectors, initial_vectors
+from superconext.errors import ConfigError
 from superconext.metrics import collapse_report
-from superconext.model import Model, member_features, store_with_newcomers
+from superconext.model import Model, member_features
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
+from superconext.preparing import Prepared, prepare
 from superconext.probe import Probe, dev_key, fit_probe
-from superconext.text.ngrams import NgramVocabulary, WordNgrams
-from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.tokenize import tokenize
-from superconext.text.vocabulary import Vocabulary
-from superconext.training.callbacks import Callback, DevProbe, KeepBest, Record
+from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.progress import EpochLines, Progress, StepBar
 from superconext.training.trainer import Trainer
@@ -56,23 +51,6 @@ class Fitted:
     interrupted: bool = False
 
 
-@dataclass
-class _Prepared:
-    """What all members share."""
-
-    normalizer: Normalizer
-    vocabulary: Vocabulary
-    ngrams: NgramVocabulary | None
-    word_ngrams: WordNgrams | None
-    initial: InitialVectors
-    classes: list[str]
-    train: TokenStore
-    labels: np.ndarray
-    dev: TokenStore | None
-    dev_labels: np.ndarray | None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
 def fit_model(
     texts: Sequence[str],
     labels: Sequence[str],
@@ -88,7 +66,7 @@ def fit_model(
 
     Args:
         texts, labels: the training rows `[N]`; at least two classes of two rows.
-        dev: rows on which the probe's C (and with `keep_best` the epoch) is chosen.
+        dev: rows on which the probe's C (and with `keep="best"` the epoch) is chosen.
         classes: the distinct labels in the order of the probability columns; sorted if None.
         checkpoint: folder to save to after each epoch and to go on from if it holds a
             state of the same training.
@@ -99,7 +77,7 @@ def fit_model(
     progress = progress or Progress()
     check_device(config.device)
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
-        prepared = _prepare(texts, labels, classes or sorted(set(labels)), config, dev, progress)
+        prepared = prepare((texts, labels), dev, classes or sorted(set(labels)), config, progress)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []
@@ -118,9 +96,9 @@ def fit_model(
     model = Model(
         config,
         prepared.classes,
-        prepared.normalizer,
+        prepared.tokenizer,
         prepared.vocabulary,
-        prepared.initial.reserve,
+        prepared.reserve,
         prepared.ngrams,
         encoders,
         objectives,
@@ -141,61 +119,8 @@ def check_device(name: str) -> None:
         ) from None
 
 
-def _prepare(
-    texts: Sequence[str],
-    labels: Sequence[str],
-    classes: Sequence[str],
-    config: Config,
-    dev: tuple[Sequence[str], Sequence[str]] | None,
-    progress: Progress,
-) -> _Prepared:
-    if len(classes) < 2:
-        raise DataError(
-            f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
-            "add rows with another label"
-        )
-    profile = choose_profile(texts) if config.normalize == "auto" else config.normalize
-    normalizer = Normalizer(profile)
-    tokens = [tokenize(normalizer(text)) for text in texts]
-    vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
-    initial = initial_vectors(config, vocabulary, tokens, normalizer, progress)
-
-    ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
-
-    index = {name: k for k, name in enumerate(classes)}
-    facts: dict[str, Any] = {"profile": profile, "words": len(vocabulary), **initial.facts}
-    dev_store, dev_labels = None, None
-    if dev is not None and len(dev[0]):
-        dev_tokens = [tokenize(normalizer(text)) for text in dev[0]]
-        dev_store = store_with_newcomers(
-            dev_tokens, vocabulary, initial.reserve, ngrams, config.max_length
-        )
-        known = np.array([label in index for label in dev[1]])
-        if not known.any():
-            raise DataError(
-                f"no dev row has a label of the training data; found {sorted(set(dev[1]))[:5]}, "
-                f"expected some of {classes[:5]}"
-            )
-        # Rows of a class never trained cannot help to choose anything.
-        dev_labels = np.array([index.get(label, -1) for label in dev[1]])
-        facts["dev_unknown"] = vocabulary.oov_report(dev_tokens)
-    return _Prepared(
-        normalizer,
-        vocabulary,
-        ngrams,
-        ngrams.encode(vocabulary.words) if ngrams else None,
-        initial,
-        list(classes),
-        build_store([vocabulary.encode(row) for row in tokens], config.max_length),
-        np.array([index[label] for label in labels]),
-        dev_store,
-        dev_labels,
-        facts,
-    )
-
-
 def _trainer(
-    prepared: _Prepared,
+    prepared: Prepared,
     config: Config,
     member: int,
     progress: Progress,
@@ -204,7 +129,7 @@ def _trainer(
     seed = config.seed + member
     torch.manual_seed(seed)
     embedding = WordEmbedding(
-        torch.from_numpy(prepared.initial.table),
+        torch.from_numpy(prepared.table),
         config.tune_vectors,
         len(prepared.ngrams) if prepared.ngrams else 0,
         prepared.word_ngrams,
@@ -231,8 +156,9 @@ def _trainer(
     hooks: list[Callback] = []
     if prepared.dev is not None:
         hooks.append(DevProbe(lambda trainer: _dev_score(prepared, trainer)))
-        if config.keep_best:
-            hooks.append(KeepBest())
+    keeper = KEEPERS[config.keep]
+    if keeper is not None:
+        hooks.append(keeper())
     hooks.append(EpochLines(progress, member, config.members))
     return Trainer(
         encoder,
@@ -265,6 +191,7 @@ def _train(
     except KeyboardInterrupt:
         if not trainer.history:
             raise
+        trainer.finish()
         progress.say(f"interrupted: keeping the {len(trainer.history)} finished epochs")
         return True
     return False
@@ -277,7 +204,7 @@ def _folded(encoder: Encoder) -> Encoder:
     return encoder.eval()
 
 
-def _dev_score(prepared: _Prepared, trainer: Trainer) -> float:
+def _dev_score(prepared: Prepared, trainer: Trainer) -> float:
     assert prepared.dev is not None and prepared.dev_labels is not None
     features = member_features([trainer.encoder], prepared.train)
     probe = fit_probe(features, prepared.labels, grid=(EPOCH_PROBE_C,))
@@ -285,7 +212,7 @@ def _dev_score(prepared: _Prepared, trainer: Trainer) -> float:
     return dev_key(scores, prepared.dev_labels)[0]
 
 
-def _final_probe(prepared: _Prepared, encoders: Sequence[Encoder], features: np.ndarray) -> Probe:
+def _final_probe(prepared: Prepared, encoders: Sequence[Encoder], features: np.ndarray) -> Probe:
     if prepared.dev is None:
         return fit_probe(features, prepared.labels)
     dev_features = member_features(encoders, prepared.dev)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from superconext._version import __version__
 from superconext.config import Config
+from superconext.data.corpus import read_texts
 from superconext.errors import DataError
-from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import tokenize
+from superconext.files import file_sha256
+from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.training.progress import Progress
 from superconext.vectors.cache import cached_vectors
@@ -24,11 +27,6 @@ from superconext.vectors.table import WordVectors
 #: Words of a vector source kept beside the training vocabulary, most frequent first, so
 #: that a saved model knows more than its training text without carrying millions of rows.
 RESERVE_WORDS = 50_000
-
-#: Tokens that training word vectors should read in all. A small text is read more often,
-#: since at gensim's default of five passes its vectors hardly leave their random start.
-TOKENS_TO_READ = 10_000_000
-MOST_PASSES = 100
 
 #: Seed of vectors trained on the spot. It is not the run's seed: runs that differ only in
 #: their seed then share one cached table.
@@ -48,7 +46,7 @@ def initial_vectors(
     config: Config,
     vocabulary: Vocabulary,
     tokens: Sequence[Sequence[str]],
-    normalizer: Normalizer,
+    tokenizer: Tokenizer,
     progress: Progress,
 ) -> InitialVectors:
     """Vectors for the vocabulary and for words beyond it.
@@ -67,7 +65,7 @@ def initial_vectors(
             )
         origin = "file"
     else:
-        source = _trained(config, tokens, normalizer, progress)
+        source = _trained(config, tokens, tokenizer, progress)
         origin = "training text"
         if config.unlabelled:
             origin += f" and {Path(config.unlabelled).name}"
@@ -93,18 +91,14 @@ def initial_vectors(
 
 
 def _trained(
-    config: Config, tokens: Sequence[Sequence[str]], normalizer: Normalizer, progress: Progress
+    config: Config, tokens: Sequence[Sequence[str]], tokenizer: Tokenizer, progress: Progress
 ) -> WordVectors:
-    sentences = list(tokens)
-    if config.unlabelled:
-        with progress.bar("reading unlabelled text") as advance:
-            sentences += _unlabelled_tokens(config.unlabelled, normalizer, advance)
-    tokens_found = sum(len(sentence) for sentence in sentences)
+    text = _Text(tokens, config.unlabelled, tokenizer, progress)
     with progress.bar("training word vectors") as advance:
         return cached_vectors(
-            sentences,
+            text,
+            identity=text.identity(),
             dimension=config.vector_dimension,
-            epochs=vector_epochs(tokens_found),
             min_n=2,
             max_n=5,
             seed=VECTOR_SEED,
@@ -112,23 +106,49 @@ def _trained(
         )
 
 
-def vector_epochs(tokens: int) -> int:
-    """Passes over a text of so many tokens: about `TOKENS_TO_READ` in all, 5 to 100."""
-    return min(MOST_PASSES, max(5, math.ceil(TOKENS_TO_READ / max(tokens, 1))))
+class _Text:
+    """Training tokens and unlabelled text, the latter read only when somebody looks."""
 
+    def __init__(
+        self,
+        tokens: Sequence[Sequence[str]],
+        unlabelled: str | None,
+        tokenizer: Tokenizer,
+        progress: Progress,
+    ) -> None:
+        self.tokens, self.unlabelled = tokens, unlabelled
+        self.tokenizer, self.progress = tokenizer, progress
+        self._more: list[list[str]] | None = None
 
-def _unlabelled_tokens(path: str, normalizer: Normalizer, advance: Any) -> list[list[str]]:
-    from superconext.data.corpus import read_texts
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        yield from self.tokens
+        if self.unlabelled:
+            if self._more is None:
+                self._more = self._read(self.unlabelled)
+            yield from self._more
 
-    texts = read_texts(path).texts
-    if not texts:
-        raise DataError(f"{path}: no text found; expected one sentence a line")
-    result = []
-    for number, text in enumerate(texts):
-        result.append(tokenize(normalizer(text)))
-        if number % 5000 == 0:
-            advance(number / len(texts))
-    return result
+    def identity(self) -> str:
+        """A hash of everything the tokens follow from."""
+        digest = hashlib.sha256(json.dumps(self.tokens).encode())
+        if self.unlabelled:
+            path = Path(self.unlabelled)
+            if not path.is_file():
+                raise DataError(f"{path}: no such file; expected unlabelled text: check the path")
+            facts = [file_sha256(path), self.tokenizer.to_dict(), __version__]
+            digest.update(json.dumps(facts, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def _read(self, path: str) -> list[list[str]]:
+        texts = read_texts(path).texts
+        if not texts:
+            raise DataError(f"{path}: no text found; expected one sentence a line")
+        result = []
+        with self.progress.bar("reading unlabelled text") as advance:
+            for number, text in enumerate(texts):
+                result.append(self.tokenizer(text))
+                if number % 5000 == 0:
+                    advance(number / len(texts))
+        return result
 
 
 def _reserve(source: WordVectors, vocabulary: Vocabulary) -> WordVectors:

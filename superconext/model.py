@@ -17,8 +17,7 @@ from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.objectives.base import Objective
 from superconext.probe import Probe, softmax
 from superconext.text.ngrams import NgramVocabulary
-from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import tokenize
+from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import UNK_ID, Vocabulary
 from superconext.vectors.table import WordVectors
 
@@ -38,7 +37,7 @@ class Model:
 
     config: Config
     classes: list[str]
-    normalizer: Normalizer
+    tokenizer: Tokenizer
     vocabulary: Vocabulary
     reserve: WordVectors
     ngrams: NgramVocabulary | None
@@ -48,7 +47,7 @@ class Model:
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
-        return [tokenize(self.normalizer(text)) for text in texts]
+        return [self.tokenizer(text) for text in texts]
 
     def store(self, texts: Sequence[str]) -> TokenStore:
         """Token ids of texts, with vectors for words the vocabulary lacks."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.files import write_csv, write_json, write_text
+from superconext._version import __version__
+from superconext.files import tsv_cell, write_csv, write_json, write_text
 from superconext.fitting import Fitted
 from superconext.metrics import classification_metrics, collapse_warning
 from superconext.runs import save_model, write_manifest
@@ -22,7 +23,7 @@ from superconext.training.progress import Progress
 if TYPE_CHECKING:
     from superconext.train_run import Splits, TrainRequest
 
-_PACKAGES = ("superconext", "torch", "numpy", "scikit-learn", "gensim", "safetensors")
+_PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 
 
 @dataclass
@@ -50,7 +51,9 @@ class Evaluation:
         native: dict[str, Any] = {}
         shown: tuple[np.ndarray, np.ndarray, list[str]] | None = None
         for name, (texts, labels) in sorted(rows.items(), key=lambda item: item[0] != reported):
-            features = fitted.features if name == "train" else model.features(texts)
+            # Not fitted.features: there, words below min_count are unknown, while a saved
+            # model composes them, and these figures are what evaluating it will give.
+            features = model.features(texts)
             probabilities = model.probe.probabilities(features)
             predicted = [model.classes[k] for k in probabilities.argmax(axis=1)]
             metrics[name] = classification_metrics(labels, predicted, model.classes)
@@ -108,7 +111,7 @@ def _manifest(
         for name, corpus in splits.named().items()
     }
     return {
-        "version": _version("superconext"),
+        "version": __version__,
         "status": "interrupted" if fitted.interrupted else "complete",
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
@@ -122,6 +125,7 @@ def _manifest(
         "vectors": fitted.facts["vectors"],
         "versions": {
             "python": platform.python_version(),
+            "superconext": __version__,
             **{name: _version(name) for name in _PACKAGES},
         },
         **times,
@@ -144,12 +148,12 @@ def _write_predictions(
     for row in range(len(corpus)):
         cells = [
             str(corpus.lines[row]),
-            corpus.labels[row],
-            evaluation.predicted[row],
+            tsv_cell(corpus.labels[row]),
+            tsv_cell(evaluation.predicted[row]),
             f"{evaluation.probabilities[row].max():.4f}",
         ]
         if request.keep_text:
-            cells.append(" ".join(corpus.texts[row].split()))
+            cells.append(tsv_cell(corpus.texts[row]))
         lines.append("\t".join(cells))
     write_text(path, "\n".join(lines) + "\n")
 

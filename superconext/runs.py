@@ -16,7 +16,7 @@ Nothing is pickled and nothing is ever unpickled.
 from __future__ import annotations
 
 import json
-import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,14 @@ from superconext.config_file import read_config, write_config
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size
-from superconext.errors import ConfigError, RunError
+from superconext.errors import RunError
 from superconext.files import beside, file_sha256, write_json
 from superconext.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import Probe
 from superconext.text.ngrams import NgramVocabulary
-from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
@@ -61,7 +61,7 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     reserve = model.reserve
     words: dict[str, Any] = {
         "classes": model.classes,
-        "normalizer": model.normalizer.to_dict(),
+        "tokenizer": model.tokenizer.to_dict(),
         "vocabulary": model.vocabulary.to_json(),
         "ngrams": None if model.ngrams is None else model.ngrams.to_json(),
         "reserve": {"name": reserve.name, "sha256": reserve.sha256, "words": list(reserve.words)},
@@ -105,17 +105,14 @@ def save_run(model: Model, folder: Path) -> None:
     """
     if folder.exists():
         raise RunError(f"{folder} exists already; expected a new folder: choose another")
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        hashes = save_model(model, partial)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        fresh = Path(beside) / "run"
+        fresh.mkdir()
+        hashes = save_model(model, fresh)
         facts = {"status": "complete", "objective": model.config.objective}
-        write_manifest(partial, {"version": __version__, **facts}, hashes)
-        partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        write_manifest(fresh, {"version": __version__, **facts}, hashes)
+        fresh.rename(folder)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str]) -> None:
@@ -157,7 +154,12 @@ def load_model(folder: Path | str) -> Model:
     from safetensors.torch import load_file as load_tensors
 
     folder = Path(folder)
-    hashes = read_manifest(folder).get("files", {})
+    hashes = read_manifest(folder).get("files")
+    if not isinstance(hashes, dict):
+        raise RunError(
+            f"{folder / 'manifest.json'}: no list of files with their hashes found; expected the "
+            "manifest as it was written: copy the run again"
+        )
     for name in _MODEL_FILES:
         path = folder / name
         if not path.is_file():
@@ -174,10 +176,17 @@ def load_model(folder: Path | str) -> Model:
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
         model = _assemble(config, words, arrays, tensors, probe)
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError, ConfigError) as error:
+    except (
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise RunError(
             f"{folder}: the files do not fit together ({error}); copy the run again"
-        ) from (None)
+        ) from None
     return model
 
 
@@ -217,7 +226,7 @@ def _assemble(
     return Model(
         config,
         classes,
-        Normalizer.from_dict(words["normalizer"]),
+        Tokenizer.from_dict(words["tokenizer"]),
         Vocabulary.from_json(words["vocabulary"]),
         _reserve(words["reserve"], arrays),
         ngrams,

@@ -11,7 +11,9 @@ from superconext.config_file import read_config, write_config
 from superconext.errors import ConfigError
 from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder
 from superconext.presets import PRESETS
+from superconext.text.bridge import DIALECTS
 from superconext.text.rules import PROFILES
+from superconext.training.callbacks import KEEPERS
 
 
 def test_presets_hold_the_values_the_paper_states():
@@ -91,7 +93,7 @@ def test_toml_gives_back_what_was_written(tmp_path):
             "vectors": 'a "path"\\with\tanything/عين.txt',
             "mining": "topk",
             "mining_threshold": 5,
-            "keep_best": True,
+            "keep": "best",
         }
     )
     write_config(tmp_path / "config.toml", config)
@@ -119,6 +121,11 @@ def test_bad_toml_names_the_file_and_the_key(tmp_path, text, message):
 
 def test_normalisation_profiles_are_those_of_the_normaliser():
     assert BY_NAME["normalize"].choices == ("auto", *PROFILES)
+    assert BY_NAME["bridge"].choices == tuple(DIALECTS)
+
+
+def test_kept_weights_are_those_there_are_keepers_for():
+    assert set(BY_NAME["keep"].choices) == set(KEEPERS)
 
 
 def test_config_is_complete():

@@ -46,6 +46,7 @@ def cached_vectors(
     *,
     cache_dir: str | Path | None = None,
     tokenize: Callable[[str], Sequence[str]] | None = None,
+    identity: str | None = None,
     progress: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> WordVectors:
@@ -55,6 +56,8 @@ def cached_vectors(
         source: token lists, or one or more text files with one sentence a line.
         cache_dir: the cache; `cache_dir()` by default. Entries stand in `vectors` inside it.
         tokenize: line to tokens, for files.
+        identity: a hash that stands for the tokens, where the caller knows one without
+            making them; by default they are read and hashed.
         progress: called with the fraction done; at once with 1.0 when nothing is to do.
         **settings: those of `train_vectors`.
 
@@ -67,7 +70,7 @@ def cached_vectors(
         TypeError: a setting that `train_vectors` does not have.
     """
     token_lists = _token_lists(source, tokenize)
-    key = _key(token_lists, settings)
+    key = _key(token_lists, identity, settings)
     home = Path(cache_dir) if cache_dir is not None else _default_cache_dir()
     folder = home / "vectors" / key
     damage = ""
@@ -103,7 +106,9 @@ def _token_lists(
     return source  # type: ignore[no-any-return]
 
 
-def _key(token_lists: Iterable[Sequence[str]], settings: dict[str, Any]) -> str:
+def _key(
+    token_lists: Iterable[Sequence[str]], identity: str | None, settings: dict[str, Any]
+) -> str:
     """Hash of the tokens, every setting (defaults too), gensim's version and the format's."""
     bound = inspect.signature(train_vectors).bind(token_lists, **settings)
     bound.apply_defaults()
@@ -118,6 +123,9 @@ def _key(token_lists: Iterable[Sequence[str]], settings: dict[str, Any]) -> str:
         gensim = "none"
     versions = {"format": FOLDER_VERSION, "gensim": gensim}
     digest = hashlib.sha256(json.dumps([named, versions], sort_keys=True, default=str).encode())
+    if identity is not None:
+        digest.update(identity.encode())
+        return digest.hexdigest()[:32]
     for tokens in token_lists:
         # JSON keeps ["a b"] and ["a", "b"] apart; a separator of our own would not.
         listed = tokens if isinstance(tokens, str) else list(tokens)

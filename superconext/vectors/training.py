@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -115,7 +116,7 @@ def train_vectors(
     *,
     method: str = "fasttext",
     dimension: int = 100,
-    epochs: int = 5,
+    epochs: int | None = None,
     window: int = 5,
     min_count: int = 2,
     min_n: int = 3,
@@ -133,7 +134,7 @@ def train_vectors(
             whose `__iter__` starts anew may be larger than memory, a generator is held whole.
         method: `fasttext` (with character n-grams) or `word2vec`.
         dimension: numbers in a vector.
-        epochs: passes over the text.
+        epochs: passes over the text; by default as many as `passes` says.
         window: words on each side that count as context.
         min_count: rarer words are left out; 1 when there are fewer than 5,000 tokens.
         min_n, max_n, buckets: lengths of n-grams in characters, and rows of their table.
@@ -153,7 +154,7 @@ def train_vectors(
     _check_settings(
         method,
         dimension=dimension,
-        epochs=epochs,
+        epochs=5 if epochs is None else epochs,
         window=window,
         min_count=min_count,
         negative=negative,
@@ -176,6 +177,8 @@ def train_vectors(
     if strange is not None:
         raise VectorsError(f"a token is {strange!r}; expected strings; tokenise the text first")
     total = sum(counts.values())
+    if epochs is None:
+        epochs = passes(total)
     notes = []
     if total < SMALL_CORPUS and min_count > 1:
         notes.append(f"only {total} tokens: every word is kept, min_count {min_count} set aside")
@@ -219,6 +222,14 @@ def train_vectors(
     vectors = WordVectors(list(keyed.index_to_key), matrix, table, name=name, notes=notes)
     vectors.sha256 = vectors.content_sha256()
     return vectors
+
+
+def passes(tokens: int) -> int:
+    """Epochs over a text of so many tokens: about 10 million read in all, 5 to 100 epochs.
+
+    At gensim's five, the vectors of a small text hardly leave their random start.
+    """
+    return min(100, max(5, math.ceil(10_000_000 / max(tokens, 1))))
 
 
 def _check_settings(method: str, **positive: int) -> None:
