@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superconext.config import Config, resolve
 from superconext.data.corpus import Corpus, check_training, read_labelled
+from superconext.data.source import STDIN
 from superconext.data.splits import leaks, stratified_holdout
 from superconext.errors import DataError, RunError, StoppedEarly
 from superconext.files import write_json
 from superconext.run_contents import Evaluation, write_run
+from superconext.run_place import (
+    check_out,
+    kept_on_interrupt,
+    partial_of,
+    put_in_place,
+    removed_on_failure,
+)
 from superconext.training.progress import Progress
 
 HELD_BACK = 0.1
+
+#: What the parameters name on disk; a run may be gone on with from another folder.
+_FILE_PARAMETERS = ("vectors", "unlabelled")
 
 
 @dataclass(frozen=True)
@@ -65,24 +74,20 @@ class Splits:
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     """Train, probe, compare with the baselines and write the run folder.
 
-    Returns the metrics document. Raises StoppedEarly after saving what there is when the
-    user interrupts, and the other project errors with nothing written.
+    Returns the metrics document. Raises StoppedEarly when the user interrupts after an
+    epoch, with what there is kept, and the other project errors with nothing written.
     """
     config = resolve(request.given, "train")
     out = Path(request.out)
-    if out.exists() and not request.force:
-        raise RunError(f"{out} exists already; expected a new folder: choose another or add --force")
+    check_out(out, request.force)
+    partial = partial_of(out)
     splits = read_splits(request, config, progress)
-    partial = out.with_name(out.name + ".partial")
-    if partial.exists():
-        shutil.rmtree(partial)
-    with _removed_on_failure(partial):
+    with removed_on_failure(partial, out):
+        if partial.exists():
+            progress.say(f"note: {partial}, an unfinished run, is thrown away and begun anew")
+            shutil.rmtree(partial)
         (partial / "checkpoint").mkdir(parents=True)
-        paths = {
-            name: str(Path(value).resolve()) if value else None
-            for name, value in (("train", request.train), ("dev", request.dev), ("test", request.test))
-        }
-        write_json(partial / "checkpoint" / "request.json", {**asdict(request), **paths})
+        _save_request(partial / "checkpoint", request, splits)
         return _fill(request, config, splits, partial, progress)
 
 
@@ -91,25 +96,43 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
 
     Raises RunError when there is nothing to go on with.
     """
-    partial = folder.with_name(folder.name + ".partial")
-    if not (partial / "checkpoint").is_dir():
-        if not (folder / "checkpoint").is_dir():
-            raise RunError(
-                f"{folder}: no checkpoint found; expected a run that was stopped before its end: "
-                "start a new one with superconext train"
-            )
-        shutil.copytree(folder / "checkpoint", partial / "checkpoint")
+    partial = partial_of(folder)
+    stopped = partial if partial.exists() else folder
+    if not (stopped / "checkpoint").is_dir():
+        raise RunError(
+            f"{folder}: no checkpoint found; expected a run that was stopped before its end: "
+            "start a new one with superconext train"
+        )
     try:
-        saved = json.loads((partial / "checkpoint" / "request.json").read_text(encoding="utf-8"))
+        saved = json.loads((stopped / "checkpoint" / "request.json").read_text(encoding="utf-8"))
+        hashes = saved.pop("sha256")
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
-    except (OSError, ValueError, TypeError) as error:
+        config = resolve(request.given, "resume")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
-            f"{partial}: the checkpoint cannot be read ({error}); start anew with --force"
+            f"{stopped}: the checkpoint cannot be read ({error}); start anew with --force"
         ) from None
-    config = resolve(request.given, "resume")
     splits = read_splits(request, config, progress)
-    return _fill(request, config, splits, partial, progress)
+    for name, corpus in splits.named().items():
+        if hashes.get(name) != corpus.sha256:
+            raise RunError(
+                f"{corpus.source}: its content is not what {folder} was trained on; expected the "
+                "file as it was: put it back, or start anew with --force"
+            )
+    if stopped is folder:
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+            copy = Path(beside) / "run"
+            shutil.copytree(folder / "checkpoint", copy / "checkpoint")
+            copy.rename(partial)
+    # A kill while the results were written leaves some of them.
+    for rest in partial.iterdir():
+        if rest.is_dir() and rest.name != "checkpoint":
+            shutil.rmtree(rest)
+        elif rest.is_file():
+            rest.unlink()
+    with kept_on_interrupt(partial, folder):
+        return _fill(request, config, splits, partial, progress)
 
 
 def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
@@ -158,15 +181,20 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
 def _fill(
     request: TrainRequest, config: Config, splits: Splits, partial: Path, progress: Progress
 ) -> dict[str, Any]:
-    from superconext.experiments.baselines import fit_baselines
-    from superconext.fitting import fit_model
+    import torch
 
+    from superconext.experiments.baselines import baseline_report
+    from superconext.fitting import check_device, fit_model
+
+    # Not for the training alone: figures of merit are worked out under the same threads.
+    torch.set_num_threads(config.threads)
+    check_device(config.device)  # before the baselines, which take their time
     wall, cpu = time.perf_counter(), time.process_time()
     rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}
     baselines: dict[str, Any] = {}
     if config.baselines:
         with progress.bar("baselines"):
-            baselines = fit_baselines(
+            baselines = baseline_report(
                 rows["train"], rows["dev"], {n: r for n, r in rows.items() if n != "train"}
             )
     started = time.perf_counter()
@@ -180,39 +208,30 @@ def _fill(
         "cpu_seconds": round(time.process_time() - cpu, 2),
     }
     write_run(partial, request, splits, fitted, evaluation, times, progress)
-    if not fitted.interrupted:
-        shutil.rmtree(partial / "checkpoint")
-    _put_in_place(partial, Path(request.out))
+    put_in_place(partial, Path(request.out))
     if fitted.interrupted:
         epochs = len(fitted.history)
         raise StoppedEarly(
             f"interrupted after {epochs} of {config.epochs * config.members} epochs; the run so "
             f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
         )
+    # Last of all, so that a kill at any moment leaves a run or something to go on with.
+    shutil.rmtree(Path(request.out) / "checkpoint")
     return evaluation.metrics
 
 
-def _put_in_place(partial: Path, out: Path) -> None:
-    """Rename the finished folder over whatever `--force` allows to be replaced."""
-    old = out.with_name(out.name + ".old")
-    if out.exists():
-        out.rename(old)
-    partial.rename(out)
-    if old.is_dir():
-        shutil.rmtree(old)
-    else:
-        old.unlink(missing_ok=True)
+def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
+    """Write what resuming needs besides the trainer's state; paths become absolute."""
 
+    def absolute(value: str | None) -> str | None:
+        return os.path.abspath(value) if value and value != STDIN else value
 
-@contextlib.contextmanager
-def _removed_on_failure(folder: Path) -> Iterator[None]:
-    """Take the unfinished folder away when the block raises, so that no half run stays."""
-    try:
-        yield
-    except StoppedEarly:
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
+    given = {
+        name: absolute(value) if name in _FILE_PARAMETERS else value
+        for name, value in request.given.items()
+    }
+    paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test")}
+    hashes = {name: corpus.sha256 for name, corpus in splits.named().items()}
+    write_json(
+        folder / "request.json", {**asdict(request), **paths, "given": given, "sha256": hashes}
+    )

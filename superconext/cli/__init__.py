@@ -43,7 +43,8 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         # --debug is accepted anywhere on the line.
-        cli(args=[word for word in words if word != "--debug"], standalone_mode=False)
+        plain = [word for word in words if word != "--debug"]
+        cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -73,11 +74,12 @@ def explain(error: BaseException) -> str:
         name = error.filename or "a file"
         advice = {
             errno.ENOSPC: "expected free disk space: make room and run the command again",
+            errno.EDQUOT: "expected free disk space: make room and run the command again",
             errno.EACCES: "expected permission: check who owns it",
             errno.EROFS: "expected a folder that can be written to: choose another",
         }.get(error.errno or 0, "check the path and run the command again")
         return f"{name}: {error.strerror or error}; {advice}"
-    return " ".join(str(error).split())
+    return str(error)
 
 
 def _fail(message: str, debug: bool) -> None:
@@ -85,5 +87,5 @@ def _fail(message: str, debug: bool) -> None:
         import traceback
 
         traceback.print_exc()
-    print(f"error: {message}", file=sys.stderr)
+    print("error:", " ".join(message.split()), file=sys.stderr)
     sys.exit(1)

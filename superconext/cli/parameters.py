@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from superconext.config import PARAMETERS, Parameter
+from superconext.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE
 from superconext.presets import PRESETS
 
@@ -35,7 +36,28 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
         )
     choices = list(CATALOGUE) if parameter.name == "objective" else parameter.choices
     kind = click.Choice(choices) if choices else _TYPES[parameter.type]
-    return click.option(flag, parameter.name, type=kind, default=None, help=_help(parameter))
+    return click.option(
+        flag,
+        parameter.name,
+        type=kind,
+        default=None,
+        callback=_checked(parameter),
+        help=_help(parameter),
+    )
+
+
+def _checked(parameter: Parameter) -> Callable[..., Any]:
+    """A value outside its limits is wrong usage, as a word where a number belongs is."""
+
+    def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        try:
+            if value is not None:
+                parameter.check(value)
+        except ConfigError as error:
+            raise click.BadParameter(str(error), ctx, option) from None
+        return value
+
+    return check
 
 
 def _help(parameter: Parameter) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,9 @@ from superconext.cli.parameters import given_parameters, with_parameters
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @with_parameters
+@click.pass_obj
 def train(
+    words: list[str],
     train_file: str | None,
     dev: str | None,
     test: str | None,
@@ -50,9 +51,14 @@ def train(
     from superconext.training.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)
+    named = given_parameters(parameters)
     if resume:
-        if train_file or out:
-            raise click.UsageError("--resume takes its files from RUN; leave out TRAIN and --out")
+        others = (train_file, dev, test, out, force, config, text_column, label_column, keep_text)
+        if any(others) or named:
+            raise click.UsageError(
+                "--resume takes its files and parameters from RUN; leave out everything but "
+                "--json and --quiet"
+            )
         _show(resume_run(Path(resume), progress), resume, as_json)
         return
     if not train_file:
@@ -65,12 +71,12 @@ def train(
         out=out,
         dev=dev,
         test=test,
-        given={**given, **given_parameters(parameters)},
+        given={**given, **named},
         text_column=text_column,
         label_column=label_column,
         force=force,
         keep_text=keep_text,
-        command=("superconext", *sys.argv[1:]),
+        command=("superconext", *words),
     )
     _show(train_run(request, progress), out, as_json)
 

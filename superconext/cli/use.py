@@ -39,13 +39,20 @@ def evaluate(
 
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column)
+    for note in corpus.notes:
+        click.echo(f"note: {corpus.source}: {note}", err=True)
+    unknown = sorted(set(corpus.labels) - set(model.classes))
+    if unknown:
+        click.echo(
+            f"warning: {corpus.source} has labels that {run} does not know: "
+            f"{', '.join(unknown[:5])}; they count as wrong",
+            err=True,
+        )
     predicted = model.predict(corpus.texts)
     scores = classification_metrics(corpus.labels, predicted, model.classes)
     if as_json:
         click.echo(json.dumps(scores, ensure_ascii=False))
         return
-    for note in corpus.notes:
-        click.echo(f"note: {corpus.source}: {note}", err=True)
     click.echo(score_table({"reported_split": "test", "test": scores}))
     click.echo("\n" + class_table(scores))
 
@@ -64,6 +71,8 @@ def predict(
 
     With --proba a heading line names the classes.
     """
+    from superconext.files import tsv_cell
+
     model = _load(run, threads)
     texts = _texts(file, text_column)
     probabilities = model.probabilities(texts)
@@ -76,11 +85,10 @@ def predict(
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
     if proba:
-        click.echo("\t".join(["label", *model.classes, "text"]))
+        click.echo("\t".join(["label", *map(tsv_cell, model.classes), "text"]))
     for label, text, row in zip(labels, texts, probabilities, strict=True):
         shares_text = [f"{share:.4f}" for share in row] if proba else []
-        # A text that holds a tab or a line end would break the table.
-        click.echo("\t".join([label, *shares_text, " ".join(text.split())]))
+        click.echo("\t".join([tsv_cell(label), *shares_text, tsv_cell(text)]))
 
 
 @click.command()
@@ -91,6 +99,7 @@ def predict(
 @_THREADS
 def embed(run: str, file: str, out: str, text_column: str | None, threads: int) -> None:
     """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file."""
+    import io
     from pathlib import Path
 
     import numpy as np
@@ -101,9 +110,14 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
     path = Path(out)
     if not path.parent.is_dir():
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
     vectors = _load(run, threads).features(_texts(file, text_column))
-    with beside(path) as temporary, temporary.open("wb") as stream:
-        np.save(stream, vectors, allow_pickle=False)
+    # Not straight into the file: there NumPy does not say why a write fails.
+    buffer = io.BytesIO()
+    np.save(buffer, vectors, allow_pickle=False)
+    with beside(path) as temporary:
+        temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers", err=True)
 
 

@@ -1,0 +1,341 @@
+"""Whatever is wrong: exit 1, one line that says so, and nothing left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+from superconext.data import source
+from tests.cli.conftest import rows, write_table
+
+SOME = rows(16, seed=3)
+
+
+def blame(said):
+    """The one line of the error; before it there may be notes and progress."""
+    assert said.code == 1, said.err
+    assert said.out == ""
+    *before, last = said.err.splitlines()
+    assert last.startswith("error: ") and len(last) > 30, said.err
+    assert not any(line.startswith("error") or "Traceback" in line for line in before)
+    assert "Warning" not in said.err and "not expected: run again" not in said.err
+    return last
+
+
+@pytest.fixture
+def refused(call, data, tmp_path):
+    """Train on what is in `tmp_path`, expect a refusal with no trace, return its line."""
+
+    def run(train, *words, out="run"):
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+        below = sorted(tmp_path.rglob("*"))
+        small = (*data.small, "--no-baselines")
+        line = blame(call("train", train, "--out", tmp_path / out, *small, *words))
+        assert sorted(tmp_path.rglob("*")) == below
+        assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+        return line
+
+    return run
+
+
+# The labelled file
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", ["is empty"]),
+        (b" \n\t\n  \n", ["is empty"]),
+        (b"label\ttext\n", ["a header and no rows"]),
+        (b"id\tphrase\tscore\n1\tzwin\tgood\n", ["'text'", "'id', 'phrase', 'score'"]),
+        (b"label\tphrase\nneg\tzwin\n", ["no column 'text'", "'phrase'"]),
+        (b"label\ttext\nneg\tzwin\nneg\tbnin\n", ["one class only", "'neg'", "2 rows"]),
+        (b"label\ttext\nneg\tzwin\nneg\tbnin\npos\tkan\n", ["single row", "'pos' (line 4)"]),
+        (b"label\ttext\nneg\tzwin\npos\t\npos\tkan\n", ["line 3", "empty text"]),
+        (b"label\ttext\nneg\tzwin\n \tbnin\npos\tkan\n", ["line 3", "empty label"]),
+        (b"label\ttext\nneg\tzwin\npos\tcaf\xe9 bnin\n", ["line 3", "0xe9", "UTF-8"]),
+        (b"label\ttext\nneg\tzwin\npos\tbn\0in\n", ["line 3", "NUL"]),
+        (b"label\ttext\nneg\nneg\tzwin\n", ["line 2", "1 column"]),
+        ("label\ttext\nneg\tzwin\n".encode("utf-16"), ["UTF-16"]),
+        (b"\x1f\x8b\x08broken", ["broken gzip"]),
+    ],
+)
+def test_a_file_that_cannot_be_trained_on(refused, tmp_path, content, said):
+    (tmp_path / "train.tsv").write_bytes(content)
+    line = refused(tmp_path / "train.tsv")
+    assert "train.tsv" in line
+    assert all(part in line for part in said), line
+
+
+def test_a_file_that_is_not_there_or_no_file(refused, tmp_path):
+    assert "no such file" in refused(tmp_path / "none.tsv")
+    assert "directory" in refused(tmp_path)
+
+
+def test_columns_that_are_not_there(refused, tmp_path):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    line = refused(train, "--label-column", "sentiment")
+    assert "no column 'sentiment'" in line and "found 'label', 'text'" in line
+    assert "no column number 7" in refused(train, "--text-column", "7")
+
+
+def test_too_few_rows_to_hold_any_back(refused, call, data, tmp_path):
+    few = [("neg", "khayb"), ("neg", "ghali"), ("pos", "zwin"), ("pos", "bnin")]
+    train = write_table(tmp_path / "train.tsv", few)
+    assert "4 rows are too few" in refused(train) and "--dev" in refused(train)
+    words = ("--dev", data.dev, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    assert call("train", train, *words).code == 0
+
+
+def test_the_other_files(refused, data, tmp_path):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    for flag in ("--dev", "--test"):
+        assert "none.tsv: no such file" in refused(train, flag, tmp_path / "none.tsv")
+    strange = write_table(tmp_path / "dev.tsv", [("a", "zwin bzaf"), ("b", "khayb had")])
+    line = refused(train, "--dev", strange)
+    assert "no dev row has a label of the training data" in line and "'neg', 'pos'" in line
+
+
+def test_stray_spaces_around_labels_are_stripped_with_a_note(call, data, tmp_path):
+    spaced = [(f" {label}" if i % 3 else label, text) for i, (label, text) in enumerate(SOME)]
+    train = write_table(tmp_path / "train.tsv", spaced)
+    said = call("train", train, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    assert said.code == 0 and "note: " in said.err and "stray spaces stripped from 10" in said.err
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert set(manifest["data"]["train"]["classes"]) == {"neg", "pos"}
+
+
+def test_lines_of_a_million_characters_are_no_trouble(call, data, tmp_path):
+    table = [*SOME, ("pos", "zwin bzaf " * 100_000), ("neg", "خ" * 1_000_000)]
+    train = write_table(tmp_path / "train.tsv", table)
+    started = time.perf_counter()
+    said = call("train", train, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    assert said.code == 0, said.err
+    assert call("predict", tmp_path / "run", train).out.count("\n") == 18
+    assert time.perf_counter() - started < 20
+
+
+# Vectors, unlabelled text, parameters
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b"zwin khayb bnin\nhad lfilm kan\n",
+        b"3 8\nzwin 0.1 0.2\nbnin 0.1 0.3\nkan 1 2\n",
+        b"zwin 0.1 nan\nbnin inf 0.3\n",
+        bytes(range(256)) * 8,
+        b"\x1f\x8b\x08broken",
+        b"PK\x03\x04broken",
+        b"\x80\x04\x95broken",
+    ],
+)
+def test_vectors_that_cannot_be_read(refused, tmp_path, content):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    (tmp_path / "vectors.txt").write_bytes(content)
+    assert "vectors.txt" in refused(train, "--vectors", tmp_path / "vectors.txt")
+
+
+def test_vectors_that_are_not_there_or_something_else(refused, tmp_path):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    assert "none.vec: no such file" in refused(train, "--vectors", tmp_path / "none.vec")
+    assert "train.tsv" in refused(train, "--vectors", train)
+    (tmp_path / "folder").mkdir()
+    assert "folder" in refused(train, "--vectors", tmp_path / "folder")
+
+
+def test_vectors_of_other_words_still_serve_for_noise(call, data, tmp_path):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    (tmp_path / "vectors.txt").write_text("the 0.1 0.2 0.3\nof 0.3 0.1 0.5\n")
+    words = ("--no-baselines", *data.small, "--vectors", tmp_path / "vectors.txt")
+    said = call("train", train, "--out", tmp_path / "run", *words)
+    assert said.code == 0, said.err
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["vectors"]["coverage"] == 0 and manifest["vectors"]["dimension"] == 3
+
+
+def test_unlabelled_text_that_is_not_there(call, data, tmp_path):
+    small = [word for word in data.small if word not in ("--vectors", str(data.vectors))]
+    words = ("--unlabelled", tmp_path / "none.txt", "--no-baselines", *small)
+    line = blame(call("train", data.train, "--out", tmp_path / "run", *words))
+    assert "none.txt: no such file" in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99", "", "tpu"])
+def test_a_device_that_is_not_there(refused, data, device):
+    assert f"device = '{device}'" in refused(data.train, "--device", device)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("hiden_size = 8\n", ["unknown parameter 'hiden_size'", "did you mean 'hidden_size'?"]),
+        ("epochs = 'two'\n", ["epochs", "whole number"]),
+        ("epochs = 0\n", ["epochs = 0", "at least 1"]),
+        ("objective = 'superlos'\n", ["did you mean 'superloss'?"]),
+        ("epochs\n", ["not valid TOML"]),
+        ("[training]\nepochs = 1\n", ["unknown parameter 'training'"]),
+    ],
+)
+def test_a_configuration_that_cannot_be_used(refused, data, tmp_path, content, said):
+    (tmp_path / "run.toml").write_text(content, encoding="utf-8")
+    line = refused(data.train, "--config", tmp_path / "run.toml")
+    assert all(part in line for part in said), line
+
+
+def test_a_configuration_that_is_not_there(refused, data, tmp_path):
+    assert "none.toml" in refused(data.train, "--config", tmp_path / "none.toml")
+
+
+# The place of the run
+
+
+def test_a_place_that_cannot_be_written(refused, call, data, tmp_path):
+    (tmp_path / "file").touch()
+    assert "file" in refused(data.train, out="file/run")
+    assert "file exists already" in refused(data.train, out="file")
+    assert "too long" in refused(data.train, out="n" * 300).lower()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_a_folder_without_leave_to_write(refused, data, tmp_path):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(0o500)
+    assert "permission" in refused(data.train, out="locked/run").lower()
+    (tmp_path / "locked").chmod(0o700)
+
+
+def test_a_run_that_is_not_there_cannot_be_resumed(call, finished, tmp_path):
+    for folder in (tmp_path / "none", finished.folder):
+        line = blame(call("train", "--resume", folder))
+        assert "no checkpoint found" in line and str(folder) in line
+    assert not list(tmp_path.iterdir())
+
+
+# A run folder that is missing or damaged
+
+
+def change(folder, name, content):
+    """Put other content in a file of the run and its new hash into the manifest."""
+    (folder / name).write_text(content, encoding="utf-8")
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def edit_manifest(folder, **values):
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, **values}), encoding="utf-8")
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGES = {
+    "gone": (lambda run: shutil.rmtree(run), ["no such folder"]),
+    "a file": (lambda run: (shutil.rmtree(run), run.touch()), ["no such folder"]),
+    "no manifest": (lambda run: (run / "manifest.json").unlink(), ["no manifest.json"]),
+    "half a manifest": (lambda run: (run / "manifest.json").write_text('{"for'), ["not a JSON"]),
+    "a list": (lambda run: (run / "manifest.json").write_text("[1]"), ["a JSON list"]),
+    "no format": (lambda run: edit_manifest(run, format="one"), ["no format number"]),
+    "newer": (lambda run: edit_manifest(run, format=99), ["format 99", "install a newer"]),
+    "no hashes": (lambda run: edit_manifest(run, files=[1]), ["manifest.json", "hashes"]),
+    "flipped bit": (lambda run: flip(run / "encoder.safetensors"), ["encoder.safetensors"]),
+    "truncated": (lambda run: os.truncate(run / "probe.safetensors", 50), ["probe.safetensors"]),
+    "emptied": (lambda run: os.truncate(run / "vectors.safetensors", 0), ["vectors.safetensors"]),
+    "no config": (lambda run: (run / "config.toml").unlink(), ["config.toml", "missing"]),
+    "other words": (lambda run: change(run, "vocabulary.json", "[]"), ["vocabulary.json"]),
+    "no words": (lambda run: change(run, "vocabulary.json", "{}"), ["do not fit together"]),
+    "odd words": (
+        lambda run: change(
+            run,
+            "vocabulary.json",
+            (run / "vocabulary.json").read_text(encoding="utf-8").replace('"classes": [', '"x": ['),
+        ),
+        ["do not fit together"],
+    ),
+    "other parameters": (
+        lambda run: change(
+            run,
+            "config.toml",
+            (run / "config.toml").read_text(encoding="utf-8").replace("_size = 8", "_size = 9"),
+        ),
+        ["do not fit together"],
+    ),
+    "unknown parameter": (lambda run: change(run, "config.toml", "x = 1\n"), ["'x'"]),
+    "no tensors": (lambda run: change(run, "encoder.safetensors", "no"), ["do not fit together"]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run(call, finished, tmp_path, damage):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run, ignore=shutil.ignore_patterns("figures"))
+    harm, said = DAMAGES[damage]
+    harm(run)
+    lines = [
+        blame(call("predict", run, finished.data.test)),
+        blame(call("evaluate", run, finished.data.test, "--json")),
+        blame(call("embed", run, finished.data.test, "--out", tmp_path / "vectors.npy")),
+    ]
+    assert len(set(lines)) == 1 and str(run) in lines[0]
+    assert all(part in lines[0] for part in said), lines[0]
+    assert {path.name for path in tmp_path.iterdir()} <= {"run"}
+
+
+def test_files_beyond_the_model_are_not_needed(call, finished, tmp_path):
+    run = tmp_path / "moved"
+    kept = shutil.ignore_patterns("figures", "*.csv", "README.md", "metrics.json", "*.tsv")
+    shutil.copytree(finished.folder, run, ignore=kept)
+    expected = call("predict", finished.folder, finished.data.test)
+    assert call("predict", run, finished.data.test) == expected
+
+
+# What a run is asked about
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "embed"])
+def test_a_file_to_use_that_is_not_there_or_empty(call, finished, tmp_path, verb):
+    more = ["--out", tmp_path / "vectors.npy"] if verb == "embed" else []
+    assert "none.tsv: no such" in blame(call(verb, finished.folder, tmp_path / "none.tsv", *more))
+    empty = tmp_path / "empty.tsv"
+    empty.touch()
+    assert "empty" in blame(call(verb, finished.folder, empty, *more))
+    assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_standard_input_that_is_empty_or_not_text(call, finished):
+    assert f"{source.STDIN_NAME} is empty" in blame(call("predict", finished.folder))
+    line = blame(call("predict", finished.folder, "-", stdin=b"zwin\n\xff\n"))
+    assert f"{source.STDIN_NAME}, line 2" in line
+
+
+def test_evaluating_needs_labels(call, finished, tmp_path):
+    plain = tmp_path / "plain.tsv"
+    plain.write_text("text\nzwin bzaf\n", encoding="utf-8")
+    assert "'label'" in blame(call("evaluate", finished.folder, plain))
+
+
+def test_vectors_are_not_written_into_a_folder_that_is_not_there(call, finished, tmp_path):
+    out = tmp_path / "none" / "vectors.npy"
+    assert "no such folder" in blame(
+        call("embed", finished.folder, finished.data.test, "--out", out)
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_debug_shows_the_traceback_and_the_line(call, tmp_path):
+    said = call("predict", tmp_path / "none", "--debug")
+    assert said.code == 1 and said.err.startswith("Traceback")
+    assert said.err.splitlines()[-1].startswith("error: ")

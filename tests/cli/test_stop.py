@@ -1,0 +1,365 @@
+"""Training that is stopped: by Ctrl-C, by a kill, by a full disk; and going on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError
+
+from superconext.data.sampler import BalancedBatches
+from tests.cli.conftest import environment
+
+EPOCHS = 5
+
+# The command line, but once some epochs are done it waits to be stopped, and says so.
+PAUSING = """
+import sys, time
+from superconext.cli import main
+from superconext.data.sampler import BalancedBatches
+
+whole = BalancedBatches.epoch
+
+def pausing(self, number):
+    if number == int(sys.argv[1]):
+        print("waiting", flush=True)
+        time.sleep(120)
+    return whole(self, number)
+
+BalancedBatches.epoch = pausing
+main(sys.argv[2:])
+"""
+
+
+def train_words(data, out, *more):
+    files = ("train", data.train, "--dev", data.dev, "--test", data.test, "--out", out)
+    return [*files, *data.small, "--epochs", str(EPOCHS), "--no-baselines", *more]
+
+
+def weights(run):
+    names = ("encoder.safetensors", "probe.safetensors")
+    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
+
+
+def contents(folder):
+    """Every file below a folder with its hash."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def files(run):
+    """The names of a run's files, without the figures, which need an extra."""
+    return {name for name in contents(run) if not name.startswith("figures")}
+
+
+def results(run):
+    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    metrics.pop("seconds")
+    return metrics
+
+
+def status(run):
+    return json.loads((run / "manifest.json").read_text(encoding="utf-8"))["status"]
+
+
+@pytest.fixture(scope="module")
+def whole(call, data, tmp_path_factory):
+    """The run nobody stopped."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    said = call(*train_words(data, run))
+    assert said.code == 0, said.err
+    return run
+
+
+@pytest.fixture
+def stopped(data, tmp_path):
+    """Train in a process of its own and send it a signal after some epochs."""
+
+    def stop(number, epochs):
+        words = [str(word) for word in train_words(data, tmp_path / "run")]
+        with subprocess.Popen(
+            [sys.executable, "-c", PAUSING, str(epochs), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(),
+        ) as process:
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    return stop
+
+
+@contextlib.contextmanager
+def interrupted_at(epoch, member=1):
+    """Ctrl-C before the first batch of an epoch (from 0) of a member (from 1)."""
+    batches, calls = BalancedBatches.epoch, 0
+
+    def pressing(self, number):
+        nonlocal calls
+        calls += number == epoch
+        if number == epoch and calls == member:
+            raise KeyboardInterrupt
+        return batches(self, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BalancedBatches, "epoch", pressing)
+        yield
+
+
+def check_whole(call, run, whole):
+    """Resume `run`; it must end as if nothing had happened."""
+    said = call("train", "--resume", run)
+    assert said.code == 0, said.err
+    assert weights(run) == weights(whole)
+    assert results(run) == results(whole)
+    assert status(run) == "complete" and files(run) == files(whole)
+    assert [path.name for path in run.parent.iterdir()] == [run.name]
+    return said
+
+
+# Ctrl-C and kill
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_keeps_a_run_that_works_and_can_be_gone_on_with(
+    stopped, call, data, whole, tmp_path
+):
+    code, out, err = stopped(signal.SIGINT, 1)
+    run = tmp_path / "run"
+    assert code == 1 and out == "" and "Traceback" not in err
+    last = err.splitlines()[-1]
+    assert last.startswith("error: interrupted after 1 of 5 epochs") and str(run) in last
+    assert f"train --resume {run}" in last
+    assert status(run) == "interrupted" and list(tmp_path.iterdir()) == [run]
+    assert call("predict", run, data.test).out.count("\n") == 12
+    assert weights(run) != weights(whole)
+    said = check_whole(call, run, whole)
+    assert "test, 12 rows" in said.out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_killed_run_can_be_gone_on_with(stopped, call, data, whole, tmp_path):
+    code, _, _ = stopped(signal.SIGKILL, 4)
+    run = tmp_path / "run"
+    assert code == -signal.SIGKILL and not run.exists()
+    assert call("predict", run, data.test).code == 1
+    said = check_whole(call, run, whole)
+    assert " 5 " in said.err and not any(f" {epoch} " in said.err for epoch in range(1, 5))
+
+
+def test_ctrl_c_before_the_first_epoch_ends_leaves_nothing(call, data, tmp_path):
+    with interrupted_at(0):
+        said = call(*train_words(data, tmp_path / "runs" / "run"))
+    assert said.code == 1 and said.err.splitlines()[-1].startswith("error: interrupted before")
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_twice(call, data, whole, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(2):
+        assert "after 2 of 5" in call(*train_words(data, run)).err
+    with interrupted_at(4):
+        assert "after 4 of 5" in call("train", "--resume", run).err
+    assert status(run) == "interrupted"
+    check_whole(call, run, whole)
+
+
+def test_ctrl_c_in_a_later_member_keeps_the_earlier_ones(call, data, tmp_path):
+    words = ("--members", "2")
+    assert call(*train_words(data, tmp_path / "whole", *words)).code == 0
+    run = tmp_path / "stopped" / "run"
+    with interrupted_at(0, member=2):
+        said = call(*train_words(data, run, *words))
+    assert said.code == 1 and f"train --resume {run}" in said.err.splitlines()[-1]
+    check_whole(call, run, tmp_path / "whole")
+
+
+def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("superconext.run_contents.write_csv", press)
+        said = call(*train_words(data, run))
+    assert said.code == 1 and f"train --resume {run}" in said.err.splitlines()[-1]
+    assert not run.exists()
+    check_whole(call, run, whole)
+
+
+def test_a_kill_while_results_are_written_leaves_no_rest(call, data, whole, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    partial = tmp_path / "run.partial"
+    partial.mkdir()
+    (run / "checkpoint").rename(partial / "checkpoint")
+    (partial / "figures").mkdir()
+    for name in ("metrics.json", ".metrics.json.abc.tmp", "figures/.map.png.1-1.part"):
+        (partial / name).write_text("half")
+    check_whole(call, run, whole)
+
+
+def test_starting_anew_over_an_unfinished_run_says_so(call, data, whole, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(0, member=2):
+        call(*train_words(data, run, "--members", "2"))
+    assert (tmp_path / "run.partial").is_dir()
+    said = call(*train_words(data, run))
+    assert said.code == 0 and "run.partial, an unfinished run" in said.err
+    assert weights(run) == weights(whole) and list(tmp_path.iterdir()) == [run]
+
+
+# Resuming what has changed
+
+
+def test_a_run_goes_on_from_another_folder(call, data, whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(data.train.parent)
+    near = data._replace(
+        **{name: Path(getattr(data, name).name) for name in ("train", "dev", "test")},
+        small=tuple(word.replace(str(data.vectors), data.vectors.name) for word in data.small),
+    )
+    assert data.vectors.name in near.small
+    with interrupted_at(3):
+        assert call(*train_words(near, tmp_path / "run")).code == 1
+    monkeypatch.chdir(tmp_path)
+    assert call("train", "--resume", "run").code == 0
+    assert weights(tmp_path / "run") == weights(whole)
+
+
+def test_a_run_does_not_go_on_with_other_data(call, data, tmp_path):
+    train = tmp_path / "train.tsv"
+    train.write_bytes(data.train.read_bytes())
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data._replace(train=train), run))
+    before = contents(tmp_path)
+    with train.open("a", encoding="utf-8") as stream:
+        stream.write("neg\tkhayb\n")
+    said = call("train", "--resume", run)
+    assert said.code == 1 and "train.tsv: its content is not what" in said.err.splitlines()[-1]
+    train.unlink()
+    assert "no such file" in call("train", "--resume", run).err.splitlines()[-1]
+    after = contents(tmp_path)
+    assert before.pop("train.tsv") and after == before
+
+
+def test_a_damaged_checkpoint_is_refused(call, data, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    names = [path.name for path in (run / "checkpoint").iterdir()]
+    assert "request.json" in names and len(names) > 1
+    for name in names:
+        damaged = tmp_path / name / "run"
+        shutil.copytree(run, damaged)
+        path = damaged / "checkpoint" / name
+        path.write_bytes(path.read_bytes()[:-20])
+        said = call("train", "--resume", damaged)
+        assert said.code == 1 and "Traceback" not in said.err
+        last = said.err.splitlines()[-1]
+        assert last.startswith("error: ") and "checkpoint" in last and "--force" in last
+        assert call("predict", damaged, data.test).code == 0
+
+
+# A full disk
+
+
+def full_at(patch, name):
+    """Fail as a full disk does when a file of this name is put in its place."""
+    replace = os.replace
+
+    def full(source, target, **more):
+        if Path(target).name == name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source)
+        return replace(source, target, **more)
+
+    patch.setattr(os, "replace", full)
+
+
+FILES = [
+    "request.json",
+    "member-0.safetensors",
+    "config.toml",
+    "vocabulary.json",
+    "probe.safetensors",
+    "history.csv",
+    "predictions.tsv",
+    "README.md",
+    "manifest.json",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_full_disk_leaves_nothing_half_written(call, data, tmp_path, monkeypatch, name):
+    full_at(monkeypatch, name)
+    said = call(*train_words(data, tmp_path / "run", "--epochs", "1"))
+    assert said.code == 1 and said.out == "" and "Traceback" not in said.err
+    last = said.err.splitlines()[-1]
+    assert last.startswith("error: ") and "No space left" in last and name in last
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["member-0.safetensors", "vocabulary.json", "manifest.json"])
+def test_a_full_disk_leaves_the_earlier_run(call, data, finished, tmp_path, monkeypatch, name):
+    run = tmp_path / "run"
+    assert call(*train_words(data, run, "--epochs", "1")).code == 0
+    before = contents(run)
+    full_at(monkeypatch, name)
+    said = call(*train_words(data, run, "--epochs", "1", "--force"))
+    assert said.code == 1 and "No space left" in said.err
+    assert contents(run) == before and list(tmp_path.iterdir()) == [run]
+
+
+@pytest.mark.parametrize("module", ["torch", "numpy"])
+def test_a_full_disk_in_the_words_of_safetensors(call, data, tmp_path, monkeypatch, module):
+    def full(*_, **__):
+        reason = "I/O error: No space left on device (os error 28)"
+        raise SafetensorError(f"Error while serializing: {reason}")
+
+    monkeypatch.setattr(f"safetensors.{module}.save_file", full)
+    said = call(*train_words(data, tmp_path / "run", "--epochs", "1"))
+    last = said.err.splitlines()[-1]
+    assert said.code == 1 and "No space left" in last and "make room" in last
+    assert ".safetensors" in last and not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_under_embed_leaves_the_earlier_file(call, finished, tmp_path, monkeypatch):
+    out = tmp_path / "vectors.npy"
+    out.write_text("earlier")
+    full_at(monkeypatch, out.name)
+    said = call("embed", finished.folder, finished.data.test, "--out", out)
+    assert said.code == 1 and "No space left" in said.err
+    assert out.read_text() == "earlier" and list(tmp_path.iterdir()) == [out]
+
+
+def test_a_reader_that_leaves_is_no_error_to_talk_about(finished, tmp_path):
+    many = tmp_path / "many.txt"
+    many.write_text("zwin bzaf\n" * 20_000, encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "superconext", "predict", str(finished.folder), str(many)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env=environment(),
+    ) as process:
+        assert process.stdout.readline().endswith("\tzwin bzaf\n")
+        process.stdout.close()
+        err = process.stderr.read()
+    assert all(line.startswith("note: ") for line in err.splitlines())

@@ -1,0 +1,418 @@
+"""`superconext train`: what it writes, what it says, and that it repeats itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from superconext._version import __version__
+from superconext.config import PARAMETERS
+from superconext.config_file import read_config
+from superconext.report.canvas import available as can_draw
+from tests.cli.conftest import environment, write_table
+
+HEAVY = ("torch", "sklearn", "gensim", "scipy", "matplotlib", "numpy")
+WEIGHTS = ("encoder.safetensors", "probe.safetensors")
+
+
+def document(folder, name="metrics.json"):
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def timeless(value):
+    """A metrics document without the seconds things took."""
+    if isinstance(value, dict):
+        return {key: timeless(item) for key, item in value.items() if key != "seconds"}
+    return value
+
+
+def same_weights(first, second):
+    return [(first / name).read_bytes() == (second / name).read_bytes() for name in WEIGHTS]
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def train(call, data, tmp_path):
+    """Train a tiny model into `tmp_path / name` without baselines, expecting it to work."""
+
+    def run(name, *more, file=None):
+        words = ("--out", tmp_path / name, *data.small, "--no-baselines", *more)
+        said = call("train", file or data.train, *words)
+        assert said.code == 0, said.err
+        return tmp_path / name, said
+
+    return run
+
+
+# The run folder
+
+
+def test_the_run_folder_holds_every_file_and_nothing_else(finished):
+    names = {str(path.relative_to(finished.folder)) for path in finished.folder.rglob("*")}
+    pictures = {"figures", *(f"figures/{name}.png" for name in ("map", "confusion", "curves"))}
+    assert names - pictures == {
+        "manifest.json",
+        "config.toml",
+        "vocabulary.json",
+        "encoder.safetensors",
+        "vectors.safetensors",
+        "probe.safetensors",
+        "history.csv",
+        "metrics.json",
+        "predictions.tsv",
+        "README.md",
+    }
+    assert list(finished.folder.parent.iterdir()) == [finished.folder]
+
+
+@pytest.mark.skipif(not can_draw(), reason="needs the plots extra")
+def test_figures_are_pictures(finished):
+    for name in ("map", "confusion", "curves"):
+        picture = (finished.folder / "figures" / f"{name}.png").read_bytes()
+        assert picture.startswith(b"\x89PNG") and len(picture) > 1000
+
+
+def test_the_manifest_tells_where_everything_comes_from(finished):
+    manifest = document(finished.folder, "manifest.json")
+    assert manifest["format"] == 1 and manifest["status"] == "complete"
+    assert manifest["version"] == manifest["versions"]["superconext"] == __version__
+    assert manifest["command"][:3] == ["superconext", "train", str(finished.data.train)]
+    assert (manifest["seed"], manifest["threads"]) == (0, 1)
+    assert manifest["vectors"]["name"] == "vectors.txt"
+    assert manifest["vectors"]["sha256"] == sha256(finished.data.vectors)
+    assert {"python", "torch", "numpy", "scikit-learn"} <= set(manifest["versions"])
+    assert manifest["wall_seconds"] > 0 and manifest["cpu_seconds"] > 0
+    for split, half in (("train", 20), ("dev", 6), ("test", 6)):
+        told = manifest["data"][split]
+        assert told["file"] == f"{split}.tsv"
+        assert told["sha256"] == sha256(getattr(finished.data, split))
+        assert told["classes"] == {"neg": half, "pos": half}
+    for name, digest in manifest["files"].items():
+        assert sha256(finished.folder / name) == digest
+    assert set(manifest["files"]) >= {"config.toml", "vocabulary.json", *WEIGHTS}
+
+
+def test_the_configuration_is_complete_and_can_be_used_again(finished, train):
+    values = read_config(finished.folder / "config.toml")
+    optional = {parameter.name for parameter in PARAMETERS if parameter.optional}
+    assert set(values) | optional == {parameter.name for parameter in PARAMETERS}
+    assert (values["epochs"], values["hidden_size"], values["batch_size"]) == (2, 8, 20)
+    toml = finished.folder / "config.toml"
+    again, _ = train("again", "--config", toml, "--dev", finished.data.dev)
+    assert same_weights(finished.folder, again) == [True, True]
+
+
+def test_the_metrics_document_has_its_shape(finished):
+    metrics = document(finished.folder)
+    assert metrics["reported_split"] == "test"
+    assert set(metrics["baselines"]) == {"majority", "tfidf_logreg"}
+    every = [metrics[split] for split in ("train", "dev", "test")]
+    for baseline in metrics["baselines"].values():
+        every += [baseline["test"], baseline["dev"]]
+    for scores in every:
+        assert set(scores["per_class"]) == {"neg", "pos"}
+        fractions = [scores[name] for name in ("accuracy", "f1_macro", "f1_weighted")]
+        for one in scores["per_class"].values():
+            fractions += [one["precision"], one["recall"], one["f1"]]
+        assert all(isinstance(x, float) and 0 <= x <= 1 for x in fractions)
+    assert metrics["baselines"]["majority"]["test"]["accuracy"] == 0.5
+    assert metrics["collapse"]["dimensions"] == 16
+    assert isinstance(metrics["collapse"]["collapsed"], bool)
+    assert 1 <= metrics["collapse"]["effective_rank"] <= 16
+    assert "native" not in metrics
+
+
+def test_the_history_has_a_line_for_each_epoch(finished):
+    lines = (finished.folder / "history.csv").read_text(encoding="utf-8").splitlines()
+    names = lines[0].split(",")
+    assert {"member", "epoch", "loss", "dev_score", "seconds"} <= set(names)
+    assert [line.split(",")[names.index("epoch")] for line in lines[1:]] == ["1", "2"]
+
+
+def test_the_predictions_are_those_of_the_reported_split(finished, call):
+    lines = (finished.folder / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].split("\t") == ["line", "label", "predicted", "probability"]
+    told = [line.split("\t") for line in lines[1:]]
+    source = finished.data.test.read_text(encoding="utf-8").splitlines()
+    assert [row[1] for row in told] == [source[int(row[0]) - 1].split("\t")[0] for row in told]
+    later = call("predict", finished.folder, finished.data.test, "--proba").out.splitlines()
+    assert [row[2] for row in told] == [line.split("\t")[0] for line in later[1:]]
+    assert [row[3] for row in told] == [max(line.split("\t")[1:3]) for line in later[1:]]
+
+
+def test_the_card_shows_the_reported_figures(finished):
+    card = (finished.folder / "README.md").read_text(encoding="utf-8")
+    assert f"{document(finished.folder)['test']['accuracy']:.3f}" in card
+
+
+# What is said, and where
+
+
+def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
+    out, err = finished.said.out, finished.said.err
+    assert out.startswith("test, 12 rows\n")
+    for row in ("majority class", "TF-IDF + logistic regression", "linear probe"):
+        assert row in out and row not in err
+    assert f"{document(finished.folder)['test']['accuracy']:.3f}" in out
+    assert re.search(r"^ +epoch +loss .*\n +1 .*\n +2 ", err, re.MULTILINE)
+    assert err.splitlines()[-1] == f"run folder: {finished.folder}"
+    assert "epoch" not in out
+
+
+def test_json_is_one_document_the_one_in_the_folder(train):
+    folder, said = train("run", "--json")
+    assert json.loads(said.out) == document(folder)
+    assert " 2 " in said.err
+
+
+def test_quiet_says_nothing_of_progress(train):
+    _, said = train("run", "--quiet")
+    assert "epoch" not in said.err and "accuracy" in said.out
+
+
+def test_without_a_test_file_figures_are_on_dev_and_named_so(train, data):
+    folder, said = train("run", "--dev", data.dev)
+    metrics = document(folder)
+    assert metrics["reported_split"] == "dev" and "test" not in metrics
+    assert said.out.startswith("dev, 12 rows (no test file")
+    assert metrics["baselines"] == {} and "majority" not in said.out
+    assert len((folder / "predictions.tsv").read_text(encoding="utf-8").splitlines()) == 13
+
+
+def test_without_a_dev_file_a_stratified_tenth_is_held_back(train, data):
+    folder, said = train("run", "--test", data.test)
+    told = document(folder, "manifest.json")["data"]
+    assert told["train"]["classes"] == {"neg": 18, "pos": 18}
+    assert told["dev"]["classes"] == {"neg": 2, "pos": 2}
+    assert re.search(r"^note: .*\b4 of 40 .*held back", said.err, re.MULTILINE)
+
+
+def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
+    lines = data.train.read_text(encoding="utf-8").splitlines()
+    leaking = tmp_path / "leaking.tsv"
+    leaking.write_text("\n".join([*lines[:4], "neg\tكلام آخر"]) + "\n", encoding="utf-8")
+    _, said = train("run", "--dev", data.dev, "--test", leaking)
+    assert re.search(r"^warning: 3 of 4 test texts stand in train", said.err, re.MULTILINE)
+
+
+def test_test_labels_that_training_never_sees_count_as_wrong(train, data, tmp_path):
+    table = [("neg", "khayb bzaf"), ("zen", "had lfilm"), ("zen", "kan zwin")]
+    folder, said = train("run", "--test", write_table(tmp_path / "other.tsv", table))
+    assert re.search(r"^warning: .*labels that training never sees: zen", said.err, re.MULTILINE)
+    scores = document(folder)["test"]
+    assert scores["per_class"]["zen"] == {"precision": 0, "recall": 0, "f1": 0, "support": 2}
+    assert scores["accuracy"] <= 1 / 3
+
+
+def test_figures_that_cannot_be_drawn_are_left_out_with_a_line(train):
+    folder, said = train("run")
+    assert said.err.count("figures left out") == 1 and "superconext[plots]" in said.err
+    assert not (folder / "figures").exists()
+
+
+def test_texts_are_repeated_only_when_asked_and_never_break_the_table(train, data, tmp_path):
+    odd = tmp_path / "odd.jsonl"
+    texts = ["zwin\tbzaf", "khayb\nbzaf", "kan  bnin\u2028", "ghali"]
+    labels = ["a\tb", "neg", "a\tb", "neg"]
+    records = [{"text": t, "label": n} for t, n in zip(texts, labels, strict=True)] * 3
+    odd.write_text("\n".join(json.dumps(r) for r in records), encoding="utf-8")
+    folder, _ = train("run", "--dev", odd, "--keep-text", file=odd)
+    lines = (folder / "predictions.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 13 and all(line.count("\t") == 4 for line in lines)
+    assert lines[1].split("\t")[1] == "a b"
+    assert [x.split("\t")[4] for x in lines[1:4]] == ["zwin bzaf", "khayb bzaf", "kan  bnin "]
+
+
+# Parameters
+
+
+def test_an_option_wins_over_the_toml_file(train, data, tmp_path):
+    toml = tmp_path / "run.toml"
+    toml.write_text("seed = 5\ndropout = 0\nepochs = 9\n", encoding="utf-8")
+    folder, _ = train("run", "--config", toml, "--seed", 6)
+    values = read_config(folder / "config.toml")
+    assert (values["seed"], values["dropout"], values["epochs"]) == (6, 0.0, 2)
+    assert document(folder, "manifest.json")["seed"] == 6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--hiden-size", "8"],
+        ["--epochs", "many"],
+        ["--epochs", "0"],
+        ["--temperature", "nan"],
+        ["--objective", "superlos"],
+        ["--threads", "0"],
+        ["a second file"],
+    ],
+)
+def test_wrong_usage_exits_with_2(call, data, tmp_path, words):
+    said = call("train", data.train, "--out", tmp_path / "run", *words)
+    assert said.code == 2 and said.out == "" and "Usage: " in said.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_missing_or_does_not_go_together_is_wrong_usage(call, data, tmp_path):
+    for words in (
+        ["train"],
+        ["train", data.train],
+        ["train", "--out", tmp_path / "run"],
+        ["train", data.train, "--resume", tmp_path / "run"],
+        ["train", "--resume", tmp_path / "run", "--epochs", "3"],
+        ["train", "--resume", tmp_path / "run", "--force"],
+        ["trian", data.train],
+        [],
+    ):
+        said = call(*words)
+        assert said.code == 2 and said.out == "", words
+
+
+def test_an_objective_with_a_rule_of_its_own_shows_it(train, data):
+    folder, said = train("run", "--objective", "cross_entropy", "--test", data.test)
+    native = document(folder)["native"]
+    assert set(native) == {"train", "dev", "test"}
+    assert all(0 <= scores["accuracy"] <= 1 for scores in native.values())
+    assert "objective's own rule" in said.out
+    assert document(folder, "manifest.json")["objective"] == "cross_entropy"
+
+
+def test_members_are_probed_side_by_side(train, finished):
+    files = ("--dev", finished.data.dev, "--test", finished.data.test)
+    folder, said = train("run", "--members", 2, *files)
+    metrics = document(folder)
+    assert metrics["collapse"]["dimensions"] == 32
+    assert "member 2 of 2" in said.err
+    lines = (folder / "history.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [
+        ["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]
+    ]  # fmt: skip
+
+
+def test_vectors_are_trained_on_the_spot_and_cached(call, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    more = tmp_path / "more.txt"
+    more.write_text("wa3r bzaf had lfilm\n" * 20, encoding="utf-8")
+    small = [word for word in data.small if word not in ("--vectors", str(data.vectors))]
+    words = ["train", data.train, "--unlabelled", more, "--no-baselines", *small, "--out"]
+    for name in ("first", "second"):
+        said = call(*words, tmp_path / name)
+        assert said.code == 0, said.err
+    vectors = document(tmp_path / "first", "manifest.json")["vectors"]
+    assert vectors["trained_on"] == "training text and more.txt"
+    assert vectors["dimension"] == 8 and vectors["coverage"] == 1.0
+    assert same_weights(tmp_path / "first", tmp_path / "second") == [True, True]
+    assert len(list((tmp_path / "cache" / "vectors").iterdir())) == 1
+    # The word is in the unlabelled text alone, and the run knows it all the same.
+    words = document(tmp_path / "first", "vocabulary.json")
+    assert "wa3r" in words["reserve"]["words"]
+
+
+# The same again
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(finished, call, tmp_path):
+    data = finished.data
+    words = ["train", data.train, "--dev", data.dev, "--test", data.test, *data.small, "--out"]
+    assert call(*words, tmp_path / "same").code == 0
+    assert same_weights(finished.folder, tmp_path / "same") == [True, True]
+    assert timeless(document(finished.folder)) == timeless(document(tmp_path / "same"))
+    for name in ("predictions.tsv", "vocabulary.json", "vectors.safetensors"):
+        assert (finished.folder / name).read_bytes() == (tmp_path / "same" / name).read_bytes()
+    assert call(*words, tmp_path / "other", "--seed", 1, "--no-baselines").code == 0
+    assert same_weights(finished.folder, tmp_path / "other") == [False, False]
+
+
+def test_evaluating_the_run_gives_the_figures_it_reports(finished, call):
+    metrics = document(finished.folder)
+    for split in ("train", "dev", "test"):
+        said = call("evaluate", finished.folder, getattr(finished.data, split), "--json")
+        assert json.loads(said.out) == metrics[split]
+
+
+@pytest.mark.parametrize(
+    "words", [["--min-count", 5], ["--members", 2], ["--max-length", 2], ["--threads", 2]]
+)
+def test_evaluating_gives_the_reported_figures_under_any_setting(train, call, data, words):
+    folder, _ = train("run", "--dev", data.dev, "--test", data.test, *words)
+    metrics = document(folder)
+    for split in ("train", "test"):
+        said = call("evaluate", folder, getattr(data, split), "--json")
+        assert json.loads(said.out) == metrics[split]
+
+
+# What stands in the way
+
+
+def test_an_earlier_run_is_replaced_only_with_force(train, call, data, tmp_path):
+    folder, _ = train("run", "--seed", 1)
+    kept = sha256(folder / "encoder.safetensors")
+    said = call("train", data.train, "--out", folder, *data.small)
+    assert said.code == 1 and "--force" in said.err
+    assert sha256(folder / "encoder.safetensors") == kept
+    beside = tmp_path / "run.old"
+    beside.mkdir()
+    (beside / "mine").touch()
+    train("run", "--force", "--seed", 2)
+    assert document(folder, "manifest.json")["seed"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.old"]
+    assert (beside / "mine").exists()
+
+
+def test_force_replaces_an_empty_folder_and_a_link_but_nothing_else(train, call, data, tmp_path):
+    (tmp_path / "empty").mkdir()
+    train("empty", "--force")
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    train("link", "--force", "--seed", 3)
+    assert not (tmp_path / "link").is_symlink()
+    assert document(tmp_path / "empty", "manifest.json")["seed"] == 0
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("years of work")
+    for out in (tmp_path / "thesis", tmp_path / "thesis" / "chapter", "."):
+        said = call("train", data.train, "--out", out, "--force", *data.small)
+        assert said.code == 1 and said.err.startswith("error: ")
+    assert (tmp_path / "thesis" / "chapter").read_text() == "years of work"
+
+
+def test_a_folder_that_only_looks_like_an_unfinished_run_is_left_alone(call, data, tmp_path):
+    (tmp_path / "run.partial").mkdir()
+    (tmp_path / "run.partial" / "mine").touch()
+    said = call("train", data.train, "--out", tmp_path / "run", *data.small)
+    assert said.code == 1 and "run.partial" in said.err
+    assert (tmp_path / "run.partial" / "mine").exists() and not (tmp_path / "run").exists()
+
+
+def test_missing_folders_above_the_run_are_made(train, tmp_path):
+    folder, _ = train("a/b/run")
+    assert list((tmp_path / "a" / "b").iterdir()) == [folder]
+
+
+# Help
+
+
+def test_help_and_version_import_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from superconext.cli import main\n"
+        "for words in (['--help'], ['train', '--help'], ['predict', '-h'], ['--version']):\n"
+        "    main(words)\n"
+        f"print('loaded:', [name for name in {HEAVY} if name in sys.modules])\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment(),
+        check=True,
+    )
+    assert said.stdout.rstrip().endswith(f"{__version__}\nloaded: []")
+    for parameter in PARAMETERS:
+        assert f"--{parameter.name.replace('_', '-')}" in said.stdout

@@ -1,0 +1,227 @@
+"""`superconext evaluate`, `predict` and `embed` on a finished run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import environment, write_table
+
+
+def table_of(path):
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    return [tuple(line.split("\t")) for line in lines]
+
+
+@pytest.fixture
+def test_rows(finished):
+    return table_of(finished.data.test)
+
+
+@pytest.fixture
+def predict(call, finished):
+    """Predict with the finished run, expecting it to work."""
+
+    def run(*words, stdin=b""):
+        said = call("predict", finished.folder, *words, stdin=stdin)
+        assert said.code == 0, said.err
+        return said
+
+    return run
+
+
+# evaluate
+
+
+def test_evaluate_agrees_with_counting(finished, call, predict, test_rows):
+    scores = json.loads(call("evaluate", finished.folder, finished.data.test, "--json").out)
+    told = [line.split("\t")[0] for line in predict(finished.data.test).out.splitlines()]
+    pairs = list(zip([label for label, _ in test_rows], told, strict=True))
+    assert scores["n"] == 12
+    assert scores["accuracy"] == pytest.approx(sum(a == b for a, b in pairs) / 12)
+    means = []
+    for name in ("neg", "pos"):
+        hits = sum(a == b == name for a, b in pairs)
+        wanted, given = (sum(pair[side] == name for pair in pairs) for side in (0, 1))
+        means.append(2 * hits / (wanted + given))
+        assert scores["per_class"][name]["support"] == wanted
+        assert scores["per_class"][name]["f1"] == pytest.approx(means[-1])
+    assert scores["f1_macro"] == pytest.approx(sum(means) / 2)
+
+
+def test_evaluate_prints_the_figures_and_each_class(finished, call):
+    said = call("evaluate", finished.folder, finished.data.test)
+    scores = json.loads(call("evaluate", finished.folder, finished.data.test, "--json").out)
+    assert said.code == 0
+    for number in (scores["accuracy"], scores["per_class"]["neg"]["f1"]):
+        assert f"{number:.3f}" in said.out
+    assert "neg" in said.out and "pos" in said.out
+
+
+def test_evaluate_says_what_it_read_on_stderr_also_beside_json(finished, call, tmp_path):
+    bare = tmp_path / "bare.tsv"
+    bare.write_text("neg\tkhayb bzaf\nneg\tghali had\nzen\tkan zwin\n", encoding="utf-8")
+    for words in ([], ["--json"]):
+        said = call("evaluate", finished.folder, bare, *words)
+        assert said.code == 0 and "no header found" in said.err
+        assert "warning: " in said.err and "does not know: zen" in said.err
+    assert json.loads(said.out)["per_class"]["zen"]["recall"] == 0
+
+
+def test_evaluate_takes_columns_by_name_and_number(finished, call, test_rows, tmp_path):
+    wide = tmp_path / "wide.csv"
+    lines = ["id,gold,phrase", *(f'{i},{a},"{b}"' for i, (a, b) in enumerate(test_rows))]
+    wide.write_text("\n".join(lines), encoding="utf-8")
+    plain = call("evaluate", finished.folder, finished.data.test, "--json").out
+    for text, label in (("phrase", "gold"), ("3", "2")):
+        columns = ("--text-column", text, "--label-column", label)
+        assert call("evaluate", finished.folder, wide, "--json", *columns).out == plain
+
+
+# predict
+
+
+def test_predict_keeps_the_order_and_the_texts(predict, finished, test_rows):
+    lines = [line.split("\t") for line in predict(finished.data.test).out.splitlines()]
+    assert [line[1] for line in lines] == [text for _, text in test_rows]
+    assert {line[0] for line in lines} <= {"neg", "pos"}
+
+
+def test_predict_gives_probabilities_under_a_heading(predict, finished, test_rows):
+    lines = [line.split("\t") for line in predict(finished.data.test, "--proba").out.splitlines()]
+    assert lines[0] == ["label", "neg", "pos", "text"]
+    assert [line[3] for line in lines[1:]] == [text for _, text in test_rows]
+    for label, *shares, _ in lines[1:]:
+        numbers = [float(share) for share in shares]
+        assert all(len(share) == 6 and 0 <= float(share) <= 1 for share in shares)
+        assert sum(numbers) == pytest.approx(1, abs=1.01e-4)
+        assert numbers[["neg", "pos"].index(label)] == max(numbers)
+
+
+def test_predict_gives_one_json_document(predict, finished, test_rows):
+    plain = json.loads(predict(finished.data.test, "--json").out)
+    assert [row["text"] for row in plain] == [text for _, text in test_rows]
+    assert all(set(row) == {"label", "text"} for row in plain)
+    shares = json.loads(predict(finished.data.test, "--json", "--proba").out)
+    for row, bare in zip(shares, plain, strict=True):
+        best = max(row["probabilities"], key=row["probabilities"].get)
+        assert best == row["label"] == bare["label"]
+        assert sum(row["probabilities"].values()) == pytest.approx(1)
+
+
+def test_the_label_column_does_not_matter(predict, finished, test_rows, tmp_path):
+    expected = predict(finished.data.test).out
+    other = write_table(tmp_path / "other.tsv", [("?", text) for _, text in test_rows])
+    assert predict(other).out == expected
+    plain = tmp_path / "plain.txt"
+    plain.write_text("\n".join(text for _, text in test_rows), encoding="utf-8")
+    assert predict(plain).out == expected
+    records = tmp_path / "records.jsonl"
+    records.write_text("\n".join(json.dumps({"text": text}) for _, text in test_rows))
+    assert predict(records).out == expected
+
+
+def test_a_sentence_is_predicted_alike_alone_and_in_company(predict, finished, test_rows):
+    together = json.loads(predict(finished.data.test, "--json", "--proba").out)
+    turned = "\n".join(text for _, text in reversed(test_rows)).encode()
+    backwards = json.loads(predict("-", "--json", "--proba", stdin=turned).out)[::-1]
+    alone = [
+        json.loads(predict("-", "--json", "--proba", stdin=text.encode()).out)[0]
+        for _, text in test_rows[:4]
+    ]
+    for row, other in [*zip(together, backwards, strict=True), *zip(together, alone, strict=False)]:
+        assert row["label"] == other["label"]
+        assert row["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+def test_standard_input_is_the_default(predict):
+    said = predict(stdin="زوين بزاف\n\nkhayb\n".encode())
+    assert [line.split("\t")[1] for line in said.out.splitlines()] == ["زوين بزاف", "khayb"]
+    assert "1 blank line left out" in said.err
+
+
+def test_every_text_stays_on_its_line_and_in_its_cell(predict, tmp_path):
+    texts = ["zwin\tbzaf", "two  blanks kept ", "line\nend", "a\u2028b\x85c\x0bd", "\u200fروعة!"]
+    records = tmp_path / "odd.jsonl"
+    records.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    cells = [line.split("\t", 1)[1] for line in predict(records).out.splitlines()]
+    assert cells == ["zwin bzaf", texts[1], "line end", "a b c d", texts[4]]
+    assert [row["text"] for row in json.loads(predict(records, "--json").out)] == texts
+
+
+def test_texts_of_unknown_words_or_none_at_all_are_predicted(predict):
+    texts = ["zzzzz qqqqq", "!!!", "😀😀", "https://example.org", "漢字", "w" * 5000, "\u0301"]
+    said = predict("--proba", stdin="\n".join(texts).encode())
+    rows = [line.split("\t") for line in said.out.splitlines()[1:]]
+    assert [row[3] for row in rows] == texts
+    assert all(0 <= float(row[1]) <= 1 for row in rows)
+
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("sklearn", "gensim", "matplotlib"):
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocker())
+from superconext.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_predict_reads_a_pipe_and_needs_neither_sklearn_nor_gensim(predict, finished):
+    text = "زوين بزاف\nkhayb\n"
+    said = subprocess.run(
+        [sys.executable, "-c", BLOCKED, "predict", str(finished.folder)],
+        input=text.encode(),
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    expected = predict(stdin=text.encode()).out
+    assert said.stdout.decode().replace(os.linesep, "\n") == expected
+
+
+# embed
+
+
+def test_embed_writes_float32_rows_without_pickle(call, finished, tmp_path):
+    out = tmp_path / "vectors.npy"
+    said = call("embed", finished.folder, finished.data.test, "--out", out)
+    assert said.code == 0 and said.out == ""
+    vectors = np.load(out, allow_pickle=False)
+    assert vectors.shape == (12, 16) and vectors.dtype == np.float32
+    assert np.isfinite(vectors).all() and vectors.std(axis=0).min() > 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_embed_keeps_the_order_and_treats_each_text_alone(call, finished, test_rows, tmp_path):
+    texts = [text for _, text in test_rows] + ["kan " * 150]
+    found = []
+    for name, lines in (("all", texts), ("turned", texts[::-1]), ("one", texts[:1])):
+        plain = tmp_path / f"{name}.txt"
+        plain.write_text("\n".join(lines), encoding="utf-8")
+        assert call("embed", finished.folder, plain, "--out", tmp_path / name).code == 0
+        found.append(np.load(tmp_path / name))
+    assert np.allclose(found[0], found[1][::-1], atol=1e-6)
+    assert np.allclose(found[0][:1], found[2], atol=1e-6)
+    assert not np.allclose(found[0][0], found[0][1], atol=1e-3)
+
+
+def test_embed_replaces_a_file_but_nothing_else(call, finished, tmp_path):
+    (tmp_path / "old.npy").write_text("old")
+    words = ("embed", finished.folder, finished.data.test, "--out")
+    assert call(*words, tmp_path / "old.npy").code == 0
+    assert np.load(tmp_path / "old.npy").shape == (12, 16)
+    (tmp_path / "folder.npy").mkdir()
+    said = call(*words, tmp_path / "folder.npy")
+    assert said.code == 1 and "no plain file" in said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.npy", "old.npy"]
