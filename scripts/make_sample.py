@@ -7,7 +7,8 @@ in Arabic script or Arabizi, with the spellings people use: several for one word
 elongation, dropped vowels, digits for letters. What makes rows hard on purpose: negation
 of a good or a bad word, a first clause that says the opposite of the verdict, questions
 and hearsay that hold a strong word and judge nothing, and spellings and words kept out
-of train. No two rows, in whichever split, say the same thing in the same words.
+of train. No two labelled rows, in whichever split, say the same thing in the same words;
+no unlabelled text stands in a labelled file.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ SIZES = {  # rows of each class in each split
     "dev": {"positive": 34, "negative": 31, "neutral": 25},
     "test": {"positive": 46, "negative": 41, "neutral": 33},
 }
+UNLABELLED = 4000  # lines of text without a label
 HARD_SHARE = 0.15  # of the rows of a class
 FRESH_SHARE = 0.5  # of the rows of dev and test
 AR, LATIN = 0, 1
@@ -195,7 +197,19 @@ def build() -> dict[str, str]:
                     rows.append(f"{label}\t{text}\n")
         dice.shuffle(rows)
         files[f"{split}.tsv"] = "".join(rows)
+    files["unlabelled.txt"] = "".join(f"{text}\n" for text in draw_unlabelled(dice, seen))
     return files
+
+
+def draw_unlabelled(dice: Dice, seen: set[object]) -> list[str]:
+    """Texts of every kind, none of which stands in a labelled file or twice."""
+    texts: list[str] = []
+    while len(texts) < UNLABELLED:
+        row = draw_row(dice, dice.pick(list(words.PLAIN)), fresh=True)
+        if row is not None and row[0] not in seen:
+            seen.add(row[0])
+            texts.append(row[0])
+    return texts
 
 
 def main(folder: Path) -> None:

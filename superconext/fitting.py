@@ -109,9 +109,12 @@ def fit_model(
 
 
 def check_device(name: str) -> None:
-    """Raise ConfigError unless torch knows the device and it is there."""
+    """Raise ConfigError unless torch knows the device, it is there, and it can train."""
     try:
-        torch.empty(0, device=name)
+        device = torch.device(name)
+        if device.type not in ("cpu", "cuda", "mps", "xpu"):
+            raise RuntimeError(f"{device.type} cannot train")
+        torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
         raise ConfigError(
             f"device = {name!r} is not available here; expected 'cpu', or a device torch can "
@@ -163,7 +166,7 @@ def _trainer(
     return Trainer(
         encoder,
         head,
-        kind.from_config(config, shape),
+        kind.build(config, shape),
         batches,
         prepared.train,
         prepared.labels,

@@ -76,7 +76,7 @@ def collapse_warning(report: dict[str, Any]) -> str | None:
     if not report["collapsed"]:
         return None
     return (
-        "warning: the encoder maps nearly every sentence to the same point "
+        "the encoder maps nearly every sentence to the same point "
         f"(mean cosine {report['mean_cosine']:.2f}, {report['effective_rank']:.1f} of "
         f"{report['dimensions']} directions in use), so classes cannot be told apart; "
         "try a lower learning_rate, a higher temperature or more epochs"

@@ -93,7 +93,7 @@ def write_run(
     write_card(folder / "README.md", {**manifest, **evaluation.metrics})
     warning = collapse_warning(fitted.collapse)
     if warning:
-        progress.say(warning)
+        progress.warn(warning)
     write_manifest(folder, manifest, hashes)
 
 

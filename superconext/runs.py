@@ -213,7 +213,7 @@ def _assemble(
             pooling=config.pooling,
         )
         width = projected_size(projection, encoder.sentence_size, config.projection_size)
-        objective = kind.from_config(config, Shape(len(classes), encoder.sentence_size, width))
+        objective = kind.build(config, Shape(len(classes), encoder.sentence_size, width))
         for prefix, module in (
             (f"encoder.{member}.", encoder),
             (f"objective.{member}.", objective),

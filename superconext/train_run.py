@@ -164,15 +164,15 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     if test is not None:
         unknown = sorted(set(test.labels) - set(train.labels))
         if unknown:
-            progress.say(
-                f"warning: {test.source} has labels that training never sees: "
+            progress.warn(
+                f"{test.source} has labels that training never sees: "
                 f"{', '.join(unknown[:5])}; they count as wrong"
             )
         for corpus, name in ((train, "train"), (dev, "dev")):
             copies = len(leaks(corpus.texts, test.texts))
             if copies:
-                progress.say(
-                    f"warning: {copies} of {len(test)} test texts stand in {name} word for word; "
+                progress.warn(
+                    f"{copies} of {len(test)} test texts stand in {name} word for word; "
                     "the test figures are flattered by them"
                 )
     return Splits(train, dev, test)

@@ -241,7 +241,7 @@ def read_plain(text: str, source: str, wanted: Wanted) -> Examples:
     """One sentence a line, for prediction."""
     del wanted
     numbered = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    notes = [f"{source} read as plain text, one sentence a line"]
+    notes = ["read as plain text, one sentence a line"]
     notes += _blank_note(numbered[-1][0] - len(numbered))
     tabs = sum("\t" in line for _, line in numbered)
     if tabs:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from superconext.objectives.options import parse_options
+
 if TYPE_CHECKING:
     from superconext.config import Config
 
@@ -51,6 +53,11 @@ class Shape:
     projected: int
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    """Of an objective without settings of its own."""
+
+
 class Objective(nn.Module):
     """Base of all objectives. Subclasses define `from_config` and `forward`."""
 
@@ -60,8 +67,16 @@ class Objective(nn.Module):
     uses_projection: bool = True
     #: Whether `Batch.token_states` and `Batch.mask` must be there.
     needs_token_states: bool = False
+    #: Dataclass of the settings this objective alone has, see `objectives.options`.
+    options_type: type = NoOptions
     #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
     chance_level: float | None = None
+
+    @classmethod
+    def build(cls, config: Config, shape: Shape) -> Objective:
+        """`from_config` after a check of the objective's own options."""
+        parse_options(config.options, cls.options_type)
+        return cls.from_config(config, shape)
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> Objective:

@@ -49,6 +49,8 @@ class CECE(CrossEntropy):
     Source: Gunel et al. (2021), appendix, tables 8 to 10 (CE+CE).
     """
 
+    options_type = Options
+
     def __init__(
         self,
         sentence_size: int,

@@ -64,6 +64,8 @@ class CECL(CrossEntropy):
     Sources: Yan et al. (2021, ConSERT), section 3; Gao et al. (2021, SimCSE), equation 4.
     """
 
+    options_type = Options
+
     def __init__(self, sentence_size: int, classes: int, options: Options | None = None) -> None:
         super().__init__(sentence_size, classes)
         self.options = options or Options()

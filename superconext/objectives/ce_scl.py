@@ -59,6 +59,8 @@ class CESCL(CrossEntropy):
     Source: Gunel et al. (2021), equations 1 to 3.
     """
 
+    options_type = Options
+
     def __init__(
         self,
         sentence_size: int,

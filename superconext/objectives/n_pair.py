@@ -60,6 +60,8 @@ class NPair(Objective):
     Source: Sohn (2016), section 3.2 (the multi-class N-pair loss and its norm penalty).
     """
 
+    options_type = Options
+
     def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
         super().__init__()
         self.temperature = temperature

@@ -56,6 +56,8 @@ class SupCon(Objective):
     Source: Khosla et al. (2020), equations 2 (out, the better one) and 3 (in).
     """
 
+    options_type = Options
+
     def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
         super().__init__()
         self.temperature = temperature

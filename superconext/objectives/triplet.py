@@ -64,6 +64,8 @@ class Triplet(Objective):
     The scalar `active` is the share of terms with a positive loss.
     """
 
+    options_type = Options
+
     def __init__(self, options: Options | None = None) -> None:
         super().__init__()
         self.options = options or Options()

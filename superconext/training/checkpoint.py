@@ -7,7 +7,6 @@ none. Tensors go to safetensors, the rest to JSON.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from superconext.errors import RunError
-from superconext.files import beside, write_json
+from superconext.files import beside
 from superconext.training.callbacks import Callback, Record, WeightKeeper
 
 if TYPE_CHECKING:
@@ -32,13 +31,12 @@ class Checkpointer(Callback):
     """
 
     def __init__(self, folder: Path, member: int) -> None:
-        self.tensors_path = folder / f"member-{member}.safetensors"
-        self.facts_path = folder / f"member-{member}.json"
+        self.path = folder / f"member-{member}.safetensors"
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         from safetensors.torch import save_file
 
-        self.tensors_path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
         for index, moments in trainer.optimizer.state_dict()["state"].items():
             for name, value in moments.items():
@@ -48,32 +46,28 @@ class Checkpointer(Callback):
             tensors |= {f"kept.{name}": value for name, value in keeper.weights.items()}
         tensors["random_state"] = torch.get_rng_state()
         contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        with beside(self.tensors_path) as temporary:
-            save_file(contiguous, temporary)
-            digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
         facts = {
             "epoch": trainer.epoch,
             "history": trainer.history,
             "kept": keeper.value if keeper and keeper.weights else None,
-            "tensors_sha256": digest,
         }
-        write_json(self.facts_path, facts)
+        # One file, so that a stop between two writes cannot part tensors and facts.
+        with beside(self.path) as temporary:
+            save_file(contiguous, temporary, {"facts": json.dumps(facts)})
 
     def restore(self, trainer: Trainer) -> bool:
         """Put the saved state back; False if there is none.
 
-        Raises RunError when the files do not belong together or to this training.
+        Raises RunError when the file is damaged or of another training.
         """
-        if not self.facts_path.exists():
-            return False
-        from safetensors.torch import load
+        from safetensors import SafetensorError, safe_open
 
+        if not self.path.exists():
+            return False
         try:
-            facts: dict[str, Any] = json.loads(self.facts_path.read_text(encoding="utf-8"))
-            data = self.tensors_path.read_bytes()
-            if hashlib.sha256(data).hexdigest() != facts["tensors_sha256"]:
-                raise ValueError("the tensors are of another epoch")
-            tensors: dict[str, Tensor] = load(data)
+            with safe_open(self.path, framework="pt") as saved:
+                facts: dict[str, Any] = json.loads(saved.metadata()["facts"])
+                tensors: dict[str, Tensor] = {n: saved.get_tensor(n) for n in saved.keys()}  # noqa: SIM118
             trainer.load_weights(_part(tensors, "weights."))
             state = trainer.optimizer.state_dict()
             state["state"] = _moments(_part(tensors, "adam."))
@@ -83,9 +77,9 @@ class Checkpointer(Callback):
             if keeper and facts["kept"] is not None:
                 keeper.value, keeper.weights = facts["kept"], _part(tensors, "kept.")
             torch.set_rng_state(tensors["random_state"])
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise RunError(
-                f"{self.facts_path.parent}: the checkpoint cannot be used ({error}); expected the "
+                f"{self.path}: the checkpoint cannot be used ({error}); expected the "
                 "state of this very training: start anew with --force"
             ) from None
         return True

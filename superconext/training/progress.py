@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """What long work reports to. This base says nothing."""
+    """What long work reports to. This base says nothing but warnings, as Python's own."""
 
     def say(self, line: str) -> None:
-        """A line the user should read."""
+        """A line the user may want to read."""
+
+    def warn(self, line: str) -> None:
+        """A line the user must not miss."""
+        warnings.warn(line, stacklevel=3)
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:
@@ -34,16 +39,25 @@ def _ignore(share: float, /) -> None:
 
 
 class TerminalProgress(Progress):
-    """Lines and bars on stderr; bars only on a terminal and only after two seconds."""
+    """Lines and bars on stderr; bars only on a terminal and only after two seconds.
+
+    quiet: warnings alone.
+    """
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
 
     def say(self, line: str) -> None:
         if not self.quiet:
-            from tqdm import tqdm
+            self._write(line)
 
-            tqdm.write(line, file=sys.stderr)
+    def warn(self, line: str) -> None:
+        self._write(f"warning: {line}")
+
+    def _write(self, line: str) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(line, file=sys.stderr)
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:

@@ -26,12 +26,17 @@ def corpora():
 def test_generator_writes_the_shipped_bytes(tmp_path):
     script = ROOT / "scripts" / "make_sample.py"
     subprocess.run([sys.executable, "-B", script, tmp_path / "made"], check=True)
-    assert sorted(p.name for p in (tmp_path / "made").iterdir()) == sorted(
-        f"{split}.tsv" for split in SPLITS
-    )
-    for split in SPLITS:
-        name = f"{split}.tsv"
+    names = sorted([*(f"{split}.tsv" for split in SPLITS), "unlabelled.txt"])
+    assert sorted(p.name for p in (tmp_path / "made").iterdir()) == names
+    for name in names:
         assert (tmp_path / "made" / name).read_bytes() == (SAMPLE / name).read_bytes(), name
+
+
+def test_unlabelled_texts_stand_in_no_labelled_file(corpora):
+    texts = (SAMPLE / "unlabelled.txt").read_text(encoding="utf-8").splitlines()
+    assert len(texts) == len(set(texts)) == 4000
+    for corpus in corpora.values():
+        assert not set(texts) & set(corpus.texts)
 
 
 def test_sizes_and_classes(corpora):
@@ -79,5 +84,5 @@ def test_importing_the_generator_writes_nothing(monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = runpy.run_path(str(ROOT / "scripts" / "make_sample.py"))
-    assert set(module["build"]()) == {f"{split}.tsv" for split in SPLITS}
+    assert set(module["build"]()) == {*(f"{split}.tsv" for split in SPLITS), "unlabelled.txt"}
     assert before == {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
