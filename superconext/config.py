@@ -110,17 +110,17 @@ class Config:
         128, "LSTM units in each direction.", low=1, high=8192, group="encoder"
     )
     dropout: float = _parameter(
-        0.2,
+        0.5,
         "Dropout on word vectors and on every layer's output.",
         low=0.0,
         high=0.95,
         group="encoder",
     )
     word_dropout: float = _parameter(
-        0.0, "Share of training words hidden behind <unk>.", low=0.0, high=0.95, group="encoder"
+        0.2, "Share of training words hidden behind <unk>.", low=0.0, high=0.95, group="encoder"
     )
     pooling: str = _parameter(
-        "last",
+        "max",
         "Token states to sentence vector.",
         choices=("last", "mean", "max"),
         group="encoder",
@@ -147,7 +147,7 @@ class Config:
     vector_dimension: int = _parameter(
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096, group="text"
     )
-    tune_vectors: bool = _parameter(True, "Train the word vectors too.", group="text")
+    tune_vectors: bool = _parameter(False, "Train the word vectors too.", group="text")
     subwords: bool = _parameter(
         True,
         "Train vectors of character n-grams too, so that spellings of a word share them.",

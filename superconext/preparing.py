@@ -124,5 +124,7 @@ def _unknown_words(facts: dict[str, Any]) -> str:
     return (
         f"text: profile {facts['profile']}, {facts['words']} words; "
         f"{report['oov_token_share']:.1%} of dev tokens ({report['oov_type_share']:.1%} of its "
-        f"words) are not among them; vectors cover {vectors['coverage']:.1%} of the words"
+        f"words) are not among them\n"
+        f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
+        f"{vectors['coverage']:.1%} of the words"
     )

@@ -14,6 +14,9 @@ import numpy as np
 #: Inverse regularisation strengths tried on dev.
 GRID: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
+#: With fewer dev rows than this nothing can be chosen on them but noise.
+FEWEST_DEV_ROWS = 20
+
 
 @dataclass(frozen=True)
 class Probe:
@@ -57,8 +60,8 @@ def fit_probe(
 ) -> Probe:
     """Fit on `[N, d]` and class indices `[N]`, C chosen on dev.
 
-    The C with the highest dev accuracy wins; ties go to the lower dev log loss. Without
-    dev rows the middle of the grid is used.
+    The C with the highest dev accuracy wins; ties go to the lower dev log loss. With
+    fewer than `FEWEST_DEV_ROWS` dev rows the middle of the grid is used.
     """
     mean = features.mean(axis=0, dtype=np.float64)
     scale = features.std(axis=0, dtype=np.float64)
@@ -66,7 +69,7 @@ def fit_probe(
     # rounding noise would make it carry that.
     scale = np.where(scale > 1e-7 * np.maximum(np.abs(mean), 1.0), scale, 1.0)
     scaled = ((features - mean) / scale).astype(np.float32)
-    if dev_features is None or dev_labels is None or len(dev_labels) == 0:
+    if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         grid = (grid[len(grid) // 2],)
     best: tuple[tuple[float, float], Probe] | None = None
     for c in grid:
@@ -83,7 +86,14 @@ def fit_probe(
 
 
 def dev_key(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """What a larger C must beat: (accuracy, minus log loss) of `[N, C]` on `[N]`."""
+    """What another C must beat: (accuracy, minus log loss) of `[N, C]` on `[N]`.
+
+    Rows whose label is -1, a class that training never saw, are left out.
+    """
+    known = labels >= 0
+    probabilities, labels = probabilities[known], labels[known]
+    if not len(labels):
+        return 0.0, 0.0
     accuracy = float((probabilities.argmax(axis=1) == labels).mean())
     chosen = probabilities[np.arange(len(labels)), labels]
     return accuracy, float(np.log(np.clip(chosen, 1e-12, None)).mean())

@@ -19,7 +19,7 @@ from superconext.training.callbacks import KEEPERS
 def test_presets_hold_the_values_the_paper_states():
     dialect, paper = resolve({}), resolve({"preset": "paper"})
     assert (dialect.layers, dialect.hidden_size, dialect.epochs) == (1, 128, 15)
-    assert (dialect.batch_size, dialect.learning_rate, dialect.dropout) == (200, 0.003, 0.2)
+    assert (dialect.batch_size, dialect.learning_rate) == (200, 0.003)
     assert (paper.layers, 2 * paper.hidden_size, paper.epochs) == (3, 512, 60)
     assert (paper.batch_size, paper.learning_rate, paper.dropout) == (800, 0.001, 0.3)
     assert paper.vector_dimension == 300 and paper.projection_size == 512
@@ -28,9 +28,15 @@ def test_presets_hold_the_values_the_paper_states():
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())
 def test_presets_say_where_each_value_comes_from(preset):
     assert set(preset.values) <= set(BY_NAME)
-    assert set(preset.values) <= set(preset.stated) | set(preset.left_open)
-    assert not set(preset.stated) & set(preset.left_open)
-    assert set(preset.left_open) <= set(BY_NAME)
+    origins = [set(preset.stated), set(preset.left_open), set(preset.departs)]
+    assert set(preset.values) <= set.union(*origins) <= set(BY_NAME)
+    assert sum(map(len, origins)) == len(set.union(*origins)), "one origin for each"
+
+
+def test_defaults_are_the_dialect_presets():
+    for name, value in PRESETS["dialect"].values.items():
+        assert BY_NAME[name].default == value, name
+    assert set(PRESETS["dialect"].values) == set(PRESETS["paper"].values)
 
 
 def test_given_values_win_over_the_preset():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from superconext.probe import GRID, fit_probe, softmax
+from superconext.probe import FEWEST_DEV_ROWS, GRID, fit_probe, softmax
 
 
 def data(classes, n=90, d=6, seed=0):
@@ -38,10 +38,12 @@ def test_c_is_the_best_on_dev_and_dev_only():
     assert accuracies[chosen.c] == max(accuracies.values())
 
 
-def test_without_dev_the_middle_of_the_grid():
+def test_without_enough_dev_rows_the_middle_of_the_grid():
     features, labels = data(2)
     assert fit_probe(features, labels).c == GRID[len(GRID) // 2]
-    assert fit_probe(features, labels, features[:0], labels[:0]).c == GRID[len(GRID) // 2]
+    for few in (0, 1, FEWEST_DEV_ROWS - 1):
+        chosen = fit_probe(features, labels, features[:few], labels[:few]).c
+        assert chosen == GRID[len(GRID) // 2]
 
 
 def test_constant_dimensions_do_not_blow_up():

@@ -78,8 +78,7 @@ def front_matter(facts: Facts) -> str:
         tags.append(clean(objective))
     lines = [
         "---",
-        "# license: which licence do you give this model? See",
-        "#   https://huggingface.co/docs/hub/repositories-licenses",
+        "# license: which licence do you give this model? Its SPDX name, such as cc-by-4.0",
         "# language: which ones are the sentences in? ISO 639 codes, such as ary, arq, aeb",
         "library_name: superconext",
         "pipeline_tag: text-classification",
