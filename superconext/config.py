@@ -110,7 +110,7 @@ class Config:
         128, "LSTM units in each direction.", low=1, high=8192, group="encoder"
     )
     dropout: float = _parameter(
-        0.5,
+        0.2,
         "Dropout on word vectors and on every layer's output.",
         low=0.0,
         high=0.95,

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from superconext._version import __version__
 from superconext.data.corpus import read_texts
-from superconext.errors import DataError
-from superconext.files import file_sha256
+from superconext.errors import ConfigError, DataError
+from superconext.files import file_sha256, write_json
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 from superconext.training.progress import Advance, Progress
@@ -25,6 +25,7 @@ PROFILE_LINES = 20_000
 
 _TABLES = {".tsv", ".csv", ".jsonl", ".json", ".parquet"}
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
+_RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
 
 
@@ -89,6 +90,25 @@ def make_tokenizer(
     return Tokenizer(Normalizer(profile, enable, disable), bridge)
 
 
+def record_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Note in a folder of word vectors how their words are spelt."""
+    write_json(folder / _RECORD, tokenizer.to_dict())
+
+
+def recorded_tokenizer(source: str | Path) -> Tokenizer | None:
+    """What `record_tokenizer` noted, or None. Raises ConfigError if it is damaged."""
+    path = Path(source) / _RECORD
+    if not path.is_file():
+        return None
+    try:
+        return Tokenizer.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}: not the record of a tokenizer ({error}); expected one as `vectors train` "
+            "writes it; remove it, or train the vectors again"
+        ) from error
+
+
 class Sentences:
     """Token lists of `lines`: tokenised on the first pass, read from a scratch file later.
 
@@ -102,6 +122,11 @@ class Sentences:
         self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
         self.scratch = scratch
         self._kept: IO[str] | None = None
+
+    @property
+    def tokenised(self) -> bool:
+        """Has anybody asked for the tokens?"""
+        return self._kept is not None
 
     def identity(self) -> str:
         """A hash of everything the tokens follow from, without making them."""
@@ -130,7 +155,8 @@ class Sentences:
         for path in self.lines.paths:
             size, read = path.stat().st_size, 0
             packed = 4 if path.suffix == ".gz" else 1  # about what gzip gains on text
-            for count, line in enumerate(self.lines.of(path), start=count + 1):
+            for line in self.lines.of(path):
+                count += 1
                 read += len(line.encode("utf-8", "replace"))
                 tokens = self.tokenizer(line)
                 if tokens:
@@ -157,10 +183,9 @@ def _open(path: Path) -> IO[bytes]:
         raise DataError(f"{path} is a directory, expected a text file: name a file in it")
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected text to read: check the path")
-    plain = path.open("rb")
-    packed = plain.read(2) == b"\x1f\x8b"
-    plain.seek(0)
-    return gzip.open(plain, "rb") if packed else plain  # type: ignore[return-value]
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
 
 
 def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ import click
 from superconext._version import __version__
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
+from superconext.cli.vectors import vectors
 from superconext.errors import SuperConTextError
 
 
@@ -30,7 +31,7 @@ def cli(debug: bool) -> None:
     """Train sentence representations on a few labelled sentences and judge them honestly."""
 
 
-for command in (train, evaluate, predict, embed):
+for command in (train, evaluate, predict, embed, vectors):
     cli.add_command(command)
 
 

@@ -22,12 +22,9 @@ from superconext.vectors.binary_formats import (
 )
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_format import collect_rows, read_text
-from superconext.vectors.torchtext_format import (
-    LEGACY_TORCH,
-    first_line,
-    read_torchtext_vectors,
-    read_torchtext_vocab,
-)
+from superconext.vectors.torchtext_format import LEGACY_TORCH, first_line, read_torchtext_vectors
+from superconext.vectors.torchtext_format import read_torchtext_vocab as _read_vocab_file
+from superconext.vectors.torchtext_objects import is_torchtext, object_vectors, object_words
 
 __all__ = ["read_torchtext_vocab", "read_vectors"]
 
@@ -51,14 +48,27 @@ _KNOWN_OTHERS = {
 }
 
 
+def read_torchtext_vocab(source: Any) -> list[str]:
+    """The words of a torchtext vocabulary, in the order of their ids.
+
+    Args:
+        source: a file that `torch.save` or `pickle.dump` made, or the `Vocab` itself.
+
+    Raises:
+        VectorsError: it holds something else, or is damaged.
+    """
+    return object_words(source) if is_torchtext(source) else _read_vocab_file(source)
+
+
 def read_vectors(
-    path: str | Path, keep: Container[str] | None = None, limit: int | None = None
+    path: Any, keep: Container[str] | None = None, limit: int | None = None
 ) -> WordVectors:
     """Read word vectors of any known format.
 
     Args:
         path: a file, `archive.zip:member` when an archive holds several, or a folder written by
-            `WordVectors.save`.
+            `WordVectors.save`; also torchtext's `Vectors` (or anything with `itos` and
+            `vectors`) itself.
         keep: hold only the rows of these words, matched exactly or without regard to case.
         limit: hold the first `limit` rows; with `keep`, besides those of `keep`.
 
@@ -66,8 +76,11 @@ def read_vectors(
         The table, named after the file, with the file's hash; `notes` says what was skipped.
 
     Raises:
-        VectorsError: no such file, an unknown format, or a damaged file.
+        VectorsError: no such file, an unknown format, a damaged file, or an object without
+            vectors.
     """
+    if is_torchtext(path):
+        return object_vectors(path, keep, limit)
     path = Path(path)
     if path.is_dir():
         return _read_folder(path, keep, limit)

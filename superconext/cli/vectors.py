@@ -1,0 +1,301 @@
+"""`superconext vectors`: train word vectors, look into them, convert and fetch them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from superconext.config import BY_NAME
+
+if TYPE_CHECKING:
+    from superconext.sentences import Lines
+    from superconext.text.tokenize import Tokenizer
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+_FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
+_COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
+_PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
+_NORMALIZE = click.option(
+    "--normalize",
+    type=_PROFILES,
+    help="Profile to read the text with; unset: the one recorded in VECTORS, else auto.",
+)
+_POSITIVE = click.IntRange(1)
+
+
+@click.group()
+def vectors() -> None:
+    """Train, inspect, convert and fetch word vectors."""
+
+
+@vectors.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
+@_FORCE
+@click.option(
+    "--method",
+    type=click.Choice(("fasttext", "word2vec")),
+    default="fasttext",
+    show_default=True,
+    help="With character n-grams or without.",
+)
+@click.option(
+    "--dimension",
+    type=_POSITIVE,
+    default=BY_NAME["vector_dimension"].default,
+    show_default=True,
+    help="Numbers in a vector.",
+)
+@click.option("--epochs", type=_POSITIVE, help="Passes over the text; unset: by its length.")
+@click.option("--window", type=_POSITIVE, default=5, show_default=True, help="Words of context.")
+@click.option(
+    "--min-count",
+    type=_POSITIVE,
+    default=2,
+    show_default=True,
+    help="Leave out words seen fewer times; none in a text of under 5,000 tokens.",
+)
+@click.option("--min-n", type=_POSITIVE, default=2, show_default=True, help="Shortest n-gram.")
+@click.option("--max-n", type=_POSITIVE, default=5, show_default=True, help="Longest n-gram.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--workers",
+    type=_POSITIVE,
+    default=1,
+    show_default=True,
+    help="Threads; with more than one the same seed no longer gives the same vectors.",
+)
+@click.option("--normalize", type=_PROFILES, default="auto", show_default=True, help="Profile.")
+@click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
+@click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
+@click.option(
+    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
+)
+@_COLUMN
+@_JSON
+@_QUIET
+def train(
+    files: tuple[str, ...],
+    out: str,
+    force: bool,
+    normalize: str,
+    enable_rules: str | None,
+    disable_rules: str | None,
+    bridge: str | None,
+    text_column: str | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Train word vectors on the text FILEs, one sentence a line (also .gz).
+
+    Of labelled files only the text is read. The same text and settings are trained once: a
+    second call takes them from the cache.
+    """
+    from superconext.report.vectors import facts_of, tokens_of
+    from superconext.sentences import Lines, Sentences, make_tokenizer, record_tokenizer
+    from superconext.training.progress import TerminalProgress
+    from superconext.vectors.cache import cached_vectors
+
+    folder = _free(out, force)
+    progress, began = TerminalProgress(quiet), time.perf_counter()
+    lines = Lines(files, text_column)
+    enable, disable = _names(enable_rules), _names(disable_rules)
+    tokenizer = make_tokenizer(lines, normalize, enable, disable, bridge)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    text = Sentences(lines, tokenizer, folder.parent, progress)
+    with progress.bar("training word vectors") as advance:
+        made = cached_vectors(text, identity=text.identity(), progress=advance, **settings)
+    made.save(folder)
+    record_tokenizer(folder, tokenizer)
+    _notes([*lines.notes, *made.notes])
+    facts = {
+        **facts_of(made, folder),
+        "tokens": tokens_of(made),
+        "profile": tokenizer.normalizer.profile,
+        "cached": not text.tokenised,
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+    _show(facts, as_json)
+
+
+@vectors.command()
+@click.argument("source", metavar="VECTORS")
+@click.option("--on", "text", metavar="FILE", help="Text to measure the coverage of.")
+@click.option("--nearest", metavar="WORD", help="Show the words closest to this one.")
+@_NORMALIZE
+@_COLUMN
+@_JSON
+def info(
+    source: str,
+    text: str | None,
+    nearest: str | None,
+    normalize: str | None,
+    text_column: str | None,
+    as_json: bool,
+) -> None:
+    """What the word vectors VECTORS hold, and how much of a text they know."""
+    from superconext.report.vectors import coverage_table, facts_of, nearest_table
+    from superconext.sentences import Lines, recorded_tokenizer
+    from superconext.vectors.coverage import count_words, coverage
+    from superconext.vectors.readers import read_vectors
+
+    held = read_vectors(source)
+    recorded = recorded_tokenizer(source)
+    facts: dict[str, Any] = {**facts_of(held), "notes": held.notes}
+    if recorded is not None:
+        facts["profile"] = recorded.normalizer.profile
+    found: dict[str, Any] = {}
+    if text is not None:
+        lines = Lines([text], text_column)
+        tokenizer = _reader(source, lines, normalize)
+        counts = count_words(map(tokenizer, lines))
+        _notes(lines.notes)
+        profile = tokenizer.normalizer.profile
+        found["coverage"] = {"file": text, "profile": profile, **coverage(held, counts)}
+    if nearest is not None:
+        # Spelt as the words of the table are, where it is known how that was.
+        tokens = recorded(nearest) if recorded is not None and nearest not in held else []
+        word = tokens[0] if len(tokens) == 1 else nearest
+        words = [{"word": other, "cosine": near} for other, near in held.nearest(word)]
+        found["nearest"] = {"word": word, "in_table": word in held, "words": words}
+    if as_json:
+        click.echo(json.dumps({**facts, **found}, ensure_ascii=False))
+        return
+    _notes(facts.pop("notes"))
+    _show(facts, False)
+    if "coverage" in found:
+        click.echo("\n" + coverage_table(found["coverage"]))
+    if "nearest" in found:
+        click.echo("\n" + nearest_table(found["nearest"]))
+
+
+@vectors.command()
+@click.argument("source", metavar="VECTORS")
+@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
+@_FORCE
+@click.option("--limit", type=_POSITIVE, metavar="N", help="Keep the first N words.")
+@click.option(
+    "--words-of", metavar="FILE", help="Keep the words of this text (and with --limit, N more)."
+)
+@_NORMALIZE
+@_COLUMN
+@_JSON
+def convert(
+    source: str,
+    out: str,
+    force: bool,
+    limit: int | None,
+    words_of: str | None,
+    normalize: str | None,
+    text_column: str | None,
+    as_json: bool,
+) -> None:
+    """Write VECTORS, of any form that can be read, as a folder that opens at once."""
+    from superconext.errors import VectorsError
+    from superconext.report.vectors import facts_of
+    from superconext.sentences import Lines, record_tokenizer, recorded_tokenizer
+    from superconext.vectors.coverage import count_words
+    from superconext.vectors.readers import read_vectors
+
+    folder = _free(out, force)
+    if folder.resolve() == Path(source).resolve():
+        raise VectorsError(f"{out} is VECTORS itself; expected another folder: choose one")
+    recorded, keep = recorded_tokenizer(source), None
+    if words_of is not None:
+        lines = Lines([words_of], text_column)
+        keep = set(count_words(map(_reader(source, lines, normalize), lines)))
+        _notes(lines.notes)
+    held = read_vectors(source, keep=keep, limit=limit)
+    held.save(folder)
+    if recorded is not None:
+        record_tokenizer(folder, recorded)
+    _notes(held.notes)
+    _show(facts_of(held, folder), as_json)
+
+
+@vectors.command()
+@click.argument("name")
+@click.option("--out", metavar="PATH", help="File or folder to write; unset: in the cache.")
+@click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same file.")
+@_JSON
+@_QUIET
+def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet: bool) -> None:
+    """Download public word vectors by NAME and check them; prints where they are.
+
+    NAME is glove-wiki-gigaword-50, -100, -200 or -300 (English), glove-twitter-25, -50, -100 or
+    -200 (tweets), or fastText's cc.LANG.300.vec (words) or cc.LANG.300.bin (subwords too, 7 GB)
+    for a language code such as ar, arz or fr.
+    """
+    from dataclasses import asdict
+
+    from superconext.errors import VectorsError
+    from superconext.training.progress import TerminalProgress
+    from superconext.vectors import catalogue
+    from superconext.vectors.fetch import fetch as fetch_file
+
+    try:
+        entry = catalogue.find(name)
+    except VectorsError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from None
+    progress = TerminalProgress(quiet)
+    with progress.bar(f"fetching {entry.name}") as advance:
+        got = fetch_file(entry, out, url_base=url_base, progress=advance, say=progress.say)
+    progress.say(f"checked: {got.check}; licence: {entry.licence or 'not stated'}")
+    if as_json:
+        facts = {"name": entry.name, "licence": entry.licence, **asdict(got)}
+        click.echo(json.dumps({**facts, "path": str(got.path)}, ensure_ascii=False))
+    else:
+        click.echo(got.path)
+
+
+def _free(out: str, force: bool) -> Path:
+    """The folder to write. Raises VectorsError, before any work, if it may not be written."""
+    from superconext.errors import VectorsError
+
+    folder = Path(out)
+    if folder.name in ("", ".."):
+        raise VectorsError(f"{out} names no new folder; expected one to write: choose a name")
+    if os.path.lexists(folder):
+        if not force:
+            raise VectorsError(
+                f"{out} exists already; expected a new folder: choose another or add --force"
+            )
+        if not (folder / "info.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise VectorsError(
+                f"{out} is no folder of word vectors; --force expects one to replace: choose "
+                "another name, or remove it yourself"
+            )
+    return folder
+
+
+def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
+    """The tokenizer for a text to compare with VECTORS: as named, as recorded, or `auto`."""
+    from superconext.sentences import make_tokenizer, recorded_tokenizer
+
+    recorded = recorded_tokenizer(source) if normalize is None else None
+    return recorded or make_tokenizer(lines, normalize or "auto")
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def _notes(notes: list[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _show(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    from superconext.report.vectors import facts_table
+
+    click.echo(facts_table(facts))

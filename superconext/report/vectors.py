@@ -1,0 +1,78 @@
+"""What a command says about word vectors: facts, coverage of a text, nearest words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from superconext.vectors.table import WordVectors
+
+_LEVELS = {"exact": "exact", "any_case": "in any case", "served": "with subwords"}
+
+
+def facts_of(vectors: WordVectors, out: Path | None = None) -> dict[str, Any]:
+    """What a table of word vectors is, as plain data; `out` is the folder it was written to."""
+    table, grams = vectors.subwords, None
+    if table is not None:
+        grams = {"buckets": len(table.buckets), "min_n": table.min_n, "max_n": table.max_n}
+    return {
+        **({} if out is None else {"out": str(out)}),
+        "name": vectors.name,
+        "words": len(vectors),
+        "dimension": vectors.dimension,
+        "subwords": grams,
+        "sha256": vectors.sha256,
+    }
+
+
+def tokens_of(vectors: WordVectors) -> int | None:
+    """Tokens a trained table was made from: one out of the cache knows it by its name only."""
+    found = re.search(r"(\d+) tokens", vectors.name)
+    return int(found[1]) if found else None
+
+
+def facts_table(facts: Mapping[str, Any]) -> str:
+    """One line for each fact, names aligned."""
+    shown = {**facts, "subwords": _subwords(facts.get("subwords"))}
+    width = max(len(name) for name in shown)
+    return "\n".join(f"{name:<{width}}  {_value(value)}" for name, value in shown.items())
+
+
+def _subwords(grams: Mapping[str, int] | None) -> str:
+    if grams is None:
+        return "none"
+    return f"{grams['buckets']} buckets, n-grams of {grams['min_n']} to {grams['max_n']} characters"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
+
+
+def coverage_table(report: Mapping[str, Any]) -> str:
+    """The report of `vectors.coverage.coverage`, with its `file` and `profile`, as text."""
+    lines = [
+        f"coverage of {report['file']} (profile {report['profile']})",
+        f"{'':<14}{'types':>18}{'tokens':>20}",
+        f"{'in the text':<14}{report['types']:>18}{report['tokens']:>20}",
+    ]
+    for name, title in _LEVELS.items():
+        row = report[name]
+        types = f"{row['types']} {row['type_share']:7.1%}"
+        tokens = f"{row['tokens']} {row['token_share']:7.1%}"
+        lines.append(f"{title:<14}{types:>18}{tokens:>20}")
+    missing = ", ".join(f"{word} {count}" for word, count in report["missing"])
+    lines.append(f"not in the table, most frequent first: {missing or 'nothing'}")
+    return "\n".join(lines)
+
+
+def nearest_table(found: Mapping[str, Any]) -> str:
+    """Words with their cosine to one word, closest first."""
+    how = "" if found["in_table"] else ", whose vector is that of another case or of its n-grams"
+    lines = [f"nearest to {found['word']}{how}", "cosine  word"]
+    lines += [f"{row['cosine']:6.3f}  {row['word']}" for row in found["words"]]
+    return "\n".join(lines)
