@@ -199,7 +199,7 @@ class SuperConTextClassifier(ClassifierMixin, TransformerMixin, _TextEstimator):
 
         Raises RunError if `path` exists.
         """
-        from superconext.runs import save_run
+        from superconext.runs.folder import save_run
 
         save_run(self._model(), Path(path))
 
@@ -209,7 +209,7 @@ def load(path: str | Path) -> SuperConTextClassifier:
 
     Raises RunError when the folder is no run or is damaged.
     """
-    from superconext.runs import load_model
+    from superconext.runs.folder import load_model
 
     model = load_model(path)
     estimator = SuperConTextClassifier(**model.config.to_dict())

@@ -47,7 +47,8 @@ def train(
     TRAIN is CSV, TSV, JSONL (also .gz), Parquet or fastText's __label__ lines.
     """
     from superconext.config_file import read_config
-    from superconext.train_run import TrainRequest, resume_run, train_run
+    from superconext.runs.request import TrainRequest
+    from superconext.runs.train import resume_run, train_run
     from superconext.training.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)

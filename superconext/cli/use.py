@@ -124,7 +124,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
 def _load(run: str, threads: int) -> Any:
     import torch
 
-    from superconext.runs import load_model
+    from superconext.runs.folder import load_model
 
     torch.set_num_threads(threads)
     return load_model(run)

@@ -17,11 +17,9 @@ from superconext._version import __version__
 from superconext.files import tsv_cell, write_csv, write_json, write_text
 from superconext.fitting import Fitted
 from superconext.metrics import classification_metrics, collapse_warning
-from superconext.runs import save_model, write_manifest
+from superconext.runs.folder import save_model, write_manifest
+from superconext.runs.request import Splits, TrainRequest
 from superconext.training.progress import Progress
-
-if TYPE_CHECKING:
-    from superconext.train_run import Splits, TrainRequest
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 

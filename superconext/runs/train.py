@@ -7,68 +7,27 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from superconext.config import Config, resolve
-from superconext.data.corpus import Corpus, check_training, read_labelled
 from superconext.data.source import STDIN
-from superconext.data.splits import leaks, stratified_holdout
-from superconext.errors import DataError, RunError, StoppedEarly
+from superconext.errors import RunError, StoppedEarly
 from superconext.files import write_json
-from superconext.run_contents import Evaluation, write_run
-from superconext.run_place import (
+from superconext.runs.contents import Evaluation, write_run
+from superconext.runs.place import (
     check_out,
     kept_on_interrupt,
     partial_of,
     put_in_place,
     removed_on_failure,
 )
+from superconext.runs.request import Splits, TrainRequest, read_splits
 from superconext.training.progress import Progress
-
-HELD_BACK = 0.1
 
 #: What the parameters name on disk; a run may be gone on with from another folder.
 _FILE_PARAMETERS = ("vectors", "unlabelled")
-
-
-@dataclass(frozen=True)
-class TrainRequest:
-    """What the user asked for.
-
-    given: the parameters the user named; everything else is the preset's.
-    command: the words of the command line, for the manifest.
-    keep_text: whether `predictions.tsv` repeats the texts.
-    """
-
-    train: str
-    out: str
-    dev: str | None = None
-    test: str | None = None
-    given: dict[str, Any] = field(default_factory=dict)
-    text_column: str | None = None
-    label_column: str | None = None
-    force: bool = False
-    keep_text: bool = False
-    command: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The labelled rows, and which split the figures are reported on."""
-
-    train: Corpus
-    dev: Corpus
-    test: Corpus | None
-
-    @property
-    def reported(self) -> str:
-        return "dev" if self.test is None else "test"
-
-    def named(self) -> dict[str, Corpus]:
-        found = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {name: corpus for name, corpus in found.items() if corpus is not None}
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
@@ -133,49 +92,6 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
             rest.unlink()
     with kept_on_interrupt(partial, folder):
         return _fill(request, config, splits, partial, progress)
-
-
-def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
-    """Read and check the labelled files; without a dev file a tenth of train is held back."""
-
-    def read(path: str) -> Corpus:
-        corpus = read_labelled(path, request.text_column, request.label_column)
-        for note in corpus.notes:
-            progress.say(f"note: {corpus.source}: {note}")
-        return corpus
-
-    train = read(request.train)
-    check_training(train)
-    test = read(request.test) if request.test else None
-    if request.dev:
-        dev = read(request.dev)
-    else:
-        kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
-        train, dev = train.select(kept), train.select(held)
-        progress.say(
-            f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
-            "back to choose settings on"
-        )
-    if not len(dev):
-        raise DataError(
-            f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
-            "or a dev file with --dev"
-        )
-    if test is not None:
-        unknown = sorted(set(test.labels) - set(train.labels))
-        if unknown:
-            progress.warn(
-                f"{test.source} has labels that training never sees: "
-                f"{', '.join(unknown[:5])}; they count as wrong"
-            )
-        for corpus, name in ((train, "train"), (dev, "dev")):
-            copies = len(leaks(corpus.texts, test.texts))
-            if copies:
-                progress.warn(
-                    f"{copies} of {len(test)} test texts stand in {name} word for word; "
-                    "the test figures are flattered by them"
-                )
-    return Splits(train, dev, test)
 
 
 def _fill(

@@ -1,0 +1,96 @@
+"""What a training run is asked to do, and the labelled rows that it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from superconext.config import Config
+from superconext.data.corpus import Corpus, check_training, read_labelled
+from superconext.data.splits import leaks, stratified_holdout
+from superconext.errors import DataError
+from superconext.training.progress import Progress
+
+#: Share of the training rows held back where no dev file is given.
+HELD_BACK = 0.1
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What the user asked for.
+
+    given: the parameters the user named; everything else is the preset's.
+    command: the words of the command line, for the manifest.
+    keep_text: whether `predictions.tsv` repeats the texts.
+    """
+
+    train: str
+    out: str
+    dev: str | None = None
+    test: str | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+    text_column: str | None = None
+    label_column: str | None = None
+    force: bool = False
+    keep_text: bool = False
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The labelled rows, and which split the figures are reported on."""
+
+    train: Corpus
+    dev: Corpus
+    test: Corpus | None
+
+    @property
+    def reported(self) -> str:
+        return "dev" if self.test is None else "test"
+
+    def named(self) -> dict[str, Corpus]:
+        found = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {name: corpus for name, corpus in found.items() if corpus is not None}
+
+
+def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
+    """Read and check the labelled files; without a dev file a tenth of train is held back."""
+
+    def read(path: str) -> Corpus:
+        corpus = read_labelled(path, request.text_column, request.label_column)
+        for note in corpus.notes:
+            progress.say(f"note: {corpus.source}: {note}")
+        return corpus
+
+    train = read(request.train)
+    check_training(train)
+    test = read(request.test) if request.test else None
+    if request.dev:
+        dev = read(request.dev)
+    else:
+        kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
+        train, dev = train.select(kept), train.select(held)
+        progress.say(
+            f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
+            "back to choose settings on"
+        )
+    if not len(dev):
+        raise DataError(
+            f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
+            "or a dev file with --dev"
+        )
+    if test is not None:
+        unknown = sorted(set(test.labels) - set(train.labels))
+        if unknown:
+            progress.warn(
+                f"{test.source} has labels that training never sees: "
+                f"{', '.join(unknown[:5])}; they count as wrong"
+            )
+        for corpus, name in ((train, "train"), (dev, "dev")):
+            copies = len(leaks(corpus.texts, test.texts))
+            if copies:
+                progress.warn(
+                    f"{copies} of {len(test)} test texts stand in {name} word for word; "
+                    "the test figures are flattered by them"
+                )
+    return Splits(train, dev, test)
