@@ -9,6 +9,7 @@ import sys
 import click
 
 from superconext._version import __version__
+from superconext.cli.compare import compare
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
@@ -31,7 +32,7 @@ def cli(debug: bool) -> None:
     """Train sentence representations on a few labelled sentences and judge them honestly."""
 
 
-for command in (train, evaluate, predict, embed, vectors):
+for command in (train, evaluate, predict, embed, compare, vectors):
     cli.add_command(command)
 
 

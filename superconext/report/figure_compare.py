@@ -10,7 +10,7 @@ import numpy as np
 
 from superconext.report.canvas import label_text, new_figure, note, save
 
-_SPREAD = 0.28  # of a line's height, over which the dots of a system are laid
+_SPREAD = 0.2  # of a line's height, over which the dots of a system are laid
 
 
 def draw_comparison(

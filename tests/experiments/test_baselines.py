@@ -5,12 +5,15 @@ import pytest
 from scipy.sparse import hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from superconext.experiments.baselines import (
+    SVM_GRID,
     TFIDF_GRID,
     baseline_report,
     fit_majority,
     fit_tfidf,
+    fit_tfidf_svm,
 )
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
@@ -60,3 +63,20 @@ def test_report_has_every_split_of_every_baseline():
     assert report["majority"]["test"]["accuracy"] == pytest.approx(6 / 9)
     assert report["tfidf_logreg"]["test"]["accuracy"] > 0.9
     assert report["tfidf_logreg"]["seconds"] >= 0 and report["majority"]["dev"]["n"] == 30
+
+
+def test_svm_has_the_features_of_tfidf_and_c_from_dev():
+    train, dev, test = split(60, 0), split(30, 1), split(40, 2)
+    ours = fit_tfidf_svm(train, dev)
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+")
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
+    rows = hstack([v.fit_transform(train[0]) for v in (words, characters)])
+    held, asked = (
+        hstack([v.transform(texts) for v in (words, characters)]) for texts in (dev[0], test[0])
+    )
+    models = {c: LinearSVC(C=c, dual="auto", random_state=0).fit(rows, train[1]) for c in SVM_GRID}
+    scores = {c: float((model.predict(held) == dev[1]).mean()) for c, model in models.items()}
+    best = min(c for c in SVM_GRID if scores[c] == max(scores.values()))
+    assert ours.settings == {"C": best} and ours.name == "tfidf_svm"
+    assert ours.predict(test[0]) == models[best].predict(asked).tolist()
+    assert fit_tfidf_svm(train, None).settings == {"C": 1.0}

@@ -1,4 +1,4 @@
-"""The two tests: against definitions, and against worlds where the answer is known."""
+"""The tests: against definitions, and against worlds where the answer is known."""
 
 import math
 
@@ -7,7 +7,12 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
 
-from superconext.experiments.significance import paired_bootstrap, resampled_t_test
+from superconext.experiments.significance import (
+    holm,
+    mcnemar_exact,
+    paired_bootstrap,
+    resampled_t_test,
+)
 
 
 def test_corrected_t_is_the_plain_one_without_overlap():
@@ -52,3 +57,33 @@ def test_bootstrap_is_rarely_sure_about_noise():
         ours, theirs = np.where(flips, 1 - truth, truth)
         sure += paired_bootstrap(truth, ours, theirs, resamples=200, seed=seed).p < 0.05
     assert sure <= 7
+
+
+def test_mcnemar_is_the_two_sided_binomial():
+    truth = np.zeros(40, dtype=int)
+    for gained, lost in ((0, 0), (3, 0), (9, 2), (5, 5), (0, 12)):
+        ours, theirs = np.zeros(40, dtype=int), np.zeros(40, dtype=int)
+        theirs[:gained] = 1
+        ours[gained : gained + lost] = 1
+        theirs[30:], ours[30:] = 1, 1  # both wrong tells nothing
+        count = gained + lost
+        tail = sum(math.comb(count, k) for k in range(min(gained, lost) + 1)) / 2**count
+        result = mcnemar_exact(truth, ours, theirs)
+        assert result.p == pytest.approx(min(1.0, 2 * tail))
+        assert result.difference == pytest.approx((gained - lost) / 40)
+
+
+def test_holm_is_sequential_rejection():
+    generator = np.random.default_rng(3)
+    for count in (1, 2, 5, 9):
+        values = (generator.random(count) ** 4).tolist()
+        adjusted = holm(values)
+        for level in (0.01, 0.05, 0.2):
+            # By definition: go up from the smallest until one is too large for its share.
+            rejected = set()
+            for rank, index in enumerate(sorted(range(count), key=values.__getitem__)):
+                if values[index] > level / (count - rank):
+                    break
+                rejected.add(index)
+            assert rejected == {k for k in range(count) if adjusted[k] <= level}
+    assert holm([]) == [] and holm([0.6, 0.5]) == [1.0, 1.0]

@@ -1,0 +1,334 @@
+"""A comparison ends, goes on where it was stopped, refuses another, and comes out again."""
+
+import dataclasses
+import json
+import random
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score
+
+from superconext.config import resolve
+from superconext.data.corpus import read_labelled
+from superconext.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
+from superconext.experiments import compare as comparing
+from superconext.experiments import one_fit
+from superconext.experiments.baselines import fit_tfidf
+from superconext.experiments.compare import compare
+from superconext.experiments.record import CompareRequest
+from superconext.experiments.results import only_writer, read_results
+from superconext.experiments.verify import verify
+from superconext.fitting import fit_model
+from superconext.report import figures
+from superconext.training.progress import Progress
+
+GOOD = ["زوين", "مزيان", "zwin", "mzyan", "bnin"]
+BAD = ["خايب", "khayb", "ضعيف", "ghali", "عيان"]
+COMMON = ["هاد", "الفيلم", "had", "lfilm", "bzaf", "كان", "kan", "walakin", "والو", "l3icha"]
+NAMES = ["majority", "tfidf_logreg", "tfidf_svm"]
+
+
+class Heard(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, line):
+        self.lines.append(line)
+
+    def warn(self, line):
+        self.lines.append(f"warning: {line}")
+
+
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch):
+    monkeypatch.setattr(figures, "available", lambda: False)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    draw = random.Random(0)
+    rows = {}
+    while len(rows) < 90:
+        label = ["neg", "pos"][len(rows) % 2]
+        words = [*draw.sample(COMMON, 4), draw.choice(GOOD if label == "pos" else BAD)]
+        draw.shuffle(words)
+        rows.setdefault(" ".join(words), label)
+    lines = [f"{label}\t{text}" for text, label in rows.items()]
+    for name, part in (("train", lines[:50]), ("dev", lines[50:66]), ("test", lines[66:])):
+        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *part]) + "\n", "utf-8")
+    vectors = [
+        f"{word} {' '.join(f'{draw.gauss(0, 0.3):.4f}' for _ in range(8))}"
+        for word in [*GOOD, *BAD, *COMMON]
+    ]
+    (folder / "vectors.txt").write_text("\n".join(vectors) + "\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def request_of(data, tmp_path):
+    def build(given=True, **changes):
+        request = CompareRequest(
+            train=str(data / "train.tsv"),
+            dev=str(data / "dev.tsv") if given else None,
+            test=str(data / "test.tsv") if given else None,
+            out=str(tmp_path / "out"),
+            objectives=("superloss", "cross_entropy"),
+            seeds=2,
+            given={
+                "vectors": str(data / "vectors.txt"),
+                "epochs": 2,
+                "hidden_size": 8,
+                "projection_size": 8,
+                "batch_size": 20,
+                "learning_rate": 0.02,
+            },
+        )
+        return dataclasses.replace(request, **changes)
+
+    return build
+
+
+def without_times(folder):
+    lines = read_results(folder / "results.jsonl")
+    return {key: {k: v for k, v in line.items() if k != "seconds"} for key, line in lines.items()}
+
+
+def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
+    request = request_of()
+    result = compare(request, Progress())
+    keys = [(name, 0, "given") for name in NAMES]
+    keys += [(name, seed, "given") for name in request.objectives for seed in (0, 1)]
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    assert set(lines) == set(keys) and len(result.lines) == 7
+    train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
+    index = {"neg": 0, "pos": 1}
+    truth = [index[label] for label in test.labels]
+    for line in lines.values():
+        assert line["truth"] == truth and line["rows"] == {"train": 50, "dev": 16, "test": 24}
+        for told in filter(None, (line, line.get("native"))):
+            assert told["test"]["accuracy"] == accuracy_score(truth, told["predictions"])
+            for kind in ("macro", "weighted"):
+                expected = f1_score(truth, told["predictions"], average=kind)
+                assert told["test"][f"f1_{kind}"] == pytest.approx(expected)
+        assert ("native" in line) == (line["objective"] == "cross_entropy")
+    config = resolve({**request.given, "objective": "cross_entropy", "seed": 1})
+    model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+    line = lines["cross_entropy", 1, "given"]
+    assert line["predictions"] == [index[label] for label in model.predict(test.texts)]
+    own = model.native_probabilities(model.features(test.texts)).argmax(axis=1)
+    assert line["native"]["predictions"] == own.tolist() and line["probe_C"] == model.probe.c
+    rival = fit_tfidf((train.texts, train.labels), (dev.texts, dev.labels))
+    expected = [index[label] for label in rival.predict(test.texts)]
+    assert lines["tfidf_logreg", 0, "given"]["predictions"] == expected
+    assert len({line["config"] for line in lines.values()}) == 7
+    names = [row.name for row in result.table.rows]
+    assert names == [*NAMES, "superloss", "cross_entropy", "cross_entropy (own rule)"]
+    record = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert record["files"]["test"]["sha256"] == test.sha256 and record["labels"] == ["neg", "pos"]
+    assert record["identity"]["parameters"]["epochs"] == 2
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        ".lock", "comparison.json", "results.jsonl", "table.csv", "table.md", "table.tex"
+    }  # fmt: skip
+
+
+def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
+    request = request_of(given=False)
+    compare(request, Progress())
+    compare(dataclasses.replace(request, out=str(tmp_path / "two"), jobs=2), Progress())
+    one, two = without_times(tmp_path / "out"), without_times(tmp_path / "two")
+    assert one == two and len(one) == 10
+    splits = {line["split"] for line in one.values()}
+    assert splits == {"resampled-0", "resampled-1"}
+    truths = {key[2]: line["truth"] for key, line in one.items()}
+    assert all(line["truth"] == truths[key[2]] for key, line in one.items())
+    assert all(line["rows"]["train"] == 40 for line in one.values())
+
+
+def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
+    request = request_of(objectives=("superloss",), reference="majority")
+    compare(request, Progress())
+    path = tmp_path / "out" / "results.jsonl"
+    whole = path.read_bytes()
+    run = []
+    real = one_fit.run_fit
+    monkeypatch.setattr(one_fit, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))
+    compare(request, Progress())
+    assert not run and path.read_bytes() == whole
+    cut = whole[: whole.rindex(b"\n", 0, -1) + 30]  # the last line torn, as by a kill
+    path.write_bytes(cut)
+    heard = Heard()
+    result = compare(dataclasses.replace(request, seeds=3), heard)
+    assert [str(fit) for fit in run] == [
+        "superloss, seed 1, split given",
+        "superloss, seed 2, split given",
+    ]
+    assert result.table.rows[-1].fits == 3 and "4 of 6 fits stand" in heard.lines[0]
+    path.write_bytes(whole)
+    again = compare(dataclasses.replace(request, seeds=1, reference="tfidf_svm"), Progress())
+    assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
+
+
+def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path, monkeypatch):
+    request = request_of(objectives=("superloss",), seeds=1)
+    compare(request, Progress())
+    before = (tmp_path / "out" / "results.jsonl").read_bytes()
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_bytes((data / "vectors.txt").read_bytes())
+
+    def refused(message, **changes):
+        with pytest.raises(RunError, match=message):
+            compare(dataclasses.replace(request, **changes), Heard())
+
+    refused("made with epochs = 2, now 3", given={**request.given, "epochs": 3})
+    refused("other rows", test=str(data / "dev.tsv"))
+    refused("made with splits 'given', now 'dev'", dev=None)
+    # The same vectors elsewhere are the same; others in the same place are not.
+    moved = dataclasses.replace(request, given={**request.given, "vectors": str(vectors)})
+    compare(moved, Progress())
+    vectors.write_text(vectors.read_text("utf-8").replace("0.1", "0.2"), "utf-8")
+    refused("made with vectors = 'sha256", given=moved.given)
+    monkeypatch.setattr("superconext.experiments.record.__version__", "99.0")
+    refused("made with version .*, this is 99.0")
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
+
+
+def test_a_folder_of_something_else_or_in_use_is_refused(request_of, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").touch()
+    with pytest.raises(RunError, match="holds no comparison"):
+        compare(request_of(out=str(tmp_path / "full")), Progress())
+    (tmp_path / "out").mkdir()
+    with (
+        only_writer(tmp_path / "out", Progress()),
+        pytest.raises(RunError, match="is writing there"),
+    ):
+        compare(request_of(), Progress())
+
+
+def test_what_cannot_be_fitted_leaves_no_folder(request_of, tmp_path):
+    request = request_of()
+    for error, message, changes in (
+        (ConfigError, "device", {"given": {"device": "abacus"}}),
+        (ConfigError, "epochs", {"given": {"epochs": 0}}),
+        (ConfigError, "margin", {"given": {"options": "margin=1"}}),
+        (ConfigError, "reference", {"reference": "supcon"}),
+        (DataError, "no such file", {"given": {"unlabelled": "nowhere.txt"}}),
+        (DataError, "no such file", {"train": "nowhere.tsv"}),
+    ):
+        with pytest.raises(error, match=message):
+            compare(dataclasses.replace(request, **changes), Progress())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_training_is_told_and_the_others_stand(request_of, tmp_path, monkeypatch):
+    real = one_fit.run_fit
+
+    def failing(fit, *rest):
+        if fit.objective == "superloss" and fit.seed == 0:
+            raise TrainingError("loss is nan")
+        return real(fit, *rest)
+
+    request = request_of()
+    with monkeypatch.context() as patch:
+        patch.setattr(one_fit, "run_fit", failing)
+        heard = Heard()
+        with pytest.raises(RunError, match=r"1 of 7 fits failed.*superloss, seed 0.*loss is nan"):
+            compare(request, heard)
+    assert "warning: superloss, seed 0, split given: loss is nan" in heard.lines
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 6
+    assert "| superloss | 1 |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    compare(request, Progress())
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 7
+
+
+def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
+    request_of, tmp_path, monkeypatch
+):
+    from superconext.data.sampler import BalancedBatches
+
+    batches = BalancedBatches.epoch
+
+    def pressing(self, number):
+        if number == 1:  # the first epoch is done, so that training would keep it
+            raise KeyboardInterrupt
+        return batches(self, number)
+
+    request = request_of(objectives=("superloss",), seeds=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(BalancedBatches, "epoch", pressing)
+        with pytest.raises(StoppedEarly, match=r"3 of 4 fits stand in .*the same command again"):
+            compare(request, Progress())
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 3
+    compare(request, Progress())
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 4
+
+
+def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
+    train = tmp_path / "train.tsv"
+    rows = (data / "train.tsv").read_text("utf-8") + (data / "test.tsv").read_text("utf-8")[11:]
+    train.write_text(rows, "utf-8")
+    request = request_of(train=str(train), objectives=("superloss",), seeds=1)
+    heard = Heard()
+    leaky = compare(request, heard)
+    assert any("LEAKAGE: 24 of 24 test texts stand in train" in line for line in heard.lines)
+    assert any("LEAKAGE" in note for note in leaky.table.notes)
+    out = str(tmp_path / "clean")
+    clean = compare(dataclasses.replace(request, deduplicate=True, out=out), Heard())
+    compare(request_of(objectives=("superloss",), seeds=1, out=str(tmp_path / "ref")), Progress())
+    figures_of = {name: without_times(tmp_path / name) for name in ("clean", "ref")}
+    for lines in figures_of.values():
+        for line in lines.values():
+            del line["config"]  # the order was another, so the rows' hash may be
+    assert figures_of["clean"] == figures_of["ref"]
+    assert leaky.lines[0]["rows"]["train"] == 74 and clean.lines[0]["rows"]["train"] == 50
+    assert not any("LEAKAGE" in note for note in clean.table.notes)
+
+
+def test_verify_runs_the_lines_again(request_of, tmp_path):
+    request = request_of(given=False, seeds=1)
+    compare(request, Progress())
+    out = tmp_path / "out"
+    checks = verify(out, 99, Progress())
+    assert len(checks) == 5 and all(check.same for check in checks)
+    assert len(verify(out, 2, Progress())) == 2
+    path = out / "results.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    lines[-1]["native"]["predictions"][0] ^= 1
+    lines[0]["predictions"][2] ^= 1
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    wrong = {str(check) for check in verify(out, 5, Progress()) if not check.same}
+    assert wrong == {
+        "majority, seed 0, split resampled-0: DIFFERS (1 of 5 predictions; differing: predictions)",
+        "cross_entropy, seed 0, split resampled-0: DIFFERS (0 of 5 predictions; differing: native)",
+    }
+
+
+def test_verify_needs_the_same_files_and_version(request_of, data, tmp_path, monkeypatch):
+    train = tmp_path / "train.tsv"
+    train.write_bytes((data / "train.tsv").read_bytes())
+    compare(request_of(train=str(train), objectives=("superloss",), seeds=1), Progress())
+    with monkeypatch.context() as patch:
+        patch.setattr("superconext.experiments.verify.__version__", "99.0")
+        with pytest.raises(RunError, match=r"this is 99\.0"):
+            verify(tmp_path / "out", 1, Progress())
+    train.write_text(train.read_text("utf-8") + "neg\tkhayb\n", "utf-8")
+    with pytest.raises(RunError, match="have changed since"):
+        verify(tmp_path / "out", 1, Progress())
+    with pytest.raises(RunError, match="cannot be read"):
+        verify(tmp_path / "none", 1, Progress())
+
+
+def test_the_figure_is_drawn_where_it_can_be(request_of, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    heard = Heard()
+    request = request_of(objectives=("superloss",), seeds=1)
+    compare(request, heard)
+    assert heard.lines[-1] == f"note: {figures.UNAVAILABLE}"
+    monkeypatch.undo()
+    if not figures.available():
+        pytest.skip("figures need the extra plots")
+    compare(request, heard)
+    picture = tmp_path / "out" / "figures" / comparing.FIGURE
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert np.all([row.fits == 1 for row in compare(request, heard).table.rows])

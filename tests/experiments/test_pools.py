@@ -1,0 +1,90 @@
+"""Leakage is found, said, and taken out when asked."""
+
+import pytest
+
+from superconext.errors import DataError
+from superconext.experiments.pools import read_pools
+from superconext.training.progress import Progress
+
+TRAIN = [("a", "x1"), ("b", "x2"), ("a", "x3"), ("b", "x4"), ("a", "x1"), ("b", "d1"), ("a", "t1")]
+DEV = [("a", "d1"), ("b", "d2"), ("a", "t1")]
+TEST = [("a", "t1"), ("b", "t2"), ("b", "t2"), ("c", "t3")]
+
+
+class Heard(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, line):
+        self.lines.append(line)
+
+    def warn(self, line):
+        self.lines.append(f"warning: {line}")
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = {}
+    for name, rows in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
+        text = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
+        (tmp_path / f"{name}.tsv").write_text(text + "\n", encoding="utf-8")
+        paths[name] = str(tmp_path / f"{name}.tsv")
+    return paths
+
+
+def test_every_kind_of_trouble_is_said(files):
+    heard = Heard()
+    pools = read_pools(files, "given", progress=heard)
+    said = "\n".join(heard.lines)
+    assert "LEAKAGE: 1 of 4 test texts stand in train" in said
+    assert "LEAKAGE: 2 of 3 dev texts stand in train" in said
+    assert "LEAKAGE: 1 of 4 test texts stand in dev" in said
+    assert "DUPLICATES: 1 of 7 rows of train" in said and "DUPLICATES: 1 of 4 rows of test" in said
+    assert "CONFLICTS: 1 text carries more than one label" in said
+    assert "UNKNOWN LABELS" in said and "c" in said
+    assert all(line.startswith("warning: ") for line in heard.lines)
+    assert len(pools.findings) == len(heard.lines) == 7
+    assert pools.rows["train"] == ([text for _, text in TRAIN], [label for label, _ in TRAIN])
+    assert pools.labels == ["a", "b", "c"]
+    assert pools.files["train"]["rows"] == 7 and len(pools.files["test"]["sha256"]) == 64
+
+
+def test_copies_are_removed_within_and_across(files):
+    heard = Heard()
+    pools = read_pools(files, "given", remove_copies=True, progress=heard)
+    assert pools.rows["train"][0] == ["x1", "x2", "x3", "x4"]
+    assert pools.rows["dev"][0] == ["d1", "d2"]
+    assert pools.rows["test"][0] == ["t1", "t2", "t3"]
+    assert not any("LEAKAGE" in line or "DUPLICATES" in line for line in heard.lines)
+    assert "note: 2 rows of train stood in dev or test: removed from train" in heard.lines
+    assert any("1 rows of test repeated" in line for line in pools.findings)
+
+
+def test_resampling_pools_the_rows_of_all_files(files):
+    del files["test"]
+    pools = read_pools(files, "resampled", progress=Heard())
+    assert pools.rows["all"] == tuple(
+        map(list, zip(*((t, l) for l, t in TRAIN + DEV), strict=True))
+    )
+    assert not any("LEAKAGE" in line for line in pools.findings)
+    assert any("DUPLICATES: 3 of 10 rows repeat" in line for line in pools.findings)
+    clean = read_pools(files, "resampled", remove_copies=True, progress=Heard())
+    assert clean.rows["all"][0] == ["x1", "x2", "x3", "x4", "d1", "t1", "d2"]
+    assert set(clean.files) == {"train", "dev"}
+
+
+def test_the_hash_is_of_the_rows(files, tmp_path):
+    before = read_pools(files, "given", progress=Heard()).sha256
+    assert read_pools(files, "given", progress=Heard()).sha256 == before
+    path = tmp_path / "test.tsv"
+    path.write_text(path.read_text(encoding="utf-8").replace("t2", "t4"), encoding="utf-8")
+    after = read_pools(files, "given", progress=Heard()).sha256
+    assert after["train"] == before["train"] and after["test"] != before["test"]
+
+
+def test_standard_input_and_untrainable_files_are_refused(files, tmp_path):
+    with pytest.raises(DataError, match="standard input for train"):
+        read_pools({"train": "-"}, "resampled")
+    (tmp_path / "one.tsv").write_text("label\ttext\na\tb\na\tc\n", encoding="utf-8")
+    with pytest.raises(DataError, match="one class only"):
+        read_pools({**files, "train": str(tmp_path / "one.tsv")}, "given", progress=Heard())

@@ -1,0 +1,192 @@
+"""Means, tests and bold, against plain computations; and that every format can be read."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import accuracy_score, f1_score
+
+from superconext.experiments.significance import resampled_t_test
+from superconext.experiments.table_files import (
+    to_csv_rows,
+    to_latex,
+    to_markdown,
+    to_text,
+    write_tables,
+)
+from superconext.experiments.tables import by_system, make_table
+
+TRUTH = [k % 3 for k in range(90)]
+
+
+def line(objective, seed, split, wrong, truth=TRUTH, own=None):
+    """A line whose predictions are wrong on `wrong` rows, by its own rule on `own`."""
+
+    def told(count):
+        draw = np.random.default_rng([seed, count])
+        predicted = list(truth)
+        for row in draw.choice(len(truth), count, replace=False):
+            predicted[row] = (truth[row] + 1) % 3
+        scores = {
+            "n": len(truth),
+            "accuracy": accuracy_score(truth, predicted),
+            "f1_macro": f1_score(truth, predicted, average="macro"),
+            "f1_weighted": f1_score(truth, predicted, average="weighted"),
+        }
+        return {"dev": scores, "test": scores, "predictions": predicted}
+
+    more = {"native": told(own)} if own is not None else {}
+    return {
+        "objective": objective,
+        "seed": seed,
+        "split": split,
+        "rows": {"train": 720, "dev": 90, "test": 90},
+        "seconds": 1.0 + seed,
+        "truth": list(truth),
+        **told(wrong),
+        **more,
+    }
+
+
+def resampled(counts, name="supcon", own=None):
+    return [line(name, seed, f"resampled-{seed}", wrong, own=own) for seed, wrong in counts.items()]
+
+
+@pytest.fixture
+def given():
+    lines = [line("tfidf_logreg", 0, "given", 40), line("tfidf_svm", 0, "given", 38)]
+    lines += [line("ce_ce", seed, "given", 5 + seed, own=70) for seed in range(3)]
+    return make_table(lines, "tfidf_logreg", ["LEAKAGE: 1 of 90 rows"])
+
+
+@pytest.fixture
+def drawn():
+    lines = resampled({0: 30, 1: 33, 2: 35, 3: 31}, "tfidf_logreg")
+    lines += resampled({0: 12, 1: 14, 2: 10, 3: 15}, "supcon")
+    lines += resampled({0: 31, 1: 30, 2: 36, 3: 33}, "ce_ce", own=50)
+    return make_table(lines, "tfidf_logreg"), lines
+
+
+def test_an_objective_with_a_rule_of_its_own_has_two_rows():
+    systems = by_system([line("ce_ce", 0, "given", 5, own=9), line("supcon", 0, "given", 5)])
+    assert list(systems) == ["ce_ce", "ce_ce (own rule)", "supcon"]
+    rows = {name: sum(np.array(of[0]["predictions"]) != TRUTH) for name, of in systems.items()}
+    assert rows == {"ce_ce": 5, "ce_ce (own rule)": 9, "supcon": 5}
+
+
+def test_means_and_deviations(drawn):
+    table, lines = drawn
+    for row in table.rows[:2]:
+        of = [x for x in lines if x["objective"] == row.name]
+        for key in ("accuracy", "f1_macro", "f1_weighted"):
+            values = [x["test"][key] for x in of]
+            mean = sum(values) / 4
+            assert row.means[key] == pytest.approx(mean)
+            spread = (sum((v - mean) ** 2 for v in values) / 3) ** 0.5
+            assert row.deviations[key] == pytest.approx(spread)
+        assert row.means["seconds"] == 2.5 and row.fits == 4
+
+
+def test_resampled_splits_are_paired_and_the_t_test_corrected(drawn):
+    table, lines = drawn
+    scores = {name: [x["test"]["f1_weighted"] for x in of] for name, of in by_system(lines).items()}
+    raw = {}
+    for row in table.rows[1:]:
+        differences = np.subtract(scores[row.name], scores["tfidf_logreg"])
+        t = differences.mean() / np.sqrt((1 / 4 + 1 / 8) * differences.var(ddof=1))
+        raw[row.name] = 2 * stats.t.sf(abs(t), 3)
+        assert row.p == pytest.approx(raw[row.name])
+        assert row.difference == pytest.approx(differences.mean())
+    # Holm by its definition: the k-th smallest times the tests left, never below the last.
+    highest = 0.0
+    for left, name in zip((3, 2, 1), sorted(raw, key=raw.get), strict=True):
+        highest = max(highest, min(1, left * raw[name]))
+        found = next(row for row in table.rows if row.name == name)
+        assert found.p_holm == pytest.approx(highest)
+    better = {row.name: row.better for row in table.rows}
+    assert better == {
+        "tfidf_logreg": False,
+        "supcon": True,
+        "ce_ce": False,
+        "ce_ce (own rule)": False,  # surely different, but worse
+    }
+    assert table.rows[3].p_holm < 0.05 and table.rows[3].difference < 0
+    assert any("Nadeau and Bengio" in note for note in table.notes)
+
+
+def test_pairs_are_made_by_split_whatever_the_order(drawn):
+    table, lines = drawn
+    turned = make_table(lines[:4] + lines[4:8][::-1] + lines[8:], "tfidf_logreg")
+    assert turned.rows[1].p == pytest.approx(table.rows[1].p)
+    fewer = make_table(lines[1:], "tfidf_logreg").rows[1]
+    ours, theirs = ([x["test"]["f1_weighted"] for x in lines[k : k + 3]] for k in (5, 1))
+    assert fewer.p == pytest.approx(resampled_t_test(ours, theirs, 1 / 8).p)
+
+
+def test_one_split_gives_a_difference_but_no_p():
+    lines = resampled({0: 30}, "tfidf_logreg") + resampled({0: 10})
+    row = make_table(lines, "tfidf_logreg").rows[1]
+    assert row.difference > 0 and row.p is row.p_holm is None and not row.better
+    assert row.deviations["accuracy"] is None
+    assert "two seeds or more" in to_text(make_table(lines, "tfidf_logreg"))
+
+
+def test_given_rows_are_bootstrapped(given):
+    rows = {row.name: row for row in given.rows}
+    assert rows["ce_ce"].better and rows["ce_ce"].p_holm < 0.05
+    assert not rows["ce_ce (own rule)"].better and rows["ce_ce (own rule)"].difference < 0
+    assert not rows["tfidf_svm"].better
+    assert rows["tfidf_svm"].p_mcnemar is not None and rows["ce_ce"].p_mcnemar is None
+    assert rows["tfidf_logreg"].p is None
+    assert any("paired bootstrap over the test rows" in note for note in given.notes)
+    assert given.notes[-1] == "Data: LEAKAGE: 1 of 90 rows."
+
+
+def test_another_reference_turns_the_sign(given, drawn):
+    _, lines = drawn
+    turned = make_table(lines, "supcon")
+    assert turned.rows[0].difference == pytest.approx(-drawn[0].rows[1].difference)
+    assert turned.rows[0].p == pytest.approx(drawn[0].rows[1].p)
+    assert not any(row.better for row in turned.rows)
+
+
+def test_without_the_reference_there_are_no_tests():
+    table = make_table(resampled({0: 1, 1: 2}), "tfidf_logreg")
+    assert table.rows[0].p is None and any("has no fit here" in note for note in table.notes)
+    assert make_table([], "tfidf_logreg").notes == ["No fit has ended."]
+
+
+def test_markdown_is_bold_only_where_it_is_significantly_better(given):
+    lines = to_markdown(given).splitlines()
+    bold = [text for text in lines if "**" in text]
+    assert len(bold) == 1 and bold[0].startswith("| ce\\_ce |")
+    assert len({text.count("|") for text in lines if text.startswith("|")}) == 1
+    cells = [cell.strip() for cell in bold[0].split("|")[1:-1]]
+    assert [at for at, cell in enumerate(cells) if "**" in cell] == [4, 6]
+    assert "| reference |" in lines[2]
+
+
+def test_latex_has_even_rows_and_no_bare_signs(given):
+    text = to_latex(given)
+    body = text[text.index(r"\midrule") : text.index(r"\bottomrule")].splitlines()[1:]
+    assert all(len(re.findall(r"(?<!\\)&", row)) == 8 and row.endswith(r"\\") for row in body)
+    assert text.count(r"\textbf") == 2 and "±" not in text and not re.search(r"(?<!\\)_", text)
+    bare = text.replace(r"% needs", "")
+    assert not re.search(r"(?<!\\)%", bare) and text.count("{") == text.count("}")
+
+
+def test_csv_and_json_hold_the_figures_unrounded(drawn, tmp_path):
+    table, _ = drawn
+    write_tables(tmp_path, table)
+    read = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
+    for row, cells in zip(table.rows, read, strict=True):
+        assert cells["system"] == row.name and int(cells["fits"]) == 4
+        assert float(cells["f1_weighted_mean"]) == row.means["f1_weighted"]
+        assert cells["p_holm"] == ("" if row.p_holm is None else str(row.p_holm))
+    assert json.loads(json.dumps(to_csv_rows(table)))[1]["significantly_better"] is True
+    assert (tmp_path / "table.md").read_text(encoding="utf-8") == to_markdown(table) + "\n"
+    assert (tmp_path / "table.tex").read_text(encoding="utf-8") == to_latex(table) + "\n"

@@ -1,0 +1,64 @@
+"""The figure of a comparison: a line for each system, true dots, true bars."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from superconext.report import canvas, figures
+from superconext.report.figure_compare import draw_comparison
+
+pytestmark = pytest.mark.skipif(not figures.available(), reason="needs the extra plots")
+VALUES = {
+    "majority": [0.4],
+    "tfidf_logreg": [0.6, 0.62, 0.66],
+    "ce_ce (own rule)": [0.7, 0.8, 0.75],
+}
+
+
+@pytest.fixture
+def axes_of(monkeypatch, tmp_path):
+    kept = []
+    original = canvas.save
+    keep = lambda figure, path: kept.append(figure) or original(figure, path)  # noqa: E731
+    monkeypatch.setattr("superconext.report.figure_compare.save", keep)
+
+    def draw(*arguments, **more):
+        path = draw_comparison(*arguments, tmp_path / "figure.png", **more)
+        assert path.read_bytes()[:4] == b"\x89PNG"
+        return kept[-1].axes[0]
+
+    return draw
+
+
+def test_dots_are_the_fits_and_bars_one_deviation(axes_of):
+    axes = axes_of(VALUES, reference="tfidf_logreg", significant=["ce_ce (own rule)"])
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == ["majority", "tfidf_logreg", "ce_ce (own rule) *"]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    for line, values in zip(dots, VALUES.values(), strict=True):
+        assert np.allclose(line.get_xdata(), [100 * value for value in values])
+    assert len({tuple(line.get_ydata()) for line in dots}) == 3
+    bars = [box.get_paths()[0].vertices[:, 0] for box in axes.collections]
+    assert len(bars) == 2  # one fit has no deviation
+    for ends, name in zip(bars, ("tfidf_logreg", "ce_ce (own rule)"), strict=True):
+        mean, spread = np.mean(VALUES[name]), np.std(VALUES[name], ddof=1)
+        assert np.allclose(sorted(ends), [100 * (mean - spread), 100 * (mean + spread)])
+    dashed = next(line for line in axes.lines if line.get_linestyle() == "--")
+    assert dashed.get_xdata()[0] == pytest.approx(100 * np.mean(VALUES["tfidf_logreg"]))
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first system on top
+    assert "tfidf\\_logreg" in axes.get_xlabel() or "tfidf_logreg" in axes.get_xlabel()
+
+
+def test_everything_is_grey(axes_of):
+    from matplotlib.colors import to_rgb
+
+    for line in axes_of(VALUES, reference="majority").lines:
+        assert len(set(to_rgb(line.get_color()))) == 1 or line.get_marker() == "o"
+        if line.get_marker() == "o":
+            assert len(set(to_rgb(line.get_markeredgecolor()))) == 1
+
+
+@pytest.mark.parametrize("values", [{}, {"supcon": []}, {"supcon": [0.5]}, {"س$ا_": [0.1, 0.9]}])
+def test_odd_input_still_makes_a_figure(axes_of, values):
+    axes_of(values, reference="nobody")
