@@ -32,7 +32,6 @@ from superconext.report.table import markdown
 SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss": {},
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
-    "SuperLoss, 3 members": {"members": 3},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
 }
 

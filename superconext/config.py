@@ -130,7 +130,7 @@ class Config:
         None, "Batches in an epoch; unset: enough to see every row of the largest class.", low=1
     )
     batch_size: int = _parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
-    learning_rate: float = _parameter(0.003, "Adam's step size.", low=0.0, open_low=True)
+    learning_rate: float = _parameter(0.001, "Adam's step size.", low=0.0, open_low=True)
     gradient_clip: float = _parameter(5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0)
     keep: str = _parameter(
         "average",

