@@ -1,6 +1,6 @@
 """The dialect table of docs/results.md, from the labelled sets themselves.
 
-    python scripts/dialect_results.py DATA --unlabelled FILE --out DIR
+    python scripts/dialect_results.py DATA --out DIR [--unlabelled FILE] [--systems A,B]
 
 DATA holds msac/all.tsv and afrisenti_arq/{train,dev,test}.tsv (label TAB text). MSAC:
 exact duplicates removed, ten stratified 80/10/10 splits; arq: its own splits, five seeds.
@@ -87,14 +87,14 @@ def fit(name: str, seed: int, train: Split, dev: Split, test: Split, shared: dic
     return line
 
 
-def run(data: Path, out: Path, shared: dict, sets: list[str]) -> list[dict]:
+def run(data: Path, out: Path, shared: dict, sets: list[str], systems: list[str]) -> list[dict]:
     out.mkdir(parents=True, exist_ok=True)
     path = out / "results.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(line["set"], line["system"], line["seed"]) for line in lines}
     for name in sets:
         for seed, train, dev, test in SETS[name](data):
-            for system in ("majority", "TF-IDF + LR", *SYSTEMS):
+            for system in systems:
                 if (name, system, seed) in done:
                     continue
                 line = {"set": name, "system": system, "seed": seed}
@@ -147,13 +147,14 @@ def compare(name: str, ours: list[dict], theirs: list[dict]):  # noqa: ANN201
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--unlabelled", required=True)
+    parser.add_argument("--unlabelled", help="text to train word vectors on, beside train")
+    parser.add_argument("--systems", default=",".join(("majority", "TF-IDF + LR", *SYSTEMS)))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default="msac,afrisenti_arq")
     options = parser.parse_args()
-    lines = run(
-        options.data, options.out, {"unlabelled": options.unlabelled}, options.sets.split(",")
-    )
+    shared = {"unlabelled": options.unlabelled}
+    wanted = options.systems.split(",")
+    lines = run(options.data, options.out, shared, options.sets.split(","), wanted)
     text = table(lines)
     (options.out / "table.md").write_text(text + "\n", encoding="utf-8")
     print(text)
