@@ -81,7 +81,7 @@ def test_options_out_of_range_are_refused(options, message):
 
 def test_two_equal_views_are_refused():
     with pytest.raises(ConfigError, match=r"dropout = 0: .* contrasts two dropout views"):
-        build("ce_cl", dropout=0.0)
+        build("ce_cl", dropout=0.0, word_dropout=0.0)
     build("ce_cl", dropout=0.0, word_dropout=0.1)
 
 
