@@ -107,15 +107,15 @@ def run(data: Path, out: Path, shared: dict, sets: list[str], systems: list[str]
     return lines
 
 
-def table(lines: list[dict]) -> str:
-    """Mean and standard deviation of each system, and its difference to TF-IDF + LR."""
+def table(lines: list[dict], reference: str) -> str:
+    """Mean and standard deviation of each system, and its difference to the reference."""
     rows = []
     for name in dict.fromkeys(line["set"] for line in lines):
         of = {
             system: [x for x in lines if x["set"] == name and x["system"] == system]
             for system in ("majority", "TF-IDF + LR", *SYSTEMS)
         }
-        rival = of["TF-IDF + LR"]
+        rival = of[reference]
         for system, fits in of.items():
             if not fits:
                 continue
@@ -123,7 +123,7 @@ def table(lines: list[dict]) -> str:
             for key, title in (("accuracy", "accuracy"), ("f1_weighted", "weighted F1")):
                 values = [100 * x["test"][key] for x in fits]
                 row[title] = f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
-            if system not in ("majority", "TF-IDF + LR") and len(fits) == len(rival):
+            if system not in ("majority", reference) and len(fits) == len(rival):
                 result = compare(name, fits, rival)
                 row["difference"] = f"{100 * result.difference:+.1f}"
                 row["p"] = f"{result.p:.3f}"
@@ -150,12 +150,13 @@ def main() -> None:
     parser.add_argument("--unlabelled", help="text to train word vectors on, beside train")
     parser.add_argument("--systems", default=",".join(("majority", "TF-IDF + LR", *SYSTEMS)))
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--reference", default="TF-IDF + LR", help="system to compare with")
     parser.add_argument("--sets", default="msac,afrisenti_arq")
     options = parser.parse_args()
     shared = {"unlabelled": options.unlabelled}
     wanted = options.systems.split(",")
     lines = run(options.data, options.out, shared, options.sets.split(","), wanted)
-    text = table(lines)
+    text = table(lines, options.reference)
     (options.out / "table.md").write_text(text + "\n", encoding="utf-8")
     print(text)
 
