@@ -1,0 +1,301 @@
+"""`superconext data`: look into labelled files, split them, list and fetch public sets."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from superconext.config import BY_NAME
+
+if TYPE_CHECKING:
+    from superconext.data.corpus import Corpus
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+_FORCE = click.option("--force", is_flag=True, help="Replace DIR if it holds a data set.")
+_TEXT = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
+_LABEL = click.option("--label-column", metavar="NAME", help="Label column, by name or number.")
+_SEED = click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the split."
+)
+_NORMALIZE = click.option(
+    "--normalize",
+    type=click.Choice(BY_NAME["normalize"].choices or ()),
+    default="auto",
+    show_default=True,
+    help="Profile under which two texts count as the same; none: to the letter.",
+)
+_FRACTION = click.FloatRange(0, 1, max_open=True)
+
+
+@click.group()
+def data() -> None:
+    """Look into labelled files, split them, list and fetch public sets."""
+
+
+@data.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--dev", metavar="FILE", help="Dev file, compared with the files before it.")
+@click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
+@click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
+@click.option(
+    "--near",
+    type=click.FloatRange(0.5, 1, min_open=True),
+    default=0.8,
+    show_default=True,
+    help="Similarity of near-duplicates: shared character 4-grams over all of both.",
+)
+@click.option("--no-near", is_flag=True, help="Do not look for near-duplicates.")
+@click.option(
+    "--examples", type=click.IntRange(0), default=3, show_default=True, help="Cases to show."
+)
+@click.option(
+    "--deduplicate", metavar="DIR", help="Write the files without copies into this new folder."
+)
+@_FORCE
+@_NORMALIZE
+@_TEXT
+@_LABEL
+@_JSON
+@_QUIET
+def inspect(
+    files: tuple[str, ...],
+    dev: str | None,
+    test: str | None,
+    vectors: str | None,
+    near: float,
+    no_near: bool,
+    examples: int,
+    deduplicate: str | None,
+    force: bool,
+    normalize: str,
+    text_column: str | None,
+    label_column: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
+
+    FILEs are compared with one another in their order, which is best train, dev, test. With
+    --deduplicate every text is written once, in the last file that holds it, so that nothing is
+    taken from a test file; of several labels the most frequent one stays.
+    """
+    from superconext.data.folder import check_folder, write_folder
+    from superconext.data.inspect import inspect_parts
+    from superconext.data.parts import deduplicated, named_parts
+    from superconext.errors import ConfigError
+    from superconext.report.datasets import inspection, leaks
+    from superconext.training.progress import TerminalProgress
+
+    if deduplicate is not None:
+        check_folder(deduplicate, force)
+    try:
+        named = named_parts(files, dev, test)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    parts = {name: _read(path, text_column, label_column) for name, path in named.items()}
+    progress = TerminalProgress(quiet)
+    with progress.bar("looking for near-duplicates") as advance:
+        report = inspect_parts(parts, normalize, None if no_near else near, examples, advance)
+    if vectors is not None:
+        report["vectors"] = _coverage(vectors, parts, normalize)
+    for leak in leaks(report):
+        progress.warn(f"{leak}: results on them are too good")
+    if deduplicate is not None:
+        rows, record = deduplicated(parts, report["profile"])
+        document = write_folder(deduplicate, rows, record, force=force)
+        report["deduplicated"] = {"out": deduplicate, "files": document["files"]}
+        for name, part in parts.items():
+            progress.say(f"{name}: {len(rows.get(name, ()))} of {len(part)} rows kept")
+    if as_json:
+        click.echo(json.dumps(report, ensure_ascii=False))
+        return
+    click.echo(inspection(report))
+    if "vectors" in report:
+        from superconext.report.vectors import coverage_table
+
+        for found in report["vectors"]:
+            click.echo("\n" + coverage_table(found))
+
+
+@data.command()
+@click.argument("file")
+@click.option("--out", required=True, metavar="DIR", help="Folder to write, must be new.")
+@_FORCE
+@click.option(
+    "--dev", type=_FRACTION, default=0.1, show_default=True, help="Share of the texts; 0: no file."
+)
+@click.option(
+    "--test", type=_FRACTION, default=0.1, show_default=True, help="Share of the texts; 0: no file."
+)
+@_SEED
+@click.option("--deduplicate", is_flag=True, help="Keep one copy of each text.")
+@click.option("--near-together", "near", is_flag=True, help="Near-duplicates share a side too.")
+@click.option("--format", "form", type=click.Choice(("tsv", "csv", "jsonl")), default="tsv")
+@_NORMALIZE
+@_TEXT
+@_LABEL
+@_JSON
+def split(
+    file: str,
+    out: str,
+    force: bool,
+    dev: float,
+    test: float,
+    seed: int,
+    deduplicate: bool,
+    near: bool,
+    form: str,
+    normalize: str,
+    text_column: str | None,
+    label_column: str | None,
+    as_json: bool,
+) -> None:
+    """Split the labelled FILE into train, dev and test.
+
+    Every class is split alike, and copies of one text never come to two sides. The same file,
+    seed and fractions give the same split.
+    """
+    from superconext.data.folder import check_folder, write_folder
+    from superconext.data.split_file import split_corpus
+    from superconext.report.datasets import part_table
+
+    if dev + test >= 1:
+        raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
+    check_folder(out, force)
+    corpus = _read(file, text_column, label_column)
+    parts, made = split_corpus(
+        corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
+    )
+    document = write_folder(out, parts, made, form, force)
+    if deduplicate:
+        click.echo(f"{made['deduplicated']} copies left out", err=True)
+    if as_json:
+        click.echo(json.dumps({"out": out, **document}, ensure_ascii=False))
+        return
+    click.echo(part_table(document["files"]))
+
+
+@data.command("list")
+@click.argument("name", required=False)
+@_JSON
+def list_sets(name: str | None, as_json: bool) -> None:
+    """Public sets that `data fetch` knows, or all about the one called NAME."""
+    from superconext.data.catalogue import CATALOGUE
+    from superconext.report.datasets import catalogue_table, set_facts, set_table
+
+    if name is not None:
+        entry = _find(name)
+        text = json.dumps(set_facts(entry), ensure_ascii=False) if as_json else set_table(entry)
+    else:
+        entries = list(CATALOGUE.values())
+        text = catalogue_table(entries)
+        if as_json:
+            text = json.dumps([set_facts(entry) for entry in entries], ensure_ascii=False)
+    click.echo(text)
+
+
+@data.command()
+@click.argument("name")
+@click.option("--out", required=True, metavar="DIR", help="Folder to write, must be new.")
+@_FORCE
+@_SEED
+@click.option("--from", "source", metavar="DIR", help="Folder that holds the files already.")
+@click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same files.")
+@_JSON
+@_QUIET
+def fetch(
+    name: str,
+    out: str,
+    force: bool,
+    seed: int,
+    source: str | None,
+    url_base: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Download the public set NAME, check it, and write train, dev and test files.
+
+    `data list` shows the names. A set that is published as one file is written whole as all.tsv
+    and split 80/10/10; one without a dev file stays without. Downloads are kept in the cache.
+    """
+    from superconext.data.fetch import fetch as fetch_set
+    from superconext.data.fetch import with_split
+    from superconext.data.folder import check_folder, write_folder
+    from superconext.report.datasets import part_table
+    from superconext.training.progress import TerminalProgress
+    from superconext.vectors.cache import cache_dir
+
+    entry = _find(name)
+    if source is not None and url_base is not None:
+        raise click.UsageError("--from and --url-base exclude each other")
+    check_folder(out, force)
+    progress = TerminalProgress(quiet)
+    with progress.bar(f"fetching {entry.name}") as advance:
+        got = fetch_set(
+            entry,
+            cache_dir() / "datasets",
+            source=source,
+            url_base=url_base,
+            progress=None if quiet else advance,
+            say=progress.say,
+        )
+    parts, made = with_split(entry, got, seed)
+    record = {"name": entry.name, "licence": entry.licence, "sources": got.sources, **made}
+    document = write_folder(out, parts, record, force=force)
+    for note in got.notes:
+        click.echo(f"note: {note}", err=True)
+    for file in got.sources:
+        progress.say(f"{file['url']}: checked against {file['checked']}")
+    progress.say(f"licence: {entry.licence}" + (f"; beware: {entry.beware}" * bool(entry.beware)))
+    if as_json:
+        click.echo(json.dumps({"out": out, **document}, ensure_ascii=False))
+        return
+    click.echo(part_table(document["files"]))
+
+
+def _find(name: str) -> Any:
+    from superconext.data import catalogue
+    from superconext.errors import DataError
+
+    try:
+        return catalogue.find(name)
+    except DataError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from None
+
+
+def _read(path: str, text_column: str | None, label_column: str | None) -> Corpus:
+    from superconext.data.corpus import read_labelled
+
+    corpus = read_labelled(path, text_column, label_column)
+    for note in corpus.notes:
+        click.echo(f"note: {corpus.source}: {note}", err=True)
+    return corpus
+
+
+def _coverage(source: str, parts: dict[str, Corpus], normalize: str) -> list[dict[str, Any]]:
+    """How much of each part the vectors know, spelt as the vectors' own tokenizer does."""
+    from superconext.sentences import recorded_tokenizer
+    from superconext.text.normalize import Normalizer, choose_profile
+    from superconext.text.tokenize import Tokenizer
+    from superconext.vectors.coverage import count_words, coverage
+    from superconext.vectors.readers import read_vectors
+
+    tokenizer = recorded_tokenizer(source)
+    if tokenizer is None:
+        texts = chain.from_iterable(part.texts for part in parts.values())
+        tokenizer = Tokenizer(
+            Normalizer(choose_profile(texts) if normalize == "auto" else normalize)
+        )
+    counts = {name: count_words(map(tokenizer, part.texts)) for name, part in parts.items()}
+    held = read_vectors(source, keep=set(chain.from_iterable(counts.values())))
+    for note in held.notes:
+        click.echo(f"note: {note}", err=True)
+    profile = tokenizer.normalizer.profile
+    return [
+        {"file": name, "profile": profile, **coverage(held, words)}
+        for name, words in counts.items()
+    ]

@@ -1,0 +1,143 @@
+"""How is a data set written as a folder that nobody ever meets half of?
+
+A folder holds `train`, `dev` and `test` (or fewer) and `dataset.json`, which tells where they
+come from. It is made beside its place and renamed at the end.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from superconext._version import __version__
+from superconext.errors import DataError
+from superconext.files import file_sha256, tsv_cell, write_json
+
+RECORD = "dataset.json"
+
+Row = tuple[str, str]  # label, text
+
+
+def check_folder(out: str | Path, force: bool = False) -> Path:
+    """The folder to write. Raises DataError unless it is new, or a data set and `force` is set."""
+    folder = Path(out)
+    if folder.name in ("", ".."):
+        raise DataError(f"{out} names no new folder; expected one to write: choose a name")
+    if not os.path.lexists(folder):
+        return folder
+    if not force:
+        raise DataError(
+            f"{out} exists already; expected a new folder: choose another or add --force"
+        )
+    if not (folder / RECORD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(
+            f"{out} is no folder of a data set; --force expects one to replace: choose another "
+            "name, or remove it yourself"
+        )
+    return folder
+
+
+def write_folder(
+    out: str | Path,
+    parts: Mapping[str, Iterable[Row]],
+    record: Mapping[str, Any],
+    form: str = "tsv",
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write each part as `NAME.FORM` with the columns `label` and `text`, and the record.
+
+    TSV has no quoting: tabs and line ends inside a text become spaces.
+
+    Args:
+        parts: rows by name, each iterated once.
+        record: what `dataset.json` says besides the files and this package's version.
+        form: `tsv`, `csv` or `jsonl`.
+        force: replace an earlier data set.
+
+    Returns the document of `dataset.json`; its `files` have `rows`, `classes` and `sha256`.
+    Raises DataError where the folder may not be written or a part has no rows, OSError as the
+    system does.
+    """
+    folder = check_folder(out, force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(folder) as beside:
+        made, old = Path(beside) / "new", Path(beside) / "old"
+        made.mkdir()
+        files: dict[str, Any] = {}
+        for name, rows in parts.items():
+            path = made / f"{name}.{form}"
+            classes = _write(path, rows, _WRITERS[form])
+            if not classes:
+                raise DataError(f"{folder / path.name}: found no rows for it, expected some")
+            files[path.name] = {
+                "rows": sum(classes.values()),
+                "classes": dict(sorted(classes.items())),
+                "sha256": file_sha256(path),
+            }
+        document = {**record, "files": files, "superconext": __version__}
+        write_json(made / RECORD, document)
+        if os.path.lexists(folder):
+            folder.rename(old)
+        try:
+            made.rename(folder)
+        except BaseException:
+            if os.path.lexists(old) and not os.path.lexists(folder):
+                old.rename(folder)
+            raise
+    return document
+
+
+def _beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(
+            prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True
+        )
+    except OSError as error:
+        error.filename = str(folder)  # not the name of a folder nobody asked for
+        raise
+
+
+def _write(
+    path: Path, rows: Iterable[Row], writer: Callable[[IO[str]], Callable[[str, str], object]]
+) -> Counter[str]:
+    classes: Counter[str] = Counter()
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        put = writer(stream)
+        for label, text in rows:
+            classes[label] += 1
+            put(label, text)
+    return classes
+
+
+def _tsv(stream: IO[str]) -> Callable[[str, str], object]:
+    stream.write("label\ttext\n")
+    return lambda label, text: stream.write(f"{tsv_cell(label)}\t{tsv_cell(text)}\n")
+
+
+def _csv(stream: IO[str]) -> Callable[[str, str], object]:
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(("label", "text"))
+    return lambda label, text: table.writerow((label, text))
+
+
+def _jsonl(stream: IO[str]) -> Callable[[str, str], object]:
+    def put(label: str, text: str) -> object:
+        return stream.write(json.dumps({"label": label, "text": text}, ensure_ascii=False) + "\n")
+
+    return put
+
+
+_WRITERS: dict[str, Callable[[IO[str]], Callable[[str, str], object]]] = {
+    "tsv": _tsv,
+    "csv": _csv,
+    "jsonl": _jsonl,
+}
+
+#: Formats a folder can be written in.
+FORMS = tuple(_WRITERS)

@@ -1,0 +1,224 @@
+"""What is in a labelled data set, and what in it would make results look better than they are?
+
+One function, `inspect_parts`, gives plain data (the JSON of `data inspect`); the tables are made
+in `superconext.report.datasets`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from superconext.data.corpus import Corpus
+from superconext.data.near_duplicates import THRESHOLD, near_duplicates
+from superconext.data.same_text import text_keys
+from superconext.data.scripts import script_counts
+
+_PERCENTILES = (50, 90, 99)
+
+Keys = Mapping[str, Sequence[str]]
+
+
+def inspect_parts(
+    parts: Mapping[str, Corpus],
+    profile: str = "auto",
+    threshold: float | None = THRESHOLD,
+    examples: int = 3,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Any]:
+    """Counts, lengths, scripts, copies, leaks, contradictions and near-duplicates.
+
+    Args:
+        parts: files by a short name, in the order train, dev, test.
+        profile: rules under which texts count as the same, see `same_text.text_keys`.
+        threshold: Jaccard similarity of a near-duplicate; None leaves that search out.
+        examples: how many cases of each kind to show.
+        progress: called with the share of the near-duplicate search done, 0 to 1.
+
+    Returns:
+        `profile`; `parts` (for each its `file`, `rows`, `classes`, `characters`, `words`,
+        `scripts`); `duplicates`, `conflicts` and `near_duplicates` as `duplicates_of`,
+        `conflicts_of` and `near_duplicates_of` describe them.
+
+    Raises ConfigError for an unknown profile or an impossible threshold.
+    """
+    keys, profile = text_keys({name: part.texts for name, part in parts.items()}, profile)
+    report: dict[str, Any] = {
+        "profile": profile,
+        "parts": [_facts(name, part) for name, part in parts.items()],
+        "duplicates": duplicates_of(parts, keys),
+        "conflicts": conflicts_of(parts, keys, examples),
+        "near_duplicates": None,
+    }
+    if threshold is not None:
+        found = near_duplicates_of(parts, keys, threshold, examples, progress)
+        report["near_duplicates"] = found
+    return report
+
+
+def _facts(name: str, part: Corpus) -> dict[str, Any]:
+    return {
+        "name": name,
+        "file": part.source,
+        "sha256": part.sha256,
+        "rows": len(part),
+        "classes": part.class_counts(),
+        "characters": _lengths([len(text) for text in part.texts]),
+        "words": _lengths([len(text.split()) for text in part.texts]),
+        "scripts": script_counts(part.texts),
+    }
+
+
+def _lengths(counts: list[int]) -> dict[str, float]:
+    """Least, mean, percentiles (lengths that occur) and greatest."""
+    values = np.array(counts)
+    found: dict[str, float] = {"min": int(values.min()), "mean": round(float(values.mean()), 2)}
+    for percent in _PERCENTILES:
+        found[f"p{percent}"] = int(np.percentile(values, percent, method="inverted_cdf"))
+    return {**found, "max": int(values.max())}
+
+
+def duplicates_of(parts: Mapping[str, Corpus], keys: Keys) -> dict[str, list[dict[str, Any]]]:
+    """Copies inside each part and from part to part.
+
+    Returns:
+        `within`: for each part `rows` that repeat an earlier one of it after normalisation, and
+        `identical` ones that do so to the letter.
+        `across`: for each later part `of` and earlier part `in`, the `rows` of the first whose
+        text stands in the second after normalisation, how many of them `identical`ly, and how
+        many with the `same_label` (some copy of which has it).
+    """
+    names = list(parts)
+    within = [
+        {
+            "name": name,
+            "rows": len(keys[name]) - len(set(keys[name])),
+            "identical": len(parts[name]) - len(set(parts[name].texts)),
+        }
+        for name in names
+    ]
+    across = []
+    for place, later in enumerate(names):
+        for earlier in names[:place]:
+            seen, exact = set(keys[earlier]), set(parts[earlier].texts)
+            labelled = set(zip(keys[earlier], parts[earlier].labels, strict=True))
+            pairs = zip(keys[later], parts[later].labels, strict=True)
+            across.append(
+                {
+                    "of": later,
+                    "in": earlier,
+                    "rows": sum(key in seen for key in keys[later]),
+                    "identical": sum(text in exact for text in parts[later].texts),
+                    "same_label": sum(pair in labelled for pair in pairs),
+                }
+            )
+    return {"within": within, "across": across}
+
+
+def conflicts_of(parts: Mapping[str, Corpus], keys: Keys, examples: int) -> dict[str, Any]:
+    """Texts that carry several labels: how many `texts`, in how many `rows`, and `examples`.
+
+    The parts are taken together. Each example has the `text` as first written, its `labels`
+    with their counts, and `where` it stands (`part:line`).
+    """
+    labels: dict[str, Counter[str]] = {}
+    for name, part in parts.items():
+        for key, label in zip(keys[name], part.labels, strict=True):
+            labels.setdefault(key, Counter())[label] += 1
+    torn = {key: counts for key, counts in labels.items() if len(counts) > 1}
+    shown = sorted(torn, key=lambda key: -torn[key].total())[:examples]
+    places = _places(parts, keys, shown)
+    return {
+        "texts": len(torn),
+        "rows": sum(counts.total() for counts in torn.values()),
+        "examples": [
+            {
+                "text": _text_at(parts, places[key][0]),
+                "labels": dict(torn[key].most_common()),
+                "where": _where(parts, places[key]),
+            }
+            for key in shown
+        ],
+    }
+
+
+def near_duplicates_of(
+    parts: Mapping[str, Corpus],
+    keys: Keys,
+    threshold: float,
+    examples: int,
+    progress: Callable[[float], None] | None = None,
+) -> dict[str, Any]:
+    """Distinct texts that are almost the same; copies do not count again.
+
+    Returns:
+        `threshold`; `groups` of such texts; `texts` in them; `across`: for each later part `of`
+        and earlier part `in` the `rows` of the first in a group with another text of the second;
+        `conflicts`: groups with several labels; `examples` with their `similarity`, `texts` and
+        `where`.
+    """
+    distinct = list(dict.fromkeys(key for name in parts for key in keys[name]))
+    found = near_duplicates(distinct, threshold, progress)
+    group_of = {distinct[i]: number for number, group in enumerate(found.groups) for i in group}
+    members: dict[str, dict[int, set[str]]] = {name: {} for name in parts}
+    labels: list[set[str]] = [set() for _ in found.groups]
+    for name, part in parts.items():
+        for key, label in zip(keys[name], part.labels, strict=True):
+            if key in group_of:
+                members[name].setdefault(group_of[key], set()).add(key)
+                labels[group_of[key]].add(label)
+    names = list(parts)
+    across = [
+        {
+            "of": later,
+            "in": earlier,
+            "rows": sum(
+                key in group_of and bool(members[earlier].get(group_of[key], set()) - {key})
+                for key in keys[later]
+            ),
+        }
+        for place, later in enumerate(names)
+        for earlier in names[:place]
+    ]
+    shown = [[distinct[i], distinct[j]] for i, j, _ in found.pairs[-examples:]] if examples else []
+    places = _places(parts, keys, [key for pair in shown for key in pair])
+    return {
+        "threshold": threshold,
+        "groups": len(found.groups),
+        "texts": len(group_of),
+        "conflicts": sum(len(group) > 1 for group in labels),
+        "across": across,
+        "examples": [
+            {
+                "similarity": round(similarity, 3),
+                "texts": [_text_at(parts, places[key][0]) for key in pair],
+                "where": [_where(parts, places[key][:1])[0] for key in pair],
+            }
+            for pair, (_, _, similarity) in zip(shown, found.pairs[-examples:], strict=False)
+        ],
+    }
+
+
+def _places(
+    parts: Mapping[str, Corpus], keys: Keys, wanted: Sequence[str]
+) -> dict[str, list[tuple[str, int]]]:
+    """Part and row of every copy of the wanted texts."""
+    places: dict[str, list[tuple[str, int]]] = {key: [] for key in wanted}
+    for name in parts:
+        for row, key in enumerate(keys[name]):
+            if key in places:
+                places[key].append((name, row))
+    return places
+
+
+def _text_at(parts: Mapping[str, Corpus], place: tuple[str, int]) -> str:
+    return parts[place[0]].texts[place[1]]
+
+
+def _where(
+    parts: Mapping[str, Corpus], places: Sequence[tuple[str, int]], most: int = 6
+) -> list[str]:
+    return [f"{name}:{parts[name].lines[row]}" for name, row in places[:most]]

@@ -1,0 +1,233 @@
+"""How do the files of public sets, each in a layout of its own, become rows?
+
+A parser takes the files of a set by role and gives rows (label, text) by part: `train`, `dev`
+and `test`, or `all`. Rows without a text or a label are left in: `fetch` drops and counts them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from superconext.data.archives import read_tar, read_zip
+from superconext.data.columns import resolve
+from superconext.data.delimited import parse_csv, parse_tsv
+from superconext.data.folder import Row
+from superconext.data.source import Source, decode, open_source
+from superconext.errors import DataError
+
+Files = Mapping[str, Path]
+Parts = dict[str, list[Row]]
+Options = Mapping[str, str]
+Parser = Callable[[Files, Options], Parts]
+
+
+def tsv(files: Files, options: Options) -> Parts:
+    """Tables with a header and tabs, no quoting; `unescape` names an escape written for a space."""
+    parts = {role: _table(open_source(path), "tab", options) for role, path in files.items()}
+    escape = options.get("unescape")
+    if escape:
+        parts = {
+            role: [(label, text.replace(escape, " ")) for label, text in rows]
+            for role, rows in parts.items()
+        }
+    return parts
+
+
+def csv(files: Files, options: Options) -> Parts:
+    """Tables with a header, after RFC 4180."""
+    return {role: _table(open_source(path), "comma", options) for role, path in files.items()}
+
+
+def _table(source: Source, separator: str, options: Options) -> list[Row]:
+    text = decode(source)
+    table = parse_tsv(text) if separator == "tab" else parse_csv(text, source.name)
+    header = table.cells[0]
+    label, content = (
+        resolve(header, options[name], name, "the catalogue's entry", source.name)
+        for name in ("label", "text")
+    )
+    rows = []
+    for cells, line in zip(table.cells[1:], table.lines[1:], strict=True):
+        if len(cells) <= max(label, content):
+            raise _unexpected(source.name, line, f"{len(cells)} columns", f"{len(header)}")
+        rows.append((cells[label], cells[content]))
+    return rows
+
+
+def label_first(files: Files, options: Options) -> Parts:
+    """Lines `label text`: a word, a space, the sentence. UTF-8, or else Latin-1 as Kim's files."""
+    parts: Parts = {}
+    for role, path in files.items():
+        source = open_source(path)
+        try:
+            text = source.data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = source.data.decode("latin-1")
+        rows = []
+        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+            if line.strip():
+                label, space, sentence = line.partition(" ")
+                if not label or (not space and len(label) > 40):
+                    raise _unexpected(source.name, number, "no label", "a label and a space")
+                rows.append((label, sentence))
+        parts[role] = rows
+    return parts
+
+
+def lines_of_label(files: Files, options: Options) -> Parts:
+    """A file for each part and label, role `part/label`, one text a line."""
+    parts: Parts = {}
+    for role, path in files.items():
+        part, label = role.split("/")
+        lines = decode(open_source(path)).split("\n")
+        parts.setdefault(part, []).extend((label, line) for line in lines)
+    return parts
+
+
+_ARFF_ROW = re.compile(r"\s*(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,'\"]*))\s*(?:,|$)")
+_ARFF_ESCAPE = re.compile(r"\\(.)")
+_ARFF_CHARACTERS = {"n": " ", "r": " ", "t": " "}
+
+
+def arff(files: Files, options: Options) -> Parts:
+    """Weka's format with two attributes, text and class; quoted values with backslash escapes."""
+    parts: Parts = {}
+    for role, path in files.items():
+        source = open_source(path)
+        lines = decode(source).split("\n")
+        marks = [n for n, line in enumerate(lines) if line.strip().casefold() == "@data"]
+        if not marks:
+            raise DataError(
+                f"{source.name}: found no line @data, expected an ARFF file: fetch it again"
+            )
+        rows = []
+        for number, line in enumerate(lines[marks[0] + 1 :], start=marks[0] + 2):
+            if not line.strip() or line.startswith("%"):
+                continue
+            values = _arff_values(line)
+            if values is None or len(values) != 2:
+                raise _unexpected(source.name, number, "another row", "a text and a class")
+            rows.append((values[1].strip(), values[0]))
+        parts[role] = rows
+    return parts
+
+
+def _arff_values(line: str) -> list[str] | None:
+    values: list[str] = []
+    at = 0
+    while at < len(line):
+        found = _ARFF_ROW.match(line, at)
+        if found is None or found.end() == at:
+            return None
+        quoted = found[1] if found[1] is not None else found[2]
+        if quoted is None:
+            values.append(found[3].strip())
+        else:
+            values.append(
+                _ARFF_ESCAPE.sub(lambda escape: _ARFF_CHARACTERS.get(escape[1], escape[1]), quoted)
+            )
+        at = found.end()
+    return values
+
+
+def jsonl(files: Files, options: Options) -> Parts:
+    """A JSON object a line, with the keys `text` and `label`."""
+    parts: Parts = {}
+    for role, path in files.items():
+        source = open_source(path)
+        rows = []
+        for number, line in enumerate(decode(source).split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                row = record["label"], record["text"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                row = (None, None)
+            if not all(isinstance(value, str) for value in row):
+                raise _unexpected(
+                    source.name, number, "another line", "a JSON object with text and label"
+                )
+            rows.append(row)
+        parts[role] = rows
+    return parts
+
+
+def numbered(files: Files, options: Options) -> Parts:
+    """ASTD: `tweets` holds text, tab, label; the others 0-based lines of it that make a part."""
+    source = open_source(files["tweets"])
+    lines = decode(source).rstrip("\n").split("\n")
+    parts: Parts = {}
+    for role, path in files.items():
+        if role == "tweets":
+            continue
+        rows = []
+        for number, word in enumerate(decode(open_source(path)).split("\n"), start=1):
+            if not word.strip():
+                continue
+            place = int(word) if word.strip().isascii() and word.strip().isdigit() else -1
+            if not 0 <= place < len(lines):
+                raise _unexpected(
+                    str(path), number, repr(word), f"a number below the {len(lines)} tweets"
+                )
+            text, tab, label = lines[place].rpartition("\t")
+            if not tab:
+                raise _unexpected(source.name, place + 1, "no tab", "a tweet, a tab, a label")
+            rows.append((label, text))
+        parts[role] = rows
+    return parts
+
+
+def glue_zip(files: Files, options: Options) -> Parts:
+    """A zip of GLUE: train.tsv becomes train, dev.tsv test, for their test.tsv has no labels."""
+    names = {f"{options['folder']}/train.tsv": "train", f"{options['folder']}/dev.tsv": "test"}
+    path = files["all"]
+    found = {names[name]: data for name, data in read_zip(path, names.__contains__)}
+    parts: Parts = {}
+    for name, part in names.items():
+        if part not in found:
+            raise DataError(f"{path}: found no {name} in it, expected one: fetch it again")
+        parts[part] = _table(Source(f"{path}:{name}", ".tsv", found[part], ""), "tab", options)
+    return parts
+
+
+_REVIEW = re.compile(r"(train|test)/(neg|pos)/[^/]+\.txt")
+
+
+def imdb_tar(files: Files, options: Options) -> Parts:
+    """A review a file in `aclImdb/{train,test}/{neg,pos}`, in the order of their names."""
+    path, prefix = files["all"], options["folder"] + "/"
+
+    def review(name: str) -> re.Match[str] | None:
+        return _REVIEW.fullmatch(name.removeprefix("./").removeprefix(prefix))
+
+    found: list[tuple[str, str, str]] = []
+    for name, data in read_tar(path, lambda name: review(name) is not None):
+        try:
+            found.append((name, str(review(name)), data.decode("utf-8")))
+        except UnicodeDecodeError:
+            raise _unexpected(f"{path}:{name}", 1, "another encoding", "UTF-8") from None
+    parts: Parts = {"train": [], "test": []}
+    for name, _, text in sorted(found):
+        match = review(name)
+        if match is not None:
+            parts[match[1]].append((match[2], text))
+    return parts
+
+
+def _unexpected(name: str, line: int, found: str, expected: str) -> DataError:
+    return DataError(
+        f"{name}, line {line}: found {found}, expected {expected}: the file is not laid out as "
+        "its authors published it; fetch it again"
+    )
+
+
+PARSERS: dict[str, Parser] = {
+    parser.__name__: parser
+    for parser in (
+        tsv, csv, label_first, lines_of_label, arff, jsonl, numbered, glue_zip, imdb_tar
+    )
+}  # fmt: skip

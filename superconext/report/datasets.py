@@ -1,0 +1,196 @@
+"""What the commands on labelled data say: the catalogue, an inspection, a split, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from superconext.data.catalogue import PublicSet
+from superconext.report.table import clean, clip, render
+
+_WIDTH = 72  # cells of a text that is shown as an example
+
+
+def catalogue_table(entries: Sequence[PublicSet]) -> str:
+    """One line for each public set."""
+    rows = [
+        {
+            "name": entry.name,
+            "task": entry.task,
+            "language": clip(entry.language, 32),
+            "classes": entry.classes,
+            "train / dev / test": _rows(entry),
+            "hash": _hash(entry),
+            "from": _origin(entry),
+            "licence": entry.licence,
+        }
+        for entry in entries
+    ]
+    return render(rows, list(rows[0]))
+
+
+def _hash(entry: PublicSet) -> str:
+    if not entry.files:
+        return "-"
+    return "MD5" if all(file.md5 for file in entry.files.values()) else "unknown"
+
+
+def _rows(entry: PublicSet) -> str:
+    if "all" in entry.rows:
+        return f"{entry.rows['all']} in all"
+    return " / ".join(str(entry.rows.get(part, "-")) for part in ("train", "dev", "test"))
+
+
+def _origin(entry: PublicSet) -> str:
+    if entry.hub:
+        return "Hugging Face"
+    if entry.by_hand:
+        return "by hand"
+    host = next(iter(entry.files.values())).url.split("/")[2]
+    return "GitHub" if host == "raw.githubusercontent.com" else host
+
+
+def set_facts(entry: PublicSet) -> dict[str, Any]:
+    """Everything the catalogue knows of a set, as plain data."""
+    return {
+        "name": entry.name,
+        "task": entry.task,
+        "language": entry.language,
+        "classes": entry.classes,
+        "rows": dict(entry.rows),
+        "licence": entry.licence,
+        "files": [
+            {"url": file.url, "bytes": file.size, "md5": file.md5} for file in entry.files.values()
+        ],
+        "hugging_face": entry.hub or None,
+        "parser": entry.parser or None,
+        "beware": entry.beware or None,
+        "by_hand": entry.by_hand or None,
+    }
+
+
+def set_table(entry: PublicSet) -> str:
+    """The same, one line for each fact."""
+    facts: list[tuple[str, str]] = []
+    for name, value in set_facts(entry).items():
+        if name == "rows":
+            value = ", ".join(f"{part} {count}" for part, count in entry.rows.items())
+        if name == "files":
+            for file in value:
+                size = "unknown" if file["bytes"] is None else str(file["bytes"])
+                facts.append(("address", file["url"]))
+                facts.append(("", f"bytes {size}, MD5 {file['md5'] or 'unknown'}"))
+        elif value is not None:
+            facts.append((name.replace("_", " "), str(value)))
+    width = max(len(name) for name, _ in facts)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in facts)
+
+
+def inspection(report: Mapping[str, Any]) -> str:
+    """The report of `data.inspect.inspect_parts` as tables under headings."""
+    blocks = [
+        _counted("class", {part["name"]: part["classes"] for part in report["parts"]}),
+        _lengths(report["parts"]),
+        _counted("script", {part["name"]: part["scripts"] for part in report["parts"]}),
+        _copies(report),
+        _conflicts(report["conflicts"]),
+    ]
+    if report["near_duplicates"] is not None:
+        blocks.append(_near(report["near_duplicates"], report["parts"]))
+    return "\n\n".join(blocks)
+
+
+def leaks(report: Mapping[str, Any]) -> list[str]:
+    """One line for each part whose texts stand in an earlier one."""
+    sizes = {part["name"]: part["rows"] for part in report["parts"]}
+    return [
+        f"{pair['rows']} of {sizes[pair['of']]} rows of {pair['of']} "
+        f"({pair['rows'] / sizes[pair['of']]:.1%}) stand in {pair['in']} too"
+        for pair in report["duplicates"]["across"]
+        if pair["rows"]
+    ]
+
+
+def part_table(files: Mapping[str, Mapping[str, Any]]) -> str:
+    """Rows of each class in each file, from the record of `data.folder.write_folder`."""
+    return _counted(
+        "class", {name.rsplit(".", 1)[0]: file["classes"] for name, file in files.items()}
+    )
+
+
+def _counted(what: str, counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Counts and shares of each class or script, a pair of columns for each part."""
+    names = list(dict.fromkeys(name for part in counts.values() for name in part))
+    if what == "class":
+        names.sort()
+    totals = {part: sum(values.values()) for part, values in counts.items()}
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        row: dict[str, Any] = {what: name}
+        for part, values in counts.items():
+            row[part] = values.get(name, 0)
+            row[f"{part} %"] = 100 * values.get(name, 0) / totals[part]
+        rows.append(row)
+    rows.append({what: "all", **totals})
+    return render(rows, list(rows[0]), fmt=".1f")
+
+
+def _lengths(parts: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        {"length in": unit, "of": part["name"], **part[unit]}
+        for unit in ("words", "characters")
+        for part in parts
+    ]
+    return render(rows, list(rows[0]), fmt=".1f")
+
+
+def _copies(report: Mapping[str, Any]) -> str:
+    sizes = {part["name"]: part["rows"] for part in report["parts"]}
+    rows: list[dict[str, Any]] = [
+        {
+            "copies": f"within {part['name']}",
+            "rows": part["rows"],
+            "%": 100 * part["rows"] / sizes[part["name"]],
+            "identical": part["identical"],
+            "same label": None,
+        }
+        for part in report["duplicates"]["within"]
+    ]
+    for pair in report["duplicates"]["across"]:
+        rows.append(
+            {
+                "copies": f"{pair['of']} in {pair['in']}",
+                "rows": pair["rows"],
+                "%": 100 * pair["rows"] / sizes[pair["of"]],
+                "identical": pair["identical"],
+                "same label": pair["same_label"],
+            }
+        )
+    note = f"copies: the same text after normalisation (profile {report['profile']})"
+    return f"{render(rows, list(rows[0]), fmt='.1f')}\n{note}"
+
+
+def _conflicts(found: Mapping[str, Any]) -> str:
+    lines = [f"texts with several labels: {found['texts']}, in {found['rows']} rows"]
+    for case in found["examples"]:
+        labels = ", ".join(f"{clean(label)} {count}" for label, count in case["labels"].items())
+        lines.append(f"  {clip(clean(case['text']), _WIDTH)}")
+        lines.append(f"    {labels}  ({', '.join(case['where'])})")
+    return "\n".join(lines)
+
+
+def _near(found: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
+    sizes = {part["name"]: part["rows"] for part in parts}
+    lines = [
+        f"near-duplicates (similarity {found['threshold']:g} or more): {found['texts']} texts in "
+        f"{found['groups']} groups, {found['conflicts']} of them with several labels"
+    ]
+    lines += [
+        f"  {pair['of']} in {pair['in']}: {pair['rows']} rows "
+        f"({pair['rows'] / sizes[pair['of']]:.1%})"
+        for pair in found["across"]
+    ]
+    for case in found["examples"]:
+        lines.append(f"  {case['similarity']:.2f}  ({', '.join(case['where'])})")
+        lines += [f"    {clip(clean(text), _WIDTH)}" for text in case["texts"]]
+    return "\n".join(lines)

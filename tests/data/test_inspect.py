@@ -1,0 +1,110 @@
+"""The inspection of a small set whose every figure is known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from superconext.data.corpus import Corpus
+from superconext.data.inspect import inspect_parts
+from superconext.errors import ConfigError
+
+LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
+
+
+def corpus(name, *rows):
+    labels, texts = [label for label, _ in rows], [text for _, text in rows]
+    return Corpus(texts, labels, list(range(2, len(rows) + 2)), f"{name}.tsv", "00", [])
+
+
+PARTS = {
+    "train": corpus(
+        "train",
+        ("pos", "Bravooooo khoya"),
+        ("pos", "bravooo khoya"),
+        ("neg", "khayb bzaf"),
+        ("pos", "khayb bzaf"),
+        ("neg", LONG),
+    ),
+    "test": corpus(
+        "test",
+        ("pos", "bravooo khoya"),
+        ("neg", "BRAVOOO khoya"),
+        ("neg", "شكرا لكم"),
+        ("pos", LONG + " hh"),
+    ),
+}
+
+
+def test_every_figure():
+    report = inspect_parts(PARTS, "latin")
+    assert report["profile"] == "latin"
+    train, test = report["parts"]
+    assert train["rows"] == 5 and train["classes"] == {"neg": 2, "pos": 3}
+    assert train["file"] == "train.tsv" and train["sha256"] == "00"
+    lengths = [15, 13, 10, 10, len(LONG)]
+    assert train["characters"]["min"] == 10 and train["characters"]["max"] == len(LONG)
+    assert train["characters"]["mean"] == pytest.approx(sum(lengths) / 5, abs=0.01)
+    assert train["characters"]["p50"] == 13 and train["characters"]["p90"] == len(LONG)
+    assert train["words"]["p50"] == 2 and train["words"]["max"] == 12
+    assert test["scripts"] == {"Latin": 3, "Arabic": 1}
+    assert report["duplicates"] == {
+        "within": [
+            {"name": "train", "rows": 2, "identical": 1},
+            {"name": "test", "rows": 1, "identical": 0},
+        ],
+        "across": [{"of": "test", "in": "train", "rows": 2, "identical": 1, "same_label": 1}],
+    }
+    conflicts = report["conflicts"]
+    assert conflicts["texts"] == 2 and conflicts["rows"] == 6
+    assert conflicts["examples"] == [
+        {
+            "text": "Bravooooo khoya",
+            "labels": {"pos": 3, "neg": 1},
+            "where": ["train:2", "train:3", "test:2", "test:3"],
+        },
+        {
+            "text": "khayb bzaf",
+            "labels": {"neg": 1, "pos": 1},
+            "where": ["train:4", "train:5"],
+        },
+    ]
+    near = report["near_duplicates"]
+    assert (near["groups"], near["texts"], near["conflicts"]) == (1, 2, 1)
+    assert near["across"] == [{"of": "test", "in": "train", "rows": 1}]
+    assert near["examples"][0]["texts"] == [LONG, LONG + " hh"]
+    assert near["examples"][0]["where"] == ["train:6", "test:5"]
+    assert 0.8 <= near["examples"][0]["similarity"] < 1
+
+
+def test_to_the_letter_without_near_duplicates_and_examples():
+    report = inspect_parts(PARTS, "none", None, examples=0)
+    assert report["near_duplicates"] is None
+    assert [part["rows"] for part in report["duplicates"]["within"]] == [1, 0]
+    assert report["conflicts"] == {"texts": 1, "rows": 2, "examples": []}
+    near = inspect_parts(PARTS, "none", 0.8, examples=0)["near_duplicates"]
+    assert near["groups"] and near["examples"] == []
+
+
+def test_what_cannot_be_done():
+    with pytest.raises(ConfigError):
+        inspect_parts(PARTS, "greek")
+    with pytest.raises(ConfigError):
+        inspect_parts(PARTS, "latin", 0.2)
+
+
+def test_across_counts_rows_as_a_plain_loop_does():
+    draw = random.Random(0)
+    parts = {
+        name: corpus(name, *((draw.choice("xy"), draw.choice("abcdef") * 2) for _ in range(12)))
+        for name in ("train", "dev", "test")
+    }
+    for pair in inspect_parts(parts, "none", None)["duplicates"]["across"]:
+        later, earlier = parts[pair["of"]], parts[pair["in"]]
+        assert pair["rows"] == pair["identical"] == sum(t in earlier.texts for t in later.texts)
+        known = list(zip(earlier.texts, earlier.labels, strict=True))
+        assert pair["same_label"] == sum(
+            p in known for p in zip(later.texts, later.labels, strict=True)
+        )
+    assert len(inspect_parts(parts, "none", None)["duplicates"]["across"]) == 3

@@ -1,0 +1,69 @@
+"""Copies: what the profile says is one text, which copy stays and under which label."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.data.same_text import first_copies, text_keys, without_copies
+from superconext.errors import ConfigError, DataError
+from superconext.text.normalize import Normalizer
+
+pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz")), max_size=30)
+
+
+def test_keys_follow_the_profile():
+    texts = ["Bravooooo", "bravoo", "شكرااا", "شكراا", "@ali salam", "@nour SALAM"]
+    keys, profile = text_keys({"a": texts[:3], "b": texts[3:]})
+    assert profile == "arabic"
+    flat = [*keys["a"], *keys["b"]]
+    assert flat == [Normalizer("arabic")(text) for text in texts]
+    assert flat[0] == flat[1] and flat[2] == flat[3] and flat[4] == flat[5]
+    exact, _ = text_keys({"a": texts}, "none")
+    assert exact["a"] == texts
+    with pytest.raises(ConfigError):
+        text_keys({"a": texts}, "greek")
+
+
+def test_a_text_of_which_nothing_is_left_is_its_own():
+    marks = ["\u200f", "\u200e"]
+    assert Normalizer("arabic")(marks[0]) == ""
+    keys, _ = text_keys({"a": [*marks, marks[0]]}, "arabic")
+    assert keys["a"] == [*marks, marks[0]]
+
+
+@given(pairs)
+def test_the_first_copy_stays_under_the_most_frequent_label(rows):
+    keys, labels = [key for key, _ in rows], [label for _, label in rows]
+    kept, voted = first_copies(keys, labels)
+    seen = []
+    for row, key in enumerate(keys):
+        if key in keys[:row]:
+            continue
+        of = [label for other, label in rows if other == key]
+        most = max(Counter(of).values())
+        winner = next(label for label in of if of.count(label) == most)
+        seen.append((row, winner))
+    assert list(zip(kept.tolist(), voted, strict=True)) == seen
+
+
+def test_unequal_lengths_are_refused():
+    with pytest.raises(DataError, match="2 texts and 1 labels"):
+        first_copies(["a", "b"], ["x"])
+
+
+@given(pairs, pairs, pairs)
+def test_every_text_stands_once_and_in_the_last_part_that_had_it(train, dev, test):
+    parts = {"train": train, "dev": dev, "test": test}
+    keys = {name: [key for key, _ in rows] for name, rows in parts.items()}
+    labels = {name: [label for _, label in rows] for name, rows in parts.items()}
+    kept = without_copies(keys, labels)
+    assert list(kept) == ["train", "dev", "test"]
+    left = [keys[name][row] for name, (rows, _) in kept.items() for row in rows]
+    assert sorted(left) == sorted(set(left)) == sorted({key for of in keys.values() for key in of})
+    assert {keys["test"][row] for row in kept["test"][0]} == set(keys["test"])
+    assert not {keys["train"][row] for row in kept["train"][0]} & {*keys["dev"], *keys["test"]}
+    assert all(len(rows) == len(voted) for rows, voted in kept.values())
