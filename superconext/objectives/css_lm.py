@@ -1,0 +1,180 @@
+"""CSS-LM, contrastive semi-supervised fine-tuning with retrieval from unlabelled text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from superconext.errors import ConfigError, TrainingError
+from superconext.objectives.base import Batch, Pool, Shape
+from superconext.objectives.css_retrieval import (
+    RetrievalOptions,
+    Retrieved,
+    Spaces,
+    nothing_retrieved,
+    retrieve,
+)
+from superconext.objectives.css_terms import Labelled, class_loss, css_loss, domain_loss
+from superconext.objectives.options import parse_options
+from superconext.objectives.scf import SCF
+
+if TYPE_CHECKING:
+    from superconext.config import Config
+
+
+@dataclass(frozen=True)
+class Options(RetrievalOptions):
+    """patience: dev scores in a row below the best so far that end L_D and L_C; 0: never."""
+
+    patience: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.patience < 0:
+            raise ConfigError(
+                f"options: patience = {self.patience}; expected 0 (never) or a number of epochs"
+            )
+
+
+class CSSLM(SCF):
+    """SCF beside unlabelled rows that are near the labelled ones in domain and in class.
+
+    x = [d; c], L_CE and f as in SCF; fD and fC are f on d and on c alone. For some rows i of
+    the batch (queries), the K pool rows of highest fD(i, .) + fC(i, .) become P(i), those of
+    highest fD P_D(i), those of highest fC P_C(i). C(i): other rows of i's class; N(i), N_D(i):
+    negatives from the pool; N_C(i): what other classes have in P_C and i's class has not::
+
+        L     = L_CE + weight (L_CSS + L_D + L_C)
+        L_CSS = mean_i of      -1/|C(i)| sum_{j in C(i)} (f(i, j) - log Zs_i)
+              + mean_i of      -1/|P(i)| sum_{j in P(i)} (f(i, j) - log Zs_i)
+              + class mean_i   -1/(|P(i)| (|P(i)| - 1)) sum_{j != k in P(i)} (f(j, k) - log Zu_ij)
+        Zs_i: over the batch and P(i) + N(i);  Zu_ij: f(j, k) over k in P(i) + N(i)
+        L_D   = mean_i of -1/(N - 1) sum_{j in T} (fD(i, j) - log Zd_i)
+              + mean_i of -1/|P_D(i)| sum_{j in P_D(i)} (fD(i, j) - log Zd_i)
+        L_C   = the same of fC, C(i) for T and P_C(i) for P_D(i)
+        Zd_i: over the batch and P_D(i) + N_D(i);  Zc_i: over the batch and P_C(i) + N_C(i)
+
+    No Z of a row includes the row; a mean is over the rows whose set is not empty.
+
+    Chosen where the paper leaves it open, is infeasible or is misprinted (see `css_terms`):
+    f is cosine over temperature. Means, so that the four losses weigh alike; the third term
+    of L_CSS has the class's mean, as its 1 / (|C(i)| + 1) gives under the sums that
+    `form=faithful` keeps (with k = i in Z_i). Negatives are random pool rows, drawn anew for
+    each batch: the farthest ones (`negatives=farthest`, as printed) are easy, and all of the
+    pool, as in Zd, is too many to encode. `queries` bounds the rows encoded for a batch; at
+    the paper's batches of 4 all rows retrieve. Retrieval compares with a memory of the whole
+    pool made when the epoch begins; what it finds is encoded again, with gradient. The
+    paper's own variants are `levels=D` and `levels=C` (fT, and L_D or L_C, of one space
+    alone). The sets are empty for the first `warmup` epochs, which are SCF's.
+
+    **Fall-back to two losses**, measured: once `dev_score` (of the quick probe after each
+    epoch) was below its best so far in `patience` epochs in a row, all with retrieval, L_D and
+    L_C are dropped for good and training goes on. Section 4.2 does so when the score "starts
+    to drop"; that is patience=1, and on a few hundred dev rows often means one row. The best
+    weights are not put back then, which the paper does not ask for (`keep=best` ends with
+    them). Without dev rows nothing is dropped. The scalar `fallen_back` tells the epoch.
+
+    Source: Su et al. (2021, CSS-LM), equations 2 to 9, Algorithm 1, section 4.2. Prediction
+    is the classifier's.
+    """
+
+    needs_pool = True
+    options_type: type = Options
+
+    def __init__(
+        self,
+        sentence_size: int,
+        classes: int,
+        temperature: float = 0.1,
+        options: RetrievalOptions | None = None,
+    ) -> None:
+        own: RetrievalOptions = options or self.options_type()
+        super().__init__(sentence_size, classes, temperature, own.form, own.weight)
+        self.options = own
+        self.fallen_back = False
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> CSSLM:
+        options: RetrievalOptions = parse_options(config.options, cls.options_type)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
+
+    def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
+        """Decide from the dev scores whether L_D and L_C are still wanted."""
+        options = self.options
+        if isinstance(options, Options):
+            drop = first_drop(history, options.warmup, options.patience)
+            self.fallen_back = drop is not None
+
+    def remembered(self, sentence: Tensor) -> Tensor:
+        """Unit domain and class vectors side by side `[n, 2d]`."""
+        return self.spaces(sentence).units
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]` and `batch.pool`.
+
+        Scalars: each loss, accuracy, similarities, how many pool rows were encoded, and
+        whether L_D and L_C have been dropped. Raises TrainingError without a pool.
+        """
+        vectors = self.spaces(batch.sentence)
+        total, scalars = self.classified(vectors, batch)
+        found, pool = self.retrieved(vectors, batch, own_sets=not self.fallen_back)
+        labelled = Labelled.of(batch.labels, batch.ids, self.form)
+        common = (labelled, found, self.temperature, self.form)
+        losses = {"contrast": css_loss(vectors.joint, pool.joint, *common)}
+        if not self.fallen_back:
+            losses |= self.level_losses(vectors, pool, labelled, found)
+        for name, loss in losses.items():
+            total = total + self.weight * loss
+            scalars[name] = float(loss.detach())
+        scalars["pool_rows"] = float(len(found.rows))
+        scalars["fallen_back"] = float(self.fallen_back)
+        return total, scalars
+
+    def level_losses(
+        self, vectors: Spaces, pool: Spaces, labelled: Labelled, found: Retrieved
+    ) -> dict[str, Tensor]:
+        """L_D and L_C, as far as `levels` wants them; none while nothing is retrieved."""
+        common = (labelled, found, self.temperature, self.form)
+        losses = {}
+        if len(found.rows) and "D" in self.options.levels:
+            losses["domain"] = domain_loss(vectors.domain, pool.domain, *common)
+        if len(found.rows) and "C" in self.options.levels:
+            losses["class"] = class_loss(vectors.cls, pool.cls, *common)
+        return losses
+
+    def retrieved(self, vectors: Spaces, batch: Batch, own_sets: bool) -> tuple[Retrieved, Spaces]:
+        """What this batch draws from the pool, and its vectors `[R, d]` with gradient."""
+        pool = self._pool(batch)
+        if batch.epoch < self.options.warmup:
+            return nothing_retrieved(batch.labels), Spaces(vectors.domain[:0], vectors.cls[:0])
+        units = vectors.units.detach()
+        found = retrieve(units, pool.memory, batch.labels, self.options, own_sets)
+        return found, self.spaces(pool.encode(found.rows))
+
+    def _pool(self, batch: Batch) -> Pool:
+        if batch.pool is None:
+            raise TrainingError(
+                f"objective {type(self).__name__}: found a batch without unlabelled text, "
+                "expected Batch.pool to hold some; give the trainer a pool"
+            )
+        return batch.pool
+
+
+def first_drop(history: Sequence[Mapping[str, Any]], warmup: int, patience: int) -> int | None:
+    """Number (from 0) of the epoch by which L_D and L_C had done harm, or None.
+
+    Its `dev_score` and those of the `patience` - 1 epochs before it, all after the warm-up,
+    were each below the best until then. `patience` 0: never.
+    """
+    best, below = float("-inf"), 0
+    for epoch, record in enumerate(history):
+        if "dev_score" not in record:
+            continue
+        below = below + 1 if epoch >= warmup and record["dev_score"] < best else 0
+        if below and below == patience:
+            return epoch
+        best = max(best, record["dev_score"])
+    return None

@@ -1,0 +1,130 @@
+"""The unlabelled pool: which sentences it holds, and what training may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import Encoder, encode_rows, encoded_blocks
+from superconext.errors import ConfigError, DataError
+from superconext.objectives.base import Objective
+from superconext.text.tokenize import Tokenizer
+
+#: Stream of the run's seed that the pool is drawn with.
+_STREAM = 5
+
+
+def pool_source(unlabelled: str | None, objective: str) -> str:
+    """The file a pool is read from. Raises ConfigError where none is named."""
+    if not unlabelled:
+        raise ConfigError(
+            f"unlabelled is not set, and objective {objective} learns from unlabelled text beside "
+            "the labelled rows; expected a file with one sentence a line: add --unlabelled FILE"
+        )
+    return unlabelled
+
+
+def draw_pool(
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    held: Iterable[Sequence[str]],
+    size: int,
+    seed: int,
+    source: str,
+) -> tuple[list[list[str]], int]:
+    """Tokens of up to `size` sentences of a file, and how many rows were passed over.
+
+    Rows are tried in an order that the seed decides. Passed over are those without a word,
+    those that say what an earlier one said, and those that say what a labelled sentence
+    says, token for token: an unlabelled copy of a dev text would leak it into training.
+
+    Args:
+        held: tokens of every training and dev sentence.
+        source: the file's name, for messages.
+
+    Raises DataError if no row is left.
+    """
+    seen = {tuple(tokens) for tokens in held}
+    seen.add(())
+    kept: list[list[str]] = []
+    passed = 0
+    for row in np.random.default_rng([seed, _STREAM]).permutation(len(texts)):
+        if len(kept) == size:
+            break
+        tokens = tokenizer(texts[row])
+        if tuple(tokens) in seen:
+            passed += 1
+            continue
+        seen.add(tuple(tokens))
+        kept.append(tokens)
+    if not kept:
+        raise DataError(
+            f"{source}: found {len(texts)} rows, and each is empty or a training or dev text; "
+            "expected other unlabelled sentences: name a file that has some"
+        )
+    return kept, passed
+
+
+class EncodedPool:
+    """The pool as an objective sees it in a batch.
+
+    Args:
+        store: the sentences, M >= 1.
+        arithmetic: context of the encoder's arithmetic in training.
+    """
+
+    def __init__(
+        self,
+        store: TokenStore,
+        encoder: Encoder,
+        objective: Objective,
+        arithmetic: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.store, self.encoder, self.objective = store, encoder, objective
+        self._arithmetic = arithmetic
+        self._memory: Tensor | None = None
+        self._table: Tensor | None = None
+
+    def begin_epoch(self) -> None:
+        """Forget what earlier weights made of the sentences."""
+        self._memory = self._table = None
+
+    @property
+    def memory(self) -> Tensor:
+        """`Objective.remembered` of every sentence, float32 `[M, r]`, without gradient.
+
+        Made without dropout when it is first asked for in an epoch, so an epoch without
+        retrieval costs nothing and a resumed epoch has what the stopped one would have had.
+        """
+        if self._memory is None:
+            self._memory = self._remember()
+        return self._memory
+
+    @torch.no_grad()
+    def _remember(self) -> Tensor:
+        memory: Tensor | None = None
+        for rows, output in encoded_blocks(self.encoder, self.store):
+            part = self.objective.remembered(output.sentence).float()
+            if memory is None:
+                memory = part.new_empty(len(self.store), part.shape[1])
+            memory[torch.from_numpy(rows).to(part.device)] = part
+        assert memory is not None
+        return memory
+
+    def encode(self, rows: Tensor) -> Tensor:
+        """Sentence vectors `[R, d]` of pool rows `[R]`, with dropout and with gradient.
+
+        The gradient reaches the encoder, but not the word vectors: many of the pool's words
+        are not in the training vocabulary, so all of them are read from one table made when
+        the epoch begins.
+        """
+        if self._table is None:
+            self._table = self.encoder.vector_table(self.store.newcomers)
+        with self._arithmetic():
+            output = encode_rows(self.encoder, self.store, rows.cpu().numpy(), table=self._table)
+        return output.sentence
