@@ -74,7 +74,7 @@ def fit(name: str, seed: int, train: Split, dev: Split, test: Split, shared: dic
         fitted = fit_model(*train, resolve({**shared, **SYSTEMS[name], "seed": seed}), dev)
         model, classes = fitted.model, fitted.model.classes
         predicted = {"dev": model.predict(dev[0]), "test": model.predict(test[0])}
-        own = model.native_probabilities(model.features(test[0]))
+        own = model.native_probabilities(test[0])
         if own is not None:
             named = [classes[k] for k in own.argmax(axis=1)]
             line["native"] = classification_metrics(test[1], named, classes)

@@ -10,6 +10,10 @@ import click
 
 from superconext._version import __version__
 from superconext.cli.compare import compare
+from superconext.cli.data import data
+from superconext.cli.export import export
+from superconext.cli.fewshot import fewshot
+from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
@@ -32,7 +36,7 @@ def cli(debug: bool) -> None:
     """Train sentence representations on a few labelled sentences and judge them honestly."""
 
 
-for command in (train, evaluate, predict, embed, compare, vectors):
+for command in (train, evaluate, predict, embed, compare, fewshot, sweep, vectors, data, export):
     cli.add_command(command)
 
 

@@ -4,172 +4,169 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.parameters import given_parameters, with_parameters
-from superconext.errors import ConfigError, RunError
-from superconext.objectives.catalogue import CATALOGUE, check_objective
+from superconext.cli.experiments import (
+    DECIDED,
+    as_usage,
+    chosen_systems,
+    chosen_workers,
+    common_parameters,
+    require,
+    with_run,
+    with_systems,
+    without,
+)
+from superconext.cli.parameters import with_parameters
+from superconext.errors import RunError
 
-#: Parameters of `train` that the comparison decides itself.
-_DECIDED = ("objective", "seed", "baselines")
+if TYPE_CHECKING:
+    from superconext.experiments.compare import Compared
+    from superconext.experiments.datasets import DataSet
 
-
-def _objectives(
-    ctx: click.Context, option: click.Parameter, value: str | None
-) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    names = tuple(name.strip() for name in value.split(",") if name.strip())
-    try:
-        for name in names:
-            check_objective(name)
-    except ConfigError as error:
-        raise click.BadParameter(str(error), ctx, option) from None
-    if not names or len(set(names)) < len(names):
-        raise click.BadParameter("expected one or more names, each once", ctx, option)
-    return names
+_DECIDED = ("objective", *DECIDED)
 
 
 @click.command()
-@click.argument("train_file", metavar="[TRAIN]", required=False)
+@click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: splits are drawn.")
-@click.option(
-    "--objectives",
-    metavar="A,B,C",
-    callback=_objectives,
-    help=f"What to compare, of: {', '.join(CATALOGUE)}.",
-)
-@click.option(
-    "--seeds", type=click.IntRange(1, 10_000), help="Fits of each objective, seeds 0, 1, ...",
-)  # fmt: skip
-@click.option("--out", metavar="DIR", help="Folder to write, new or to go on with.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Fits side by side."
-)
-@click.option(
-    "--reference",
-    metavar="NAME",
-    default="tfidf_logreg",
-    show_default=True,
-    help="System the others are tested against.",
-)
+@click.option("--datasets", metavar="TOML", help="Data sets from a file, in place of TRAIN.")
+@with_systems
 @click.option(
     "--splits",
     type=click.Choice(["given", "resample"]),
     help="Files as they are, or each seed an 80/10/10 split of all rows.  "
     "[default: given with --test, else resample]",
 )
-@click.option("--deduplicate", is_flag=True, help="Remove copies within and across splits.")
+@with_run
 @click.option(
     "--verify",
     type=(str, click.IntRange(1)),
     metavar="DIR N",
     help="Re-run N fits of DIR, drawn at random: do they match?",
 )
-@click.option("--config", metavar="TOML", help="Parameters from a file; options win over it.")
-@click.option("--text-column", metavar="NAME", help="Text column, by name or number from 1.")
-@click.option("--label-column", metavar="NAME", help="Label column, by name or number from 1.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table as one JSON document.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @with_parameters
 @click.pass_context
 def compare(
     ctx: click.Context,
-    train_file: str | None,
+    train_files: tuple[str, ...],
     verify: tuple[str, int] | None,
-    jobs: int,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Compare objectives and baselines on TRAIN over several seeds and write DIR.
+    """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
     The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
-    always fitted beside. A fit that DIR already holds is not run again.
+    always fitted beside. A fit that DIR already holds is not run again. With several TRAIN
+    files, or data sets from a file, each has a table of its own.
     """
     from superconext.training.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)
     if verify:
-        allowed = {"verify", "jobs", "as_json", "quiet"}
+        allowed = {"verify", "jobs", "backend", "scheduler", "as_json", "quiet"}
         source = click.core.ParameterSource.DEFAULT
         named = [name for name in ctx.params if ctx.get_parameter_source(name) != source]
         if set(named) - allowed:
             raise click.UsageError(
                 "--verify takes its files and parameters from DIR; leave out everything but "
-                "--jobs, --json and --quiet"
+                "--jobs, --backend, --scheduler, --json and --quiet"
             )
-        _verify(*verify, jobs, as_json, progress)
+        _verify(*verify, options, as_json, progress)
         return
-    for name, what in (("objectives", "names"), ("seeds", "number"), ("out", "folder")):
-        if not options[name]:
-            raise click.UsageError(f"Missing option '--{name}': the {what} to compare with.")
-    if not train_file:
-        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
-    _compare(ctx, train_file, jobs, as_json, progress, options)
+    if not options["systems"]:
+        require(options, objectives="names")
+    require(options, seeds="number", out="folder")
+    compared = _compare(ctx, train_files, progress, options)
+    if as_json:
+        click.echo(json.dumps(_document(compared, options["reference"]), ensure_ascii=False))
+    else:
+        click.echo(_text(compared))
+    click.echo(f"comparison folder: {options['out']}", err=True)
 
 
 # The table of parameters has them for `train`; here they would say two things.
-compare.params = [option for option in compare.params if option.name not in _DECIDED]
+without(compare, *_DECIDED)
 
 
 def _compare(
-    ctx: click.Context,
-    train_file: str,
-    jobs: int,
-    as_json: bool,
-    progress: Any,
-    options: dict[str, Any],
-) -> None:
-    from superconext.config_file import read_config
+    ctx: click.Context, train_files: tuple[str, ...], progress: Any, options: dict[str, Any]
+) -> Compared:
     from superconext.experiments import compare as comparing
-    from superconext.experiments.plan import check_reference, choose_scheme
-    from superconext.experiments.record import CompareRequest
-    from superconext.experiments.table_files import to_csv_rows, to_text
+    from superconext.experiments.request import Request
 
-    own = ("dev", "test", "objectives", "seeds", "out", "reference", "splits", "deduplicate")
-    given = given_parameters(options)
-    if options["config"]:
-        from_file = read_config(Path(options["config"]))
-        for name in _DECIDED:
-            if from_file.pop(name, None) is not None:
-                progress.say(f"note: {options['config']}: {name} is left out; compare decides it")
-        given = {**from_file, **given}
-    try:
-        choose_scheme(bool(options["dev"]), bool(options["test"]), options["splits"])
-        check_reference(options["reference"], options["objectives"])
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from None
-    request = CompareRequest(
-        train=train_file,
-        jobs=jobs,
-        given=given,
-        text_column=options["text_column"],
-        label_column=options["label_column"],
+    request = Request(
+        datasets=_datasets(train_files, options),
+        systems=chosen_systems(options),
+        seeds=options["seeds"],
+        out=options["out"],
+        given=common_parameters(options, _DECIDED, "compare", progress),
+        reference=options["reference"],
+        workers=chosen_workers(options),
         command=("superconext", *(ctx.obj or ())),
-        **{name: options[name] for name in own},
     )
-    compared = comparing.compare(request, progress)
-    if as_json:
-        rows = to_csv_rows(compared.table)
-        document = {"reference": request.reference, "rows": rows, "notes": compared.table.notes}
-        click.echo(json.dumps(document, ensure_ascii=False))
-    else:
-        click.echo(to_text(compared.table))
-    click.echo(f"comparison folder: {request.out}", err=True)
+    as_usage(request.plan)
+    return comparing.compare(request, progress)
 
 
-def _verify(folder: str, number: int, jobs: int, as_json: bool, progress: Any) -> None:
+def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
+    from superconext.experiments.datasets import from_files, read_datasets
+
+    common = ("splits", "deduplicate", "text_column", "label_column")
+    fields = {name: options[name] for name in common}
+    if options["datasets"]:
+        if train_files or options["dev"] or options["test"]:
+            raise click.UsageError(
+                "--datasets names the files; leave out TRAIN, --dev and --test beside it"
+            )
+        return read_datasets(Path(options["datasets"]), fields)
+    if not train_files:
+        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
+    fields |= {"dev": options["dev"], "test": options["test"]}
+    found: tuple[DataSet, ...] = as_usage(lambda: from_files(train_files, **fields))
+    return found
+
+
+def _text(compared: Compared) -> str:
+    from superconext.experiments.grid import as_text
+    from superconext.experiments.table_files import to_text
+
+    if compared.overview is None:
+        return to_text(compared.table)
+    parts = [f"{name}\n\n{to_text(table)}" for name, table in compared.tables.items()]
+    return "\n\n".join([*parts, f"all data sets\n\n{as_text(compared.overview)}"])
+
+
+def _document(compared: Compared, reference: str) -> dict[str, Any]:
+    from superconext.experiments.overview import mean_ranks
+    from superconext.experiments.table_files import to_csv_rows
+
+    tables = {
+        name: {"rows": to_csv_rows(table), "notes": table.notes}
+        for name, table in compared.tables.items()
+    }
+    if compared.overview is None:
+        return {"reference": reference, **tables[""]}
+    ranks = mean_ranks(compared.tables)
+    return {"reference": reference, "datasets": tables, "mean_ranks": ranks}
+
+
+def _verify(
+    folder: str, number: int, options: dict[str, Any], as_json: bool, progress: Any
+) -> None:
     from superconext.experiments.verify import verify
 
-    checks = verify(Path(folder), number, progress, jobs=jobs)
+    checks = verify(Path(folder), number, progress, workers=chosen_workers(options))
     if as_json:
         told = [
             {
-                "objective": check.fit.objective,
+                **({"dataset": check.fit.dataset} if check.fit.dataset else {}),
+                "system": check.fit.system.name,
+                "objective": check.fit.system.objective,
                 "seed": check.fit.seed,
                 "split": check.fit.split,
                 "match": check.same,
@@ -178,7 +175,7 @@ def _verify(folder: str, number: int, jobs: int, as_json: bool, progress: Any) -
             }
             for check in checks
         ]
-        click.echo(json.dumps({"checks": told}))
+        click.echo(json.dumps({"checks": told}, ensure_ascii=False))
     else:
         for check in checks:
             click.echo(str(check))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +13,14 @@ import numpy as np
 
 from superconext.errors import TrainingError
 from superconext.experiments.plan import Fit, Labelled, cut
-from superconext.experiments.record import fit_config
+from superconext.experiments.shots import overlap, shots_of
+from superconext.experiments.systems import fit_config
 from superconext.metrics import classification_metrics
 
 _KEPT = ("n", "accuracy", "f1_macro", "f1_weighted")
+
+#: Torch's random state and thread count are the whole process's.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def run_fit(
@@ -25,14 +30,15 @@ def run_fit(
 
     Args:
         pools: what `plan.cut` splits.
-        given: the comparison's parameters.
+        given: the parameters that hold for all systems.
         labels: all labels, in the order `truth` and `predictions` index them `[N]`.
 
     Returns:
-        objective, seed, split, rows (of each part), dev, test (figures of merit), seconds
-        (wall time of fit and prediction), `C` or `probe_C`, truth and predictions of the
-        test rows, and for an objective that predicts by itself `native` (the same figures
-        and predictions by its own rule).
+        system, objective, seed, split (and dataset where it has a name), rows (of each
+        part), dev, test (figures of merit), seconds (wall time of fit and prediction), `C`
+        or `probe_C`, truth and predictions of the test rows; for an objective that predicts
+        by itself `native` (the same figures and predictions by its own rule); for a draw of
+        a few rows `shots` and `overlap` (expected share of them in another draw).
 
     Raises the project's errors, and KeyboardInterrupt even when epochs are done: a line is
     a whole fit or none.
@@ -40,10 +46,13 @@ def run_fit(
     from threadpoolctl import threadpool_limits
 
     parts = cut(pools, fit)
-    line: dict[str, Any] = {"objective": fit.objective, "seed": fit.seed, "split": fit.split}
+    line = _head(fit)
+    shots = shots_of(fit.split)
+    if shots is not None:
+        line |= {"shots": shots, "overlap": overlap(*pools["train"], shots, dev="dev" not in pools)}
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
     started = time.perf_counter()
-    threads = fit_config(given, fit).threads if not fit.is_baseline else 1
+    threads = fit_config(given, fit.system, fit.seed).threads if not fit.is_baseline else 1
     with threadpool_limits(threads):
         predict = _baseline if fit.is_baseline else _objective
         facts, predicted = predict(fit, parts, given)
@@ -69,9 +78,13 @@ def run_fit_aside(*arguments: Any) -> dict[str, Any]:
 
     A training that went wrong comes back as `{"failed": message}`; other fits may go well.
     """
+    from joblib import parallel_config
+
     with contextlib.suppress(ValueError):  # only a main thread may
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return run_or_tell(*arguments)
+    # A library's own parallel work inside a fit would wait in line behind other fits.
+    with parallel_config("sequential"), _ONE_AT_A_TIME:
+        return run_or_tell(*arguments)
 
 
 def run_or_tell(
@@ -81,8 +94,14 @@ def run_or_tell(
     try:
         return run_fit(fit, pools, given, labels)
     except TrainingError as error:
-        key = {"objective": fit.objective, "seed": fit.seed, "split": fit.split}
-        return {**key, "failed": str(error)}
+        return {**_head(fit), "failed": str(error)}
+
+
+def _head(fit: Fit) -> dict[str, Any]:
+    """What `plan.key_of` reads."""
+    named = {"dataset": fit.dataset} if fit.dataset else {}
+    system = {"system": fit.system.name, "objective": fit.system.objective}
+    return {**named, **system, "seed": fit.seed, "split": fit.split}
 
 
 Predicted = dict[str, dict[str, list[str]]]
@@ -93,10 +112,10 @@ def _baseline(
 ) -> tuple[dict[str, Any], Predicted]:
     from superconext.experiments.baselines import fit_majority, fit_tfidf, fit_tfidf_svm
 
-    if fit.objective == "majority":
+    if fit.system.objective == "majority":
         baseline = fit_majority(parts["train"])
     else:
-        fitter = {"tfidf_logreg": fit_tfidf, "tfidf_svm": fit_tfidf_svm}[fit.objective]
+        fitter = {"tfidf_logreg": fit_tfidf, "tfidf_svm": fit_tfidf_svm}[fit.system.objective]
         baseline = fitter(parts["train"], parts["dev"])
     answers = {name: baseline.predict(parts[name][0]) for name in ("dev", "test")}
     return dict(baseline.settings), {"probe": answers}
@@ -109,7 +128,7 @@ def _objective(
 
     from superconext.fitting import fit_model
 
-    config = fit_config(given, fit)
+    config = fit_config(given, fit.system, fit.seed)
     # For the predictions too: sums depend on the number of threads in their last bits.
     torch.set_num_threads(config.threads)
     fitted = fit_model(*parts["train"], config, parts["dev"])
@@ -122,11 +141,10 @@ def _objective(
         return [model.classes[k] for k in scores.argmax(axis=1)]
 
     for name in ("dev", "test"):
-        features = model.features(parts[name][0])
-        predicted["probe"][name] = named(model.probe.probabilities(features))
-        own = model.native_probabilities(features)
-        if own is not None:
-            predicted["native"][name] = named(own)
+        answer = model.answer(parts[name][0])
+        predicted["probe"][name] = named(answer.probabilities)
+        if answer.native is not None:
+            predicted["native"][name] = named(answer.native)
     if not predicted["native"]:
         del predicted["native"]
     facts = {"probe_C": model.probe.c, "collapsed": fitted.collapse["collapsed"]}

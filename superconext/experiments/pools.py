@@ -47,6 +47,7 @@ def read_pools(
     label_column: str | None = None,
     remove_copies: bool = False,
     progress: Progress | None = None,
+    called: str = "",
 ) -> Pools:
     """Read the labelled files and look for leakage.
 
@@ -55,10 +56,12 @@ def read_pools(
             their rows become one pool.
         remove_copies: keep the first of equal texts in each pool, and drop rows of train
             whose text stands in dev or test, and of dev whose text stands in test.
+        called: the data set's name, said before what is found in it.
 
     Raises DataError for files that cannot be read or trained on.
     """
     progress = progress or Progress()
+    lead = f"{called}: " if called else ""
     corpora: dict[str, Corpus] = {}
     for role, path in files.items():
         if path == STDIN:
@@ -82,14 +85,14 @@ def read_pools(
         corpora = {"all": _joined(list(corpora.values()))}
     removed = _without_copies(corpora) if remove_copies else []
     for line in removed:
-        progress.say(f"note: {line}")
+        progress.say(f"note: {lead}{line}")
     check_training(corpora["all"] if scheme == "resampled" else corpora["train"])
     for role in ("dev", "test"):
         if role in corpora and not len(corpora[role]):
             raise DataError(f"{files[role]}: no row is left; expected some {role} rows: add some")
     findings = [*_leaks(corpora), *_copies(corpora), *_conflicts(corpora), *_unknown(corpora)]
     for line in findings:
-        progress.warn(line)
+        progress.warn(lead + line)
     return Pools(
         {role: (corpus.texts, corpus.labels) for role, corpus in corpora.items()},
         sorted({label for corpus in corpora.values() for label in corpus.labels}),

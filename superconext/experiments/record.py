@@ -1,7 +1,8 @@
-"""What was a comparison made of? `comparison.json`: enough to refuse another, and to re-run.
+"""What was an experiment made of? `comparison.json`: enough to refuse another, and to re-run.
 
-What decides the figures (rows, parameters, version) must not change within a folder.
-Objectives, seeds, reference and processes may: they only say how much of it is wanted.
+What decides the figures of a data set (rows, parameters, version) must not change within a
+folder. Systems, data sets, seeds, shots, reference and processes may: they only say how
+much is wanted. What decides those of a system stands in its lines.
 """
 
 from __future__ import annotations
@@ -10,97 +11,96 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config import Config, resolve
+from superconext.config import BY_NAME, resolve
 from superconext.errors import DataError, RunError, VectorsError
+from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit
 from superconext.experiments.pools import Pools
+from superconext.experiments.request import Request
+from superconext.experiments.systems import System
+from superconext.experiments.toml_tables import FILE_PARAMETERS, OWN_PARAMETERS
 from superconext.files import file_sha256, write_json
 
 FILE = "comparison.json"
-FORMAT = 1
+FORMAT = 2
 
-#: Decided by the comparison itself, so no parameter of it.
-OWN_PARAMETERS = ("objective", "seed", "baselines")
-
-_FILE_PARAMETERS = ("vectors", "unlabelled")
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
+_ROLES = ("train", "dev", "test")
 
 
-@dataclass(frozen=True)
-class CompareRequest:
-    """What the user asked for.
+class Fingerprints:
+    """What a parameter that names a file stands for: the content, wherever it lies."""
 
-    given: the parameters the user named, without those in OWN_PARAMETERS.
-    splits: "given", "resample", or None to go by the files.
-    """
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], str] = {}
 
-    train: str
-    out: str
-    objectives: tuple[str, ...]
-    seeds: int
-    dev: str | None = None
-    test: str | None = None
-    given: dict[str, Any] = field(default_factory=dict)
-    splits: str | None = None
-    deduplicate: bool = False
-    reference: str = "tfidf_logreg"
-    jobs: int = 1
-    text_column: str | None = None
-    label_column: str | None = None
-    command: tuple[str, ...] = ()
-
-    def files(self) -> dict[str, str]:
-        """The labelled files by role."""
-        named = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {role: path for role, path in named.items() if path is not None}
+    def of(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters with files as their hashes. Raises for files that are not there."""
+        known = dict(parameters)
+        for name in FILE_PARAMETERS:
+            if known.get(name):
+                key = name, str(known[name])
+                if key not in self._seen:
+                    self._seen[key] = _content_sha256(Path(known[name]), name)
+                known[name] = f"sha256 {self._seen[key]}"
+        return known
 
 
-def fit_config(given: Mapping[str, Any], fit: Fit) -> Config:
-    """The configuration of one fit. Raises ConfigError as `resolve` does."""
-    own = {"objective": fit.objective, "seed": fit.seed, "baselines": False}
-    return resolve({**given, **own}, "compare")
-
-
-def config_hash(identity: Mapping[str, Any], fit: Fit) -> str:
+def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, Any]) -> str:
     """16 hexadecimal digits that stand for everything a fit's figures follow from."""
-    text = json.dumps([identity, fit.key], sort_keys=True)
+    what: list[Any] = [identity, fit.key]
+    if parameters:
+        what += [fit.system.objective, parameters]
+    text = json.dumps(what, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def make_record(
-    request: CompareRequest, scheme: str, pools: Pools, fits: Sequence[Fit]
+def make_identity(
+    request: Request, dataset: DataSet, pools: Pools, prints: Fingerprints
 ) -> dict[str, Any]:
-    """The content of comparison.json."""
-    example = next(fit for fit in fits if not fit.is_baseline)
-    config = fit_config(request.given, example).to_dict()
+    """What decides the figures of a plain system on a data set."""
+    config = resolve(request.given_on(dataset), request.verb).to_dict()
     for name in OWN_PARAMETERS:
         del config[name]
-    # A file is what it holds, wherever it lies.
-    for name in _FILE_PARAMETERS:
-        if config[name]:
-            config[name] = f"sha256 {_content_sha256(Path(config[name]), name)}"
+    return {
+        "version": __version__,
+        "splits": request.scheme(dataset),
+        "rows": pools.sha256,
+        "parameters": prints.of(config),
+    }
+
+
+def make_record(
+    request: Request, pools: Mapping[str, Pools], prints: Fingerprints
+) -> dict[str, Any]:
+    """The content of comparison.json. pools: by the data sets' names."""
     return {
         "format": FORMAT,
+        "verb": request.verb,
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
-        "request": _with_absolute_paths(request),
-        "identity": {
-            "version": __version__,
-            "splits": scheme,
-            "rows": pools.sha256,
-            "parameters": config,
+        "seeds": request.seeds,
+        "shots": list(request.shots),
+        "reference": request.reference,
+        "given": _absolute(request.given),
+        "systems": {system.name: _kept(system) for system in request.systems},
+        "datasets": {
+            data.name: {
+                "source": _source(data),
+                "identity": make_identity(request, data, pools[data.name], prints),
+                "files": pools[data.name].files,
+                "labels": pools[data.name].labels,
+                "findings": pools[data.name].findings,
+            }
+            for data in request.datasets
         },
-        "files": pools.files,
-        "labels": pools.labels,
-        "findings": pools.findings,
         "versions": {
             "python": platform.python_version(),
             **{name: _version(name) for name in _PACKAGES},
@@ -110,69 +110,141 @@ def make_record(
 
 
 def claim(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write comparison.json, or raise RunError if the folder holds another comparison."""
+    """Write comparison.json, or raise RunError if the folder holds another experiment.
+
+    Systems and data sets that an earlier command had and this one has not stay in it, for
+    their lines stay too.
+    """
+    kept = dict(record)
     if (folder / FILE).exists():
-        found = read_record(folder)["identity"]
-        difference = _first_difference(found, record["identity"])
+        found = read_record(folder)
+        difference = _first_difference(found, record)
         if difference:
             raise RunError(
                 f"{folder}: made with {difference}; expected the same data, parameters and "
                 "version, so that its fits can be compared: choose another folder with --out"
             )
-    write_json(folder / FILE, record)
+        for name in ("systems", "datasets"):
+            kept[name] = {**found[name], **record[name]}
+    write_json(folder / FILE, kept)
+
+
+def check_systems(
+    folder: Path,
+    lines: Iterable[Mapping[str, Any]],
+    systems: Iterable[System],
+    prints: Fingerprints,
+) -> None:
+    """Raise RunError if lines of a system's name were made with other parameters."""
+    wanted = {
+        system.name: (system.objective, prints.of(dict(system.parameters))) for system in systems
+    }
+    for line in lines:
+        name = line.get("system", line["objective"])
+        found = line["objective"], line.get("parameters", {})
+        if name in wanted and found != wanted[name]:
+            raise RunError(
+                f"{folder}: the lines of system {name!r} were made with {_words(*found)}, now "
+                f"{_words(*wanted[name])}; expected the same: give the system another name, or "
+                "choose another folder with --out"
+            )
 
 
 def check_folder(folder: Path) -> None:
-    """Raise RunError if the folder holds something, but no comparison."""
+    """Raise RunError if the folder holds something, but no experiment."""
     if not os.path.lexists(folder) or (folder / FILE).is_file():
         return
     if not folder.is_dir() or any(path.name[0] != "." for path in folder.iterdir()):
         raise RunError(
-            f"{folder} is there and holds no comparison; expected a new folder or one made by "
-            "superconext compare: choose another with --out"
+            f"{folder} is there and holds no comparison; expected a new folder or one made by the "
+            "same command: choose another with --out"
         )
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The content of comparison.json. Raises RunError if there is none that can be read."""
+    """The content of comparison.json, of whatever format, as this version writes it.
+
+    Raises RunError if there is none that can be read.
+    """
     path = folder / FILE
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = record["format"] == FORMAT and isinstance(record["identity"], dict)
+        if record["format"] == 1:
+            record = _from_format_1(record)
+        known = record["format"] == FORMAT and isinstance(record["datasets"], dict)
     except OSError as error:
         raise RunError(
             f"{path}: cannot be read ({error.strerror}); expected the folder of a comparison made "
-            "by superconext compare"
+            "by superconext compare, fewshot or sweep"
         ) from None
     except (ValueError, KeyError, TypeError):
         known = False
     if not known:
         raise RunError(
-            f"{path}: found no record of format {FORMAT}; expected one written by superconext "
-            "compare: choose another folder"
+            f"{path}: found no record of a format up to {FORMAT}; expected one written by "
+            "superconext compare, fewshot or sweep: choose another folder"
         )
     return record
 
 
-def saved_request(record: Mapping[str, Any]) -> CompareRequest:
-    """The request of a record, paths as absolute as they were made."""
-    saved = dict(record["request"])
-    for name in ("objectives", "command"):
-        saved[name] = tuple(saved[name])
-    return CompareRequest(**saved)
+def _from_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
+    """Format 1 had one data set without a name, and objectives without parameters."""
+    request = old["request"]
+    same = ("splits", "deduplicate", "text_column", "label_column")
+    source = {name: request.get(name) for name in (*_ROLES, *same)}
+    data = {name: old[name] for name in ("identity", "files", "labels", "findings")}
+    kept = ("created", "command", "versions", "cpus")
+    return {
+        **{name: old[name] for name in kept},
+        "format": FORMAT,
+        "verb": "compare",
+        "shots": [],
+        **{name: request[name] for name in ("seeds", "reference", "given")},
+        "systems": {name: {"objective": name, "parameters": {}} for name in request["objectives"]},
+        "datasets": {"": {"source": {**source, "parameters": {}}, **data}},
+    }
 
 
-def _with_absolute_paths(request: CompareRequest) -> dict[str, Any]:
-    given = dict(request.given)
-    for name in _FILE_PARAMETERS:
-        if given.get(name):
-            given[name] = os.path.abspath(given[name])
-    files = {role: os.path.abspath(path) for role, path in request.files().items()}
-    return {**asdict(request), **files, "given": given, "out": os.path.abspath(request.out)}
+def _kept(system: System) -> dict[str, Any]:
+    return {"objective": system.objective, "parameters": _absolute(dict(system.parameters))}
+
+
+def _source(dataset: DataSet) -> dict[str, Any]:
+    files = {role: os.path.abspath(path) for role, path in dataset.files().items()}
+    return {
+        **{role: files.get(role) for role in _ROLES},
+        "splits": dataset.splits,
+        "deduplicate": dataset.deduplicate,
+        "text_column": dataset.text_column,
+        "label_column": dataset.label_column,
+        "parameters": _absolute(dict(dataset.parameters)),
+    }
+
+
+def _absolute(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: os.path.abspath(value) if name in FILE_PARAMETERS and value else value
+        for name, value in parameters.items()
+    }
 
 
 def _first_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
-    """The first thing two identities disagree on, in words."""
+    """The first thing two records disagree on, in words."""
+    if there["verb"] != here["verb"]:
+        return f"superconext {there['verb']}, this is superconext {here['verb']}"
+    for name in here["datasets"]:
+        if name in there["datasets"]:
+            pair = (records["datasets"][name]["identity"] for records in (there, here))
+            difference = first_of_identities(*pair)
+            if difference:
+                return f"{difference} (data set {name})" if name else difference
+    if not set(there["datasets"]) & set(here["datasets"]):
+        return f"other data sets ({', '.join(name or 'one file' for name in there['datasets'])})"
+    return None
+
+
+def first_of_identities(there: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
+    """The first thing two identities of a data set disagree on, in words."""
     if there.get("version") != here["version"]:
         return f"version {there.get('version')}, this is {here['version']}"
     if there.get("splits") != here["splits"]:
@@ -180,11 +252,17 @@ def _first_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str 
     if there.get("rows") != here["rows"]:
         changed = [name for name, rows in here["rows"].items() if there["rows"].get(name) != rows]
         return f"other rows ({', '.join(changed) or 'fewer files'})"
-    before, now = there.get("parameters", {}), here["parameters"]
+    now = here["parameters"]
+    # A parameter that is younger than the folder had its default before there was a choice.
+    before = {**{name: BY_NAME[name].default for name in now}, **there.get("parameters", {})}
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
             return f"{name} = {before.get(name)!r}, now {now.get(name)!r}"
     return None
+
+
+def _words(objective: str, parameters: Mapping[str, Any]) -> str:
+    return ", ".join([objective, *(f"{name} = {value!r}" for name, value in parameters.items())])
 
 
 def _content_sha256(path: Path, content: str) -> str:

@@ -39,7 +39,7 @@ def read_results(path: Path) -> dict[Key, dict[str, Any]]:
         except (ValueError, KeyError, TypeError):
             raise RunError(
                 f"{path}, line {number}: found no result of a fit, expected one JSON object with "
-                "objective, seed and split: remove the line, and its fit is run again"
+                "system, seed and split: remove the line, and its fit is run again"
             ) from None
     return found
 

@@ -1,9 +1,6 @@
 """Is a system better than the reference? Means, paired differences, corrected p-values.
 
-The figure that is tested is weighted F1. Which test depends on the design. Where every
-seed draws its own split, systems are paired split by split, but the training sets overlap,
-so the paired t-test is corrected for that. Where all systems answer the same given test
-rows, the rows are what could have been others, so they are resampled.
+The figure that is tested is weighted F1; which test, `pairing` says.
 """
 
 from __future__ import annotations
@@ -14,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from superconext.experiments.plan import OWN_RULE
-from superconext.experiments.significance import (
-    Comparison,
-    holm,
-    mcnemar_exact,
-    paired_bootstrap,
-    resampled_t_test,
+from superconext.experiments.pairing import (
+    TESTED,
+    TESTS,
+    Lines,
+    about_rows,
+    about_test,
+    compare_lines,
+    design_of,
 )
+from superconext.experiments.plan import name_of
+from superconext.experiments.significance import holm
+from superconext.experiments.systems import OWN_RULE, System
 
 METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
-TESTED = "f1_weighted"
 LEVEL = 0.05
-RESAMPLES = 2000
-
-Lines = Sequence[Mapping[str, Any]]
 
 
 @dataclass
@@ -68,41 +65,59 @@ def by_system(lines: Lines) -> dict[str, list[dict[str, Any]]]:
     """The lines of each row of the table: those of a fit, then those of its own rule."""
     systems: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
-        own = line["objective"] + OWN_RULE
-        systems.setdefault(line["objective"], []).append(dict(line))
+        name = name_of(line)
+        systems.setdefault(name, []).append(dict(line))
         if "native" in line:
-            systems.setdefault(own, []).append({**line, **line["native"]})
+            systems.setdefault(name + OWN_RULE, []).append({**line, **line["native"]})
     return systems
 
 
-def make_table(lines: Lines, reference: str, findings: Sequence[str] = ()) -> Table:
-    """The table of a comparison.
+def make_table(
+    lines: Lines, reference: str, findings: Sequence[str] = (), systems: Sequence[System] = ()
+) -> Table:
+    """The table of a comparison on one data set.
 
     Args:
-        lines: of results.jsonl, all of one comparison; baselines and objectives in the
-            order of the rows.
+        lines: of results.jsonl, all of one data set; baselines and systems in the order of
+            the rows.
         reference: the row to compare with; without lines of it there are no tests.
         findings: what was wrong with the data, for the notes.
+        systems: those whose parameters the notes tell.
     """
-    systems = by_system(lines)
-    resampled = any(str(line["split"]).startswith("resampled") for line in lines)
-    rows = [_row(name, of) for name, of in systems.items()]
-    rival = systems.get(reference, [])
-    for row in rows:
-        if row.name != reference and rival:
-            _compare(row, systems[row.name], rival, resampled)
-    tested = [row for row in rows if row.p is not None]
+    return make_tables({"": lines}, reference, findings, systems)[""]
+
+
+def make_tables(
+    groups: Mapping[str, Lines],
+    reference: str,
+    findings: Sequence[str] = (),
+    systems: Sequence[System] = (),
+) -> dict[str, Table]:
+    """A table for each group of lines, all their tests corrected together."""
+    tables, tested = {}, []
+    for name, lines in groups.items():
+        design, systems_of = design_of(lines), by_system(lines)
+        rows = [summarise(system, of) for system, of in systems_of.items()]
+        rival = systems_of.get(reference, [])
+        for row in rows:
+            if row.name != reference and rival:
+                _compare(row, compare_lines(design, systems_of[row.name], rival))
+        tested += [row for row in rows if row.p is not None]
+        tables[name] = Table(rows, reference, TESTS[design])
     corrected = holm([row.p for row in tested if row.p is not None])
     for row, p in zip(tested, corrected, strict=True):
         row.p_holm = p
         row.better = p < LEVEL and (row.difference or 0.0) > 0
-    test = "corrected resampled t-test" if resampled else "paired bootstrap"
-    notes = _notes(lines, rows, reference, resampled, len(tested))
-    return Table(rows, reference, test, [*notes, *(f"Data: {line}." for line in findings)])
+    for name, table in tables.items():
+        table.notes += _notes(groups[name], table, len(tested))
+        table.notes += told_systems(systems)
+        table.notes += [f"Data: {line}." for line in findings]
+    return tables
 
 
-def _row(name: str, lines: Lines) -> Row:
-    columns = {key: [float(line["test"][key]) for line in lines] for key in METRICS}
+def summarise(name: str, lines: Lines, part: str = "test") -> Row:
+    """The means of a system's lines, not compared with anything."""
+    columns = {key: [float(line[part][key]) for line in lines] for key in METRICS}
     columns["seconds"] = [float(line["seconds"]) for line in lines]
     return Row(
         name,
@@ -116,74 +131,28 @@ def _row(name: str, lines: Lines) -> Row:
     )
 
 
-def _compare(row: Row, ours: Lines, theirs: Lines, resampled: bool) -> None:
-    if resampled:
-        result = _on_splits(ours, theirs)
-        if isinstance(result, float):
-            row.difference = result
-            return
-    else:
-        truth = np.array(ours[0]["truth"])
-        first, second = _predictions(ours), _predictions(theirs)
-        result = paired_bootstrap(truth, first, second, resamples=RESAMPLES)
-        if len(first) == len(second) == 1:
-            row.p_mcnemar = mcnemar_exact(truth, first[0], second[0]).p
+def told_systems(systems: Sequence[System]) -> list[str]:
+    """A note for each system whose name does not tell its parameters."""
+    return [
+        f"{system.name}: {system}."
+        for system in systems
+        if system.name != system.objective and not system.name.startswith(f"{system.objective}:")
+    ]
+
+
+def _compare(row: Row, result: Any) -> None:
     if result is not None:
-        row.difference, row.p = result.difference, result.p
+        row.difference, row.p, row.p_mcnemar = result.difference, result.p, result.p_mcnemar
 
 
-def _on_splits(ours: Lines, theirs: Lines) -> Comparison | float | None:
-    """The test over the splits both have; the difference alone where that is one split."""
-    rivals = {line["split"]: line for line in theirs}
-    pairs = [(line, rivals[line["split"]]) for line in ours if line["split"] in rivals]
-    if not pairs:
-        return None
-    first = [float(line["test"][TESTED]) for line, _ in pairs]
-    second = [float(line["test"][TESTED]) for _, line in pairs]
-    if len(pairs) == 1:
-        return first[0] - second[0]
-    sizes = [line["rows"] for line, _ in pairs]
-    share = sum(size["test"] for size in sizes) / sum(size["train"] for size in sizes)
-    return resampled_t_test(first, second, share)
-
-
-def _predictions(lines: Lines) -> np.ndarray:
-    return np.array([line["predictions"] for line in lines])
-
-
-def _notes(
-    lines: Lines, rows: Sequence[Row], reference: str, resampled: bool, tested: int
-) -> list[str]:
+def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
     if not lines:
         return ["No fit has ended."]
-    sizes = [line["rows"] for line in lines]
-    mean = {name: round(float(np.mean([size[name] for size in sizes]))) for name in sizes[0]}
-    splits = len({line["split"] for line in lines})
-    about = f"{mean['train']} training, {mean['dev']} dev and {mean['test']} test rows"
-    if resampled:
-        notes = [
-            f"Percent on test, mean ± standard deviation over {splits} random stratified split"
-            f"{'s' if splits > 1 else ''} "
-            f"(about {about}); copies of a text stay on one side."
-        ]
-        test = (
-            "corrected resampled t-test (Nadeau and Bengio 2003), paired by split, two-sided: the "
-            "splits' training sets overlap, which a plain paired t-test takes for independent "
-            "evidence, so the variance is multiplied by 1/splits + test rows/training rows"
-        )
-    else:
-        dev = "as given" if splits == 1 else "a tenth of the training rows, drawn by each seed"
-        notes = [
-            f"Percent on the given test rows, mean ± standard deviation over seeds ({about}; dev "
-            f"{dev})."
-        ]
-        test = (
-            f"paired bootstrap over the test rows ({RESAMPLES} resamples), two-sided, of the "
-            "difference in weighted F1 averaged over seeds: all systems answer the same rows, so "
-            "seeds are no independent test sets; it speaks for other test rows, not for other "
-            "training sets"
-        )
-    notes.append("C and all other choices are made on dev, none on test.")
+    rows, reference, design = table.rows, table.reference, design_of(lines)
+    notes = [
+        about_rows(design, lines),
+        "C and all other choices are made on dev, none on test.",
+    ]
     if any(row.name.endswith(OWN_RULE) for row in rows):
         notes.append(
             f"A row{OWN_RULE} is the same fits judged by the objective's own classifier; the row "
@@ -191,14 +160,16 @@ def _notes(
         )
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
-    if tested:
-        notes.append(f"p: {test}.")
+    if any(row.p is not None for row in rows):
+        notes.append(f"p: {about_test(design)}.")
         notes.append(
             f"p (Holm): corrected for the {tested} tests of this table. Bold: better than "
             f"{reference} with p (Holm) below {LEVEL:g}."
         )
     elif all(row.name != reference for row in rows):
         notes.append(f"No tests: {reference} has no fit here.")
+    elif any(line.get("overlap") == 1 for line in lines):
+        notes.append("No tests: every draw takes all rows of every class.")
     else:
         notes.append("No tests: one split is too few; give two seeds or more.")
     notes.append(

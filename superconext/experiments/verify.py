@@ -1,4 +1,4 @@
-"""Do the lines of a comparison come out again? `superconext compare --verify`."""
+"""Do the lines of an experiment come out again? `superconext compare --verify`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ from typing import Any
 
 from superconext._version import __version__
 from superconext.errors import RunError
-from superconext.experiments.compare import run_fits
-from superconext.experiments.plan import Fit, key_of
-from superconext.experiments.pools import read_pools
-from superconext.experiments.record import make_record, read_record, saved_request
+from superconext.experiments.parallel import Workers
+from superconext.experiments.plan import Fit, key_of, name_of
+from superconext.experiments.record import (
+    Fingerprints,
+    check_systems,
+    first_of_identities,
+    make_record,
+    read_record,
+)
+from superconext.experiments.request import Request, saved_dataset, saved_system
 from superconext.experiments.results import FILE, read_results
+from superconext.experiments.runner import Material, read_rows, run_fits
+from superconext.experiments.systems import BASELINES, System, plain
 from superconext.training.progress import Progress
 
 _SAME = ("predictions", "truth", "native", "dev", "test", "probe_C", "C")
@@ -42,53 +50,82 @@ class Check:
         )
 
 
-def verify(folder: Path, number: int, progress: Progress, *, jobs: int = 1) -> list[Check]:
-    """Re-run `number` lines of a comparison, drawn at random, from the files it names.
+def verify(
+    folder: Path, number: int, progress: Progress, *, workers: Workers | None = None
+) -> list[Check]:
+    """Re-run `number` lines of an experiment, drawn at random, from the files it names.
 
     A line matches if every prediction, figure and chosen C is exactly the one written.
 
-    Raises RunError if the folder is no comparison, was made by another version, or if its
+    Raises RunError if the folder is no experiment, was made by another version, or if its
     data have changed since.
     """
     record = read_record(folder)
     lines = read_results(folder / FILE)
     if not lines:
         raise RunError(f"{folder / FILE}: found no fit to verify; expected one or more lines")
-    if record["identity"].get("version") != __version__:
+    made = {part["identity"].get("version") for part in record["datasets"].values()}
+    if made != {__version__}:
         raise RunError(
-            f"{folder}: made by version {record['identity'].get('version')}, this is "
+            f"{folder}: made by version {', '.join(sorted(map(str, made)))}, this is "
             f"{__version__}; expected the same: install that version to verify it"
         )
     chosen = random.sample(sorted(lines), min(number, len(lines)))
-    fits = {key: Fit(*key) for key in chosen}
-    request = saved_request(record)
-    pools = read_pools(
-        request.files(),
-        record["identity"]["splits"],
-        text_column=request.text_column,
-        label_column=request.label_column,
-        remove_copies=request.deduplicate,
-        progress=progress,
-    )
-    example = [Fit(request.objectives[0], 0, "")]
-    now = make_record(request, record["identity"]["splits"], pools, example)
-    if now["identity"] != record["identity"] or pools.labels != record["labels"]:
-        raise RunError(
-            f"{folder}: the data or vectors it was made from have changed since; expected the "
-            "files as they were: put them back"
+    fits = {key: _fit(record, lines[key]) for key in chosen}
+    request = _request(record, folder, list(fits.values()))
+    material = {
+        data.name: Material(
+            read_rows(data, record["datasets"][data.name]["identity"]["splits"], progress),
+            request.given_on(data),
         )
+        for data in request.datasets
+    }
+    prints = Fingerprints()
+    now = make_record(request, {name: of.pools for name, of in material.items()}, prints)
+    for name, part in now["datasets"].items():
+        before = record["datasets"][name]
+        changed = first_of_identities(before["identity"], part["identity"])
+        if changed or before["labels"] != part["labels"]:
+            raise RunError(
+                f"{folder}: the data or vectors it was made from have changed since "
+                f"({changed or 'other labels'}); expected the files as they were: put them back"
+            )
+    check_systems(folder, [lines[key] for key in chosen], request.systems, prints)
     if now["versions"] != record["versions"]:
-        changed = [k for k, v in now["versions"].items() if record["versions"].get(k) != v]
+        differ = [k for k, v in now["versions"].items() if record["versions"].get(k) != v]
         progress.say(
-            f"note: made with other versions of {', '.join(changed)}; figures may differ for that"
+            f"note: made with other versions of {', '.join(differ)}; figures may differ for that"
         )
     checks = []
     with progress.bar("verifying") as advance:
-        for again in run_fits(list(fits.values()), pools, request.given, jobs):
+        for again in run_fits(list(fits.values()), material, workers or Workers()):
             key = key_of(again)
             checks.append(_checked(fits[key], lines[key], again))
             advance(len(checks) / len(fits))
     return checks
+
+
+def _fit(record: Mapping[str, Any], line: Mapping[str, Any]) -> Fit:
+    name = name_of(line)
+    saved = record["systems"].get(name)
+    system = saved_system(name, saved) if saved else plain(name)
+    return Fit(system, line["seed"], line["split"], line.get("dataset", ""))
+
+
+def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Request:
+    """Enough of the request that the record tells of to run these fits."""
+    datasets = {fit.dataset: record["datasets"][fit.dataset] for fit in fits}
+    systems: dict[str, System] = {fit.system.name: fit.system for fit in fits}
+    return Request(
+        datasets=tuple(saved_dataset(name, saved) for name, saved in datasets.items()),
+        systems=tuple(system for name, system in systems.items() if name not in BASELINES),
+        seeds=record["seeds"],
+        out=str(folder),
+        verb=record["verb"],
+        given=record["given"],
+        reference=record["reference"],
+        shots=tuple(record["shots"]),
+    )
 
 
 def _checked(fit: Fit, before: Mapping[str, Any], again: Mapping[str, Any]) -> Check:

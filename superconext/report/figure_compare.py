@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from superconext.report.canvas import label_text, new_figure, note, save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _SPREAD = 0.2  # of a line's height, over which the dots of a system are laid
 
@@ -39,16 +43,74 @@ def draw_comparison(
     """
     drawn = {name: 100 * np.asarray(given, dtype=np.float64) for name, given in values.items()}
     drawn = {name: given for name, given in drawn.items() if len(given)}
-    figure = new_figure(7.0, 1.2 + 0.42 * max(len(drawn), 2))
-    axes = figure.add_subplot()
-    if not drawn:
-        note(axes, "no fits to draw")
+    return draw_comparisons(
+        {"": values}, path, metric=metric, reference=reference, significant={"": significant}
+    )
+
+
+def draw_comparisons(
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    path: str | os.PathLike[str],
+    *,
+    metric: str = "weighted F1",
+    reference: str | None = None,
+    significant: Mapping[str, Collection[str]] | None = None,
+) -> Path:
+    """Draw a panel like `draw_comparison`'s for each data set, side by side.
+
+    Args:
+        panels: values by data set. A system has the same line in every panel.
+        significant: systems to mark with a star, by data set.
+
+    Raises as `draw_comparison` does.
+    """
+    drawn = {panel: _percent(values) for panel, values in panels.items()}
+    names = list(dict.fromkeys(name for values in drawn.values() for name in values))
+    starred = significant or {}
+    width = 7.0 if len(drawn) < 2 else 3.0 + 2.6 * len(drawn)
+    figure = new_figure(width, 1.2 + 0.42 * max(len(names), 2))
+    if not names:
+        note(figure.add_subplot(), "no fits to draw")
         return save(figure, path)
-    if reference in drawn:
-        mean = float(drawn[reference].mean())
+    row = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+    alone = len(drawn) == 1
+    for axes, (panel, values) in zip(row, drawn.items(), strict=True):
+        stars = starred.get(panel, ())
+        _draw_panel(axes, values, names, reference, () if alone else stars)
+        if panel:
+            axes.set_title(label_text(panel), fontsize=9)
+    labels = [
+        label_text(n, " *" if alone and n in next(iter(starred.values()), ()) else "")
+        for n in names
+    ]
+    row[0].set_yticks(range(len(names)), labels)
+    row[0].set_ylim(len(names) - 0.5, -0.5)
+    shown = reference if any(reference in values for values in drawn.values()) else None
+    told = _axis(metric, shown, any(starred.values()))
+    if alone:
+        row[0].set_xlabel(told)
+    else:
+        figure.supxlabel(told, fontsize=9)
+    return save(figure, path)
+
+
+def _percent(values: Mapping[str, Sequence[float]]) -> dict[str, np.ndarray]:
+    drawn = {name: 100 * np.asarray(given, dtype=np.float64) for name, given in values.items()}
+    return {name: given for name, given in drawn.items() if len(given)}
+
+
+def _draw_panel(
+    axes: Axes,
+    values: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    reference: str | None,
+    stars: Collection[str],
+) -> None:
+    if reference is not None and reference in values:
+        mean = float(values[reference].mean())
         axes.axvline(mean, color="0.45", linestyle="--", linewidth=1.0, zorder=1)
-    for place, scores in enumerate(drawn.values()):
-        count = len(scores)
+    for name, scores in values.items():
+        place, count = names.index(name), len(scores)
         heights = place + (np.linspace(-_SPREAD, _SPREAD, count) if count > 1 else np.zeros(1))
         axes.plot(
             scores, heights, linestyle="", marker="o", markersize=4.5, markerfacecolor="white",
@@ -58,13 +120,12 @@ def draw_comparison(
             float(scores.mean()), place, xerr=float(scores.std(ddof=1)) if count > 1 else None,
             color="black", marker="D", markersize=4.5, capsize=3.5, linewidth=1.4, zorder=3,
         )  # fmt: skip
-    names = [label_text(name, " *" if name in significant else "") for name in drawn]
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlabel(_axis(metric, reference if reference in drawn else None, bool(significant)))
+        if name in stars:
+            axes.annotate(
+                "*", (float(scores.max()), place), xytext=(6, 4), textcoords="offset points"
+            )
     axes.grid(axis="x", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
-    return save(figure, path)
 
 
 def _axis(metric: str, reference: str | None, starred: bool) -> str:

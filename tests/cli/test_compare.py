@@ -22,15 +22,15 @@ PAUSING = """
 import sys, time
 from superconext.cli import cli, main
 from superconext.cli.compare import compare
-from superconext.experiments import compare as comparing
+from superconext.experiments import runner
 cli.add_command(compare)
-told = comparing._told
+told = runner.told
 def pausing(fit, *rest):
-    if fit.objective == "superloss":
+    if fit.system.name == "superloss":
         print("waiting", flush=True)
         time.sleep(60)
     return told(fit, *rest)
-comparing._told = pausing
+runner.told = pausing
 main(sys.argv[1:])
 """
 
@@ -199,3 +199,38 @@ def test_help_imports_nothing_heavy():
     )
     assert done.returncode == 0, done.stderr
     assert "--objectives" in done.stdout and "--seed " not in done.stdout
+
+
+def test_systems_and_data_sets_from_files(call, data, tmp_path):
+    systems = tmp_path / "systems.toml"
+    systems.write_text(
+        '[[system]]\nname = "ours"\nobjective = "superloss"\nepochs = 1\n', encoding="utf-8"
+    )
+    sets = tmp_path / "sets.toml"
+    text = "".join(
+        f'[[dataset]]\nname = "{name}"\ntrain = "{data.train.as_posix()}"\n'
+        f'test = "{path.as_posix()}"\n'
+        for name, path in (("first", data.test), ("second", data.dev))
+    )
+    sets.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    line = ["compare", "--datasets", sets, "--systems", systems, "--seeds", 1, "--out", out]
+    said = call(*line, *data.small)
+    assert said.code == 0, said.err
+    assert "all data sets" in said.out and "ours: superloss, epochs = 1." in said.out
+    assert (out / "second" / "table.md").is_file() and (out / "overview.md").is_file()
+    document = json.loads(call(*line, *data.small, "--json", "--quiet").out)
+    assert list(document["datasets"]) == ["first", "second"] and "ours" in document["mean_ranks"]
+    told = json.loads(call("compare", "--verify", out, 1, "--json").out)
+    assert told["checks"][0]["dataset"] in ("first", "second")
+    beside = call(*line, data.train, *data.small)
+    assert beside.code == 2 and "--datasets names the files" in beside.err
+
+
+def test_several_training_files(call, data, tmp_path):
+    line = ["compare", data.train, data.dev, "--objectives", "superloss:epochs=1", "--seeds", 1]
+    said = call(*line, "--out", tmp_path / "out", *data.small)
+    assert said.code == 0, said.err
+    assert said.out.startswith("train\n") and "\ndev\n" in said.out
+    refused = call(*line, "--test", data.test, "--out", tmp_path / "two", *data.small)
+    assert refused.code == 2 and "--datasets" in refused.err

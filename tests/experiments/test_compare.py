@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import random
 
 import numpy as np
 import pytest
@@ -15,78 +14,18 @@ from superconext.experiments import compare as comparing
 from superconext.experiments import one_fit
 from superconext.experiments.baselines import fit_tfidf
 from superconext.experiments.compare import compare
-from superconext.experiments.record import CompareRequest
+from superconext.experiments.datasets import DataSet
+from superconext.experiments.parallel import Workers
 from superconext.experiments.results import only_writer, read_results
+from superconext.experiments.systems import System
 from superconext.experiments.verify import verify
 from superconext.fitting import fit_model
 from superconext.report import figures
 from superconext.training.progress import Progress
+from tests.experiments.conftest import Heard
 
-GOOD = ["زوين", "مزيان", "zwin", "mzyan", "bnin"]
-BAD = ["خايب", "khayb", "ضعيف", "ghali", "عيان"]
-COMMON = ["هاد", "الفيلم", "had", "lfilm", "bzaf", "كان", "kan", "walakin", "والو", "l3icha"]
+OBJECTIVES = ["superloss", "cross_entropy"]
 NAMES = ["majority", "tfidf_logreg", "tfidf_svm"]
-
-
-class Heard(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, line):
-        self.lines.append(line)
-
-    def warn(self, line):
-        self.lines.append(f"warning: {line}")
-
-
-@pytest.fixture(autouse=True)
-def _no_figures(monkeypatch):
-    monkeypatch.setattr(figures, "available", lambda: False)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    draw = random.Random(0)
-    rows = {}
-    while len(rows) < 90:
-        label = ["neg", "pos"][len(rows) % 2]
-        words = [*draw.sample(COMMON, 4), draw.choice(GOOD if label == "pos" else BAD)]
-        draw.shuffle(words)
-        rows.setdefault(" ".join(words), label)
-    lines = [f"{label}\t{text}" for text, label in rows.items()]
-    for name, part in (("train", lines[:50]), ("dev", lines[50:66]), ("test", lines[66:])):
-        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *part]) + "\n", "utf-8")
-    vectors = [
-        f"{word} {' '.join(f'{draw.gauss(0, 0.3):.4f}' for _ in range(8))}"
-        for word in [*GOOD, *BAD, *COMMON]
-    ]
-    (folder / "vectors.txt").write_text("\n".join(vectors) + "\n", "utf-8")
-    return folder
-
-
-@pytest.fixture
-def request_of(data, tmp_path):
-    def build(given=True, **changes):
-        request = CompareRequest(
-            train=str(data / "train.tsv"),
-            dev=str(data / "dev.tsv") if given else None,
-            test=str(data / "test.tsv") if given else None,
-            out=str(tmp_path / "out"),
-            objectives=("superloss", "cross_entropy"),
-            seeds=2,
-            given={
-                "vectors": str(data / "vectors.txt"),
-                "epochs": 2,
-                "hidden_size": 8,
-                "projection_size": 8,
-                "batch_size": 20,
-                "learning_rate": 0.02,
-            },
-        )
-        return dataclasses.replace(request, **changes)
-
-    return build
 
 
 def without_times(folder):
@@ -98,7 +37,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     request = request_of()
     result = compare(request, Progress())
     keys = [(name, 0, "given") for name in NAMES]
-    keys += [(name, seed, "given") for name in request.objectives for seed in (0, 1)]
+    keys += [(name, seed, "given") for name in OBJECTIVES for seed in (0, 1)]
     lines = read_results(tmp_path / "out" / "results.jsonl")
     assert set(lines) == set(keys) and len(result.lines) == 7
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
@@ -116,7 +55,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
     line = lines["cross_entropy", 1, "given"]
     assert line["predictions"] == [index[label] for label in model.predict(test.texts)]
-    own = model.native_probabilities(model.features(test.texts)).argmax(axis=1)
+    own = model.native_probabilities(test.texts).argmax(axis=1)
     assert line["native"]["predictions"] == own.tolist() and line["probe_C"] == model.probe.c
     rival = fit_tfidf((train.texts, train.labels), (dev.texts, dev.labels))
     expected = [index[label] for label in rival.predict(test.texts)]
@@ -125,8 +64,9 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     names = [row.name for row in result.table.rows]
     assert names == [*NAMES, "superloss", "cross_entropy", "cross_entropy (own rule)"]
     record = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
-    assert record["files"]["test"]["sha256"] == test.sha256 and record["labels"] == ["neg", "pos"]
-    assert record["identity"]["parameters"]["epochs"] == 2
+    of = record["datasets"][""]
+    assert of["files"]["test"]["sha256"] == test.sha256 and of["labels"] == ["neg", "pos"]
+    assert of["identity"]["parameters"]["epochs"] == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         ".lock", "comparison.json", "results.jsonl", "table.csv", "table.md", "table.tex"
     }  # fmt: skip
@@ -135,7 +75,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
 def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
     request = request_of(given=False)
     compare(request, Progress())
-    compare(dataclasses.replace(request, out=str(tmp_path / "two"), jobs=2), Progress())
+    compare(request.changed(out=str(tmp_path / "two"), workers=Workers(2)), Progress())
     one, two = without_times(tmp_path / "out"), without_times(tmp_path / "two")
     assert one == two and len(one) == 10
     splits = {line["split"] for line in one.values()}
@@ -146,7 +86,7 @@ def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
 
 
 def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
-    request = request_of(objectives=("superloss",), reference="majority")
+    request = request_of(objectives="superloss", reference="majority")
     compare(request, Progress())
     path = tmp_path / "out" / "results.jsonl"
     whole = path.read_bytes()
@@ -158,19 +98,19 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
     cut = whole[: whole.rindex(b"\n", 0, -1) + 30]  # the last line torn, as by a kill
     path.write_bytes(cut)
     heard = Heard()
-    result = compare(dataclasses.replace(request, seeds=3), heard)
+    result = compare(request.changed(seeds=3), heard)
     assert [str(fit) for fit in run] == [
         "superloss, seed 1, split given",
         "superloss, seed 2, split given",
     ]
     assert result.table.rows[-1].fits == 3 and "4 of 6 fits stand" in heard.lines[0]
     path.write_bytes(whole)
-    again = compare(dataclasses.replace(request, seeds=1, reference="tfidf_svm"), Progress())
+    again = compare(request.changed(seeds=1, reference="tfidf_svm"), Progress())
     assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
 
 
 def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path, monkeypatch):
-    request = request_of(objectives=("superloss",), seeds=1)
+    request = request_of(objectives="superloss", seeds=1)
     compare(request, Progress())
     before = (tmp_path / "out" / "results.jsonl").read_bytes()
     vectors = tmp_path / "vectors.txt"
@@ -178,13 +118,13 @@ def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path
 
     def refused(message, **changes):
         with pytest.raises(RunError, match=message):
-            compare(dataclasses.replace(request, **changes), Heard())
+            compare(request.changed(**changes), Heard())
 
     refused("made with epochs = 2, now 3", given={**request.given, "epochs": 3})
     refused("other rows", test=str(data / "dev.tsv"))
     refused("made with splits 'given', now 'dev'", dev=None)
     # The same vectors elsewhere are the same; others in the same place are not.
-    moved = dataclasses.replace(request, given={**request.given, "vectors": str(vectors)})
+    moved = request.changed(given={**request.given, "vectors": str(vectors)})
     compare(moved, Progress())
     vectors.write_text(vectors.read_text("utf-8").replace("0.1", "0.2"), "utf-8")
     refused("made with vectors = 'sha256", given=moved.given)
@@ -217,7 +157,7 @@ def test_what_cannot_be_fitted_leaves_no_folder(request_of, tmp_path):
         (DataError, "no such file", {"train": "nowhere.tsv"}),
     ):
         with pytest.raises(error, match=message):
-            compare(dataclasses.replace(request, **changes), Progress())
+            compare(request.changed(**changes), Progress())
     assert not (tmp_path / "out").exists()
 
 
@@ -225,7 +165,7 @@ def test_a_failed_training_is_told_and_the_others_stand(request_of, tmp_path, mo
     real = one_fit.run_fit
 
     def failing(fit, *rest):
-        if fit.objective == "superloss" and fit.seed == 0:
+        if fit.system.name == "superloss" and fit.seed == 0:
             raise TrainingError("loss is nan")
         return real(fit, *rest)
 
@@ -254,7 +194,7 @@ def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
             raise KeyboardInterrupt
         return batches(self, number)
 
-    request = request_of(objectives=("superloss",), seeds=1)
+    request = request_of(objectives="superloss", seeds=1)
     with monkeypatch.context() as patch:
         patch.setattr(BalancedBatches, "epoch", pressing)
         with pytest.raises(StoppedEarly, match=r"3 of 4 fits stand in .*the same command again"):
@@ -268,14 +208,14 @@ def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
     train = tmp_path / "train.tsv"
     rows = (data / "train.tsv").read_text("utf-8") + (data / "test.tsv").read_text("utf-8")[11:]
     train.write_text(rows, "utf-8")
-    request = request_of(train=str(train), objectives=("superloss",), seeds=1)
+    request = request_of(train=str(train), objectives="superloss", seeds=1)
     heard = Heard()
     leaky = compare(request, heard)
     assert any("LEAKAGE: 24 of 24 test texts stand in train" in line for line in heard.lines)
     assert any("LEAKAGE" in note for note in leaky.table.notes)
     out = str(tmp_path / "clean")
-    clean = compare(dataclasses.replace(request, deduplicate=True, out=out), Heard())
-    compare(request_of(objectives=("superloss",), seeds=1, out=str(tmp_path / "ref")), Progress())
+    clean = compare(request.changed(deduplicate=True, out=out), Heard())
+    compare(request_of(objectives="superloss", seeds=1, out=str(tmp_path / "ref")), Progress())
     figures_of = {name: without_times(tmp_path / name) for name in ("clean", "ref")}
     for lines in figures_of.values():
         for line in lines.values():
@@ -307,7 +247,7 @@ def test_verify_runs_the_lines_again(request_of, tmp_path):
 def test_verify_needs_the_same_files_and_version(request_of, data, tmp_path, monkeypatch):
     train = tmp_path / "train.tsv"
     train.write_bytes((data / "train.tsv").read_bytes())
-    compare(request_of(train=str(train), objectives=("superloss",), seeds=1), Progress())
+    compare(request_of(train=str(train), objectives="superloss", seeds=1), Progress())
     with monkeypatch.context() as patch:
         patch.setattr("superconext.experiments.verify.__version__", "99.0")
         with pytest.raises(RunError, match=r"this is 99\.0"):
@@ -322,7 +262,7 @@ def test_verify_needs_the_same_files_and_version(request_of, data, tmp_path, mon
 def test_the_figure_is_drawn_where_it_can_be(request_of, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     heard = Heard()
-    request = request_of(objectives=("superloss",), seeds=1)
+    request = request_of(objectives="superloss", seeds=1)
     compare(request, heard)
     assert heard.lines[-1] == f"note: {figures.UNAVAILABLE}"
     monkeypatch.undo()
@@ -332,3 +272,125 @@ def test_the_figure_is_drawn_where_it_can_be(request_of, tmp_path, monkeypatch):
     picture = tmp_path / "out" / "figures" / comparing.FIGURE
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert np.all([row.fits == 1 for row in compare(request, heard).table.rows])
+
+
+def test_systems_with_parameters_of_their_own_stand_in_one_table(request_of, data, tmp_path):
+    mined = "superloss:mining=topk+mining_threshold=3+mining_warmup=0"
+    request = request_of(objectives=f"superloss,{mined}", seeds=1)
+    result = compare(request, Progress())
+    assert [row.name for row in result.table.rows] == [*NAMES, "superloss", mined]
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    plainly, line = lines["superloss", 0, "given"], lines[mined, 0, "given"]
+    assert plainly["parameters"] == {} and plainly["config"] != line["config"]
+    assert line["system"] == mined and line["objective"] == "superloss"
+    own = {"mining": "topk", "mining_threshold": 3.0, "mining_warmup": 0.0}
+    assert line["parameters"] == own
+    train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
+    for found, parameters in ((plainly, {}), (line, own)):
+        config = resolve({**request.given, **parameters, "seed": 0})
+        model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+        assert found["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
+    assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
+
+
+def test_a_system_s_name_stands_for_one_thing(request_of, data, tmp_path):
+    def named(**parameters):
+        return (System("ours", "superloss", tuple(parameters.items())),)
+
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_bytes((data / "vectors.txt").read_bytes())
+    own = {"epochs": 1, "vectors": str(vectors)}
+    request = request_of(systems=named(**own), seeds=1)
+    compare(request, Progress())
+    before = (tmp_path / "out" / "results.jsonl").read_bytes()
+    with pytest.raises(RunError, match=r"system 'ours' were made with .*epochs = 1.*epochs = 2"):
+        compare(request.changed(systems=named(**{**own, "epochs": 2})), Progress())
+    vectors.write_text(vectors.read_text("utf-8").replace("0.1", "0.2"), "utf-8")
+    with pytest.raises(RunError, match="system 'ours' were made with"):
+        compare(request, Progress())
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
+    other = (System("ours too", "superloss", (("epochs", 2),)),)
+    result = compare(request.changed(systems=other), Progress())
+    assert "ours too: superloss, epochs = 2." in result.table.notes
+    # Lines of systems that are no longer asked for can still be verified.
+    vectors.write_bytes((data / "vectors.txt").read_bytes())
+    assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
+
+
+def test_a_folder_of_the_first_format_is_gone_on_with(request_of, tmp_path):
+    request = request_of(objectives="superloss", seeds=1)
+    compare(request, Progress())
+    out = tmp_path / "out"
+    record = json.loads((out / "comparison.json").read_text("utf-8"))
+    part = record["datasets"][""]
+    old = {name: record[name] for name in ("created", "command", "versions", "cpus")}
+    old |= {name: part[name] for name in ("identity", "files", "labels", "findings")}
+    source = {name: part["source"][name] for name in ("train", "dev", "test")}
+    old["request"] = {
+        **source,
+        "out": str(out),
+        "objectives": ["superloss"],
+        "seeds": 1,
+        "given": record["given"],
+        "splits": None,
+        "deduplicate": False,
+        "reference": "tfidf_logreg",
+        "jobs": 1,
+        "text_column": None,
+        "label_column": None,
+        "command": [],
+    }
+    (out / "comparison.json").write_text(json.dumps({**old, "format": 1}), "utf-8")
+    lines = [json.loads(line) for line in (out / "results.jsonl").read_text("utf-8").splitlines()]
+    for line in lines:
+        del line["system"], line["parameters"]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (out / "results.jsonl").write_text(text, "utf-8")
+    assert all(check.same for check in verify(out, 9, Progress()))
+    heard = Heard()
+    compare(request.changed(seeds=2), heard)
+    assert "4 of 5 fits stand" in heard.lines[0]
+    assert (out / "results.jsonl").read_text("utf-8").startswith(text)
+    assert json.loads((out / "comparison.json").read_text("utf-8"))["format"] == 2
+    with pytest.raises(RunError, match="made with epochs = 2, now 3"):
+        compare(request.changed(given={**request.given, "epochs": 3}), Progress())
+
+
+def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tmp_path):
+    files = {name: str(data / f"{name}.tsv") for name in ("train", "dev", "test")}
+    datasets = (
+        DataSet("first", **files),
+        DataSet("second", files["train"], parameters=(("epochs", 1),)),
+    )
+    request = request_of(objectives="superloss", seeds=2, datasets=datasets)
+    result = compare(request, Progress())
+    assert list(result.tables) == ["first", "second"]
+    alone = {}
+    for data_set, given in zip(datasets, ({}, {"epochs": 1}), strict=True):
+        out = str(tmp_path / f"alone-{data_set.name}")
+        same = {"datasets": (dataclasses.replace(data_set, name="", parameters=()),), "out": out}
+        alone[data_set.name] = compare(
+            request.changed(**same, given={**request.given, **given}), Progress()
+        )
+    for name, table in result.tables.items():
+        for row, other in zip(table.rows, alone[name].table.rows, strict=True):
+            assert (row.name, row.values, row.p) == (other.name, other.values, other.p)
+        folder = tmp_path / "out" / name
+        assert {path.name for path in folder.iterdir()} == {"table.md", "table.csv", "table.tex"}
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    assert len(lines) == 13 and ("superloss", 1, "second/resampled-1") in lines
+    assert {line["dataset"] for line in lines.values()} == {"first", "second"}
+    assert result.overview.headings == ["system", "first", "second", "mean", "mean rank"]
+    rows = (tmp_path / "out" / "table.csv").read_text("utf-8").splitlines()
+    assert len(rows) == 1 + 8 and rows[1].startswith("first,majority")
+    assert all(check.same for check in verify(tmp_path / "out", 4, Progress()))
+    # A data set may be left out and come back; other rows under its name may not.
+    compare(request.changed(datasets=datasets[1:]), Progress())
+    heard = Heard()
+    compare(request, heard)
+    assert "13 of 13 fits stand" in heard.lines[-2] and "figures" in heard.lines[-1]
+    changed = (dataclasses.replace(datasets[0], test=files["dev"]), datasets[1])
+    with pytest.raises(RunError, match=r"other rows \(test\) \(data set first\)"):
+        compare(request.changed(datasets=changed), Heard())
+    with pytest.raises(RunError, match="other data sets"):
+        compare(request_of(objectives="superloss"), Heard())

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from superconext.report import canvas, figures
-from superconext.report.figure_compare import draw_comparison
+from superconext.report.figure_compare import draw_comparison, draw_comparisons
 
 pytestmark = pytest.mark.skipif(not figures.available(), reason="needs the extra plots")
 VALUES = {
@@ -62,3 +62,20 @@ def test_everything_is_grey(axes_of):
 @pytest.mark.parametrize("values", [{}, {"supcon": []}, {"supcon": [0.5]}, {"س$ا_": [0.1, 0.9]}])
 def test_odd_input_still_makes_a_figure(axes_of, values):
     axes_of(values, reference="nobody")
+
+
+def test_data_sets_stand_side_by_side_with_the_same_lines(monkeypatch, tmp_path):
+    kept = []
+    original = canvas.save
+    keep = lambda figure, path: kept.append(figure) or original(figure, path)  # noqa: E731
+    monkeypatch.setattr("superconext.report.figure_compare.save", keep)
+    panels = {"msac": VALUES, "tsac": {"tfidf_logreg": [0.5, 0.7], "supcon": [0.8]}}
+    stars = {"msac": ["ce_ce (own rule)"], "tsac": []}
+    draw_comparisons(panels, tmp_path / "figure.png", reference="tfidf_logreg", significant=stars)
+    first, second = kept[-1].axes
+    assert (first.get_title(), second.get_title()) == ("msac", "tsac")
+    names = [text.get_text() for text in first.get_yticklabels()]
+    assert names == [*VALUES, "supcon"]
+    places = [line.get_ydata()[0] for line in second.lines if line.get_marker() == "D"]
+    assert places == [1, 3]  # the second system and the fourth
+    assert len(first.texts) == 1 and not second.texts

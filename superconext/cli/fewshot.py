@@ -1,0 +1,96 @@
+"""`superconext fewshot`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from superconext.cli.experiments import (
+    DECIDED,
+    as_usage,
+    chosen_systems,
+    chosen_workers,
+    common_parameters,
+    require,
+    with_run,
+    with_systems,
+    without,
+)
+from superconext.cli.parameters import with_parameters
+
+_DECIDED = ("objective", *DECIDED)
+
+
+def _numbers(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        return tuple(int(piece) for piece in value.split(",") if piece.strip())
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r}: expected whole numbers, as 4,8,16", ctx, option
+        ) from None
+
+
+@click.command()
+@click.argument("train_file", metavar="TRAIN", required=True)
+@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: as many are drawn.")
+@click.option("--test", metavar="FILE", help="Rows to report on.")
+@click.option(
+    "--shots", metavar="4,8,16", callback=_numbers, help="Rows of each class to draw, several."
+)
+@with_systems
+@with_run
+@with_parameters
+@click.pass_context
+def fewshot(
+    ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Draw a few rows of each class from TRAIN, several times; write curves to DIR.
+
+    Each seed draws its own rows. Without --objectives or --systems: superloss and
+    cross_entropy. The baselines are always fitted beside, on the same rows.
+    """
+    from superconext.experiments import fewshot as drawing
+    from superconext.experiments.datasets import DataSet
+    from superconext.experiments.grid import as_text
+    from superconext.experiments.overview import to_long_rows
+    from superconext.experiments.request import Request
+    from superconext.experiments.systems import parse_systems
+    from superconext.training.progress import TerminalProgress
+
+    require(options, test="file", shots="numbers", seeds="number", out="folder")
+    if not options["objectives"] and not options["systems"]:
+        options["objectives"] = parse_systems("superloss,cross_entropy")
+    progress = TerminalProgress(quiet)
+    fields = ("dev", "test", "deduplicate", "text_column", "label_column")
+    request = Request(
+        datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
+        systems=chosen_systems(options),
+        seeds=options["seeds"],
+        out=options["out"],
+        verb="fewshot",
+        given=common_parameters(options, _DECIDED, "fewshot", progress),
+        reference=options["reference"],
+        shots=options["shots"],
+        workers=chosen_workers(options),
+        command=("superconext", *(ctx.obj or ())),
+    )
+    as_usage(drawing.check_shots, request.shots)
+    as_usage(request.plan)
+    curve = drawing.fewshot(request, progress)
+    if as_json:
+        rows = to_long_rows("shots", curve.tables)
+        document = {"reference": request.reference, "rows": rows, "notes": curve.table.notes}
+        click.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        click.echo(f"{as_text(replace(curve.overview, notes=[]))}\n{as_text(curve.table)}")
+    click.echo(f"few-shot folder: {request.out}", err=True)
+
+
+without(fewshot, *_DECIDED)

@@ -1,0 +1,97 @@
+"""`superconext sweep`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from superconext.cli.experiments import (
+    DECIDED,
+    as_usage,
+    chosen_workers,
+    common_parameters,
+    require,
+    with_run,
+    without,
+)
+from superconext.cli.parameters import with_parameters
+
+
+@click.command()
+@click.argument("train_file", metavar="TRAIN", required=True)
+@click.option("--dev", metavar="FILE", help="Rows to choose on; unset: a tenth of TRAIN.")
+@click.option("--test", metavar="FILE", help="Rows the chosen one is reported on.")
+@click.option("--parameter", multiple=True, metavar="NAME", help="What to vary; may be repeated.")
+@click.option(
+    "--values", multiple=True, metavar="A,B,C", help="Its values, one list for each --parameter."
+)
+@click.option(
+    "--splits",
+    type=click.Choice(["given", "resample"]),
+    help="Files as they are, or each seed an 80/10/10 split of all rows.  "
+    "[default: given with --test, else resample]",
+)
+@with_run
+@with_parameters
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    train_file: str,
+    parameter: tuple[str, ...],
+    values: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Vary a parameter, or several as a grid; choose on dev, report the chosen on test.
+
+    The other parameters hold for every grid point. The baselines are fitted beside.
+    """
+    from superconext.experiments import sweep as sweeping
+    from superconext.experiments.datasets import DataSet
+    from superconext.experiments.grid import as_text
+    from superconext.experiments.request import Request
+    from superconext.experiments.table_files import to_csv_rows, to_text
+    from superconext.training.progress import TerminalProgress
+
+    if not parameter:
+        raise click.UsageError("Missing option '--parameter': the name of what to vary.")
+    require(options, seeds="number", out="folder")
+    progress = TerminalProgress(quiet)
+    given = common_parameters(options, DECIDED, "sweep", progress)
+    twice = sorted(set(parameter) & set(given))
+    if twice:
+        raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
+    objective = given.pop("objective", "superloss")
+    names = tuple(name.replace("-", "_") for name in parameter)
+    systems = as_usage(sweeping.make_grid, objective, names, values)
+    fields = ("dev", "test", "splits", "deduplicate", "text_column", "label_column")
+    request = Request(
+        datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
+        systems=systems,
+        seeds=options["seeds"],
+        out=options["out"],
+        verb="sweep",
+        given=given,
+        reference=options["reference"],
+        workers=chosen_workers(options),
+        command=("superconext", *(ctx.obj or ())),
+    )
+    as_usage(request.plan)
+    swept = sweeping.sweep(request, progress)
+    if as_json:
+        document = {
+            "chosen": swept.chosen.values,
+            "dev": sweeping.to_dev_rows(swept.points, swept.chosen),
+            "test": to_csv_rows(swept.table),
+            "notes": [*swept.grid.notes, *swept.table.notes],
+        }
+        click.echo(json.dumps(document, ensure_ascii=False))
+    else:
+        click.echo(f"on dev\n\n{as_text(swept.grid)}\n\non test\n\n{to_text(swept.table)}")
+    click.echo(f"sweep folder: {request.out}", err=True)
+
+
+without(sweep, *DECIDED)

@@ -1,0 +1,171 @@
+"""Which files make up a data set, and how are its rows split?
+
+[[dataset]]
+name = "msac"
+train = "msac/train.tsv"
+test = "msac/test.tsv"
+vectors = "msac/vectors.txt"
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superconext.errors import ConfigError
+from superconext.experiments.toml_tables import (
+    Parameters,
+    checked_parameters,
+    read_tables,
+    text_of,
+)
+
+#: How the rows are split: all files as given; a tenth of train held out for dev by the seed;
+#: all three parts drawn by the seed; a few rows of each class of train drawn by the seed.
+SCHEMES = ("given", "dev", "resampled", "shots")
+
+_FILES = ("train", "dev", "test")
+_TEXTS = ("name", *_FILES, "splits", "text_column", "label_column")
+#: A data set's name is a folder's too.
+_NAME = re.compile(r"\w[\w.+-]*")
+_TAKEN = ("figures",)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """name: "" for the only one. splits: "given", "resample", or None to go by the files.
+
+    parameters: those of `train` that hold on this data set, such as its word vectors.
+    """
+
+    name: str
+    train: str
+    dev: str | None = None
+    test: str | None = None
+    splits: str | None = None
+    deduplicate: bool = False
+    text_column: str | None = None
+    label_column: str | None = None
+    parameters: Parameters = ()
+
+    def files(self) -> dict[str, str]:
+        """The labelled files by role."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {role: path for role, path in named.items() if path is not None}
+
+    def scheme(self, shots: bool = False) -> str:
+        """One of SCHEMES. Raises ConfigError for files and a wish that do not go together."""
+        if shots:
+            return "shots"
+        try:
+            return choose_scheme(self.dev is not None, self.test is not None, self.splits)
+        except ConfigError as error:
+            raise ConfigError(
+                f"data set {self.name}: {error}" if self.name else str(error)
+            ) from None
+
+
+def choose_scheme(dev: bool, test: bool, wanted: str | None) -> str:
+    """One of SCHEMES, from which files are given and `--splits` ("given", "resample", None).
+
+    Raises ConfigError for files and a wish that do not go together.
+    """
+    if wanted == "resample":
+        return "resampled"
+    if test:
+        return "given" if dev else "dev"
+    if wanted == "given":
+        raise ConfigError(
+            "splits = 'given' without a test file; expected one: add --test, or leave --splits out "
+            "to draw the splits from the training file"
+        )
+    if dev:
+        raise ConfigError(
+            "found a dev file without a test file; expected both or neither: add --test, or "
+            "--splits resample to draw the splits from both files' rows"
+        )
+    return "resampled"
+
+
+def from_files(train: Sequence[str], **common: Any) -> tuple[DataSet, ...]:
+    """A data set for each file; several are called by what tells their paths apart.
+
+    Args:
+        common: fields of DataSet that hold for all; dev and test only for a single file.
+
+    Raises ConfigError for dev or test files beside several, and for a file named twice.
+    """
+    if len(train) == 1:
+        return (DataSet("", train[0], **common),)
+    if common.get("dev") or common.get("test"):
+        raise ConfigError(
+            f"found a dev or test file beside {len(train)} training files; expected to know which "
+            "it belongs to: list the data sets in a file and give it with --datasets"
+        )
+    paths = [Path(os.path.abspath(path)) for path in train]
+    stems = [path.name.partition(".")[0] for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [path.parent.name for path in paths]
+    if len(set(names)) < len(names):
+        names = ["-".join(path.parts[-2:]).partition(".")[0] for path in paths]
+    cleaned = [re.sub(r"[^\w.+-]", "-", name) for name in names]
+    return _distinct(
+        [
+            DataSet(name if _NAME.fullmatch(name) else f"data-{at}", path, **common)
+            for at, (name, path) in enumerate(zip(cleaned, train, strict=True), 1)
+        ],
+        "TRAIN",
+    )
+
+
+def read_datasets(path: Path, common: Mapping[str, Any]) -> tuple[DataSet, ...]:
+    """The data sets of a TOML file; paths in it are relative to its folder.
+
+    Args:
+        common: fields of DataSet for the tables that do not name them.
+
+    Raises ConfigError naming the file and the data set.
+    """
+    found = []
+    for number, table in enumerate(read_tables(path, "dataset"), 1):
+        where = f"{path}, dataset {table.get('name', number)}"
+        texts = {key: text_of(table, key, where) for key in _TEXTS}
+        for key in ("name", "train"):
+            if not texts[key]:
+                raise ConfigError(f'{where}: found no {key}; expected {key} = "...": add it')
+        if not _NAME.fullmatch(str(texts["name"])):
+            raise ConfigError(
+                f"{where}: cannot be the name of a folder; expected letters, digits, '.', '-', '+' "
+                "and '_': change it"
+            )
+        if texts["splits"] not in (None, "given", "resample"):
+            raise ConfigError(
+                f"{where}: splits = {texts['splits']!r}; expected 'given' or 'resample'"
+            )
+        deduplicate = table.get("deduplicate", common.get("deduplicate", False))
+        if not isinstance(deduplicate, bool):
+            raise ConfigError(f"{where}: deduplicate = {deduplicate!r}; expected true or false")
+        known = (*_TEXTS, "deduplicate")
+        rest = {key: value for key, value in table.items() if key not in known}
+        own: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
+        own |= {role: os.path.join(path.parent, own[role]) for role in _FILES if role in own}
+        own["deduplicate"] = deduplicate
+        own["parameters"] = checked_parameters(rest, where, path.parent, known)
+        found.append(DataSet(**{**common, **own}))
+    return _distinct(found, str(path))
+
+
+def _distinct(datasets: Sequence[DataSet], where: str) -> tuple[DataSet, ...]:
+    for name, count in Counter(dataset.name.lower() for dataset in datasets).items():
+        if count > 1:
+            raise ConfigError(f"{where}: two data sets are called {name!r}; expected each once")
+        if name in _TAKEN:
+            raise ConfigError(
+                f"{where}: a data set is called {name!r}, as a folder of the results is; expected "
+                "another name: list the data sets in a file and give it with --datasets"
+            )
+    return tuple(datasets)

@@ -1,0 +1,140 @@
+"""How good is a system with a few labels a class? `superconext fewshot`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superconext.errors import ConfigError
+from superconext.experiments.grid import Grid, write_grid
+from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
+from superconext.experiments.pictures import draw
+from superconext.experiments.request import Request
+from superconext.experiments.runner import Finished, carry_out
+from superconext.experiments.systems import fit_config
+from superconext.experiments.tables import Table, make_tables, told_systems
+from superconext.training.progress import Progress
+
+FIGURE = "shots.png"
+
+#: Fewer optimiser steps than this are said: an epoch of a few rows is a step or two.
+FEW_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Curve:
+    """tables: by shots, smallest first, all their tests corrected together.
+
+    overview: a column for each size. table: all rows below each other, with their tests.
+    """
+
+    tables: dict[str, Table]
+    overview: Grid
+    table: Grid
+    lines: list[dict[str, Any]]
+
+
+def check_shots(shots: Sequence[int]) -> None:
+    """Raise ConfigError for shots that cannot be drawn."""
+    # SuperLoss needs a positive, so two rows of each class.
+    if not shots or any(k < 2 for k in shots) or len(set(shots)) < len(shots):
+        raise ConfigError(
+            f"shots = {','.join(map(str, shots)) or 'none'}: expected whole numbers of at least 2, "
+            "each once: change them"
+        )
+
+
+def fewshot(request: Request, progress: Progress) -> Curve:
+    """Run every draw that has no line yet, then write the tables and the curve.
+
+    Raises ConfigError for shots that cannot be drawn or a data set without a test file,
+    DataError for a class with too few rows, and what `runner.carry_out` does.
+    """
+    check_shots(request.shots)
+    for data in request.datasets:
+        if data.test is None or data.splits is not None:
+            raise ConfigError(
+                "found no test file of its own; expected one, because draws of a few rows leave "
+                "none to report on: add --test"
+            )
+    _warn_of_few_steps(request, progress)
+    return carry_out(request, progress, lambda finished: _publish(finished, progress))
+
+
+def _publish(finished: Finished, progress: Progress) -> Curve:
+    request = finished.request
+    groups = {
+        k: [line for line in finished.lines if line["shots"] == k] for k in sorted(request.shots)
+    }
+    (findings,) = finished.findings.values()
+    made = make_tables(
+        {str(k): lines for k, lines in groups.items()},
+        request.reference,
+        findings,
+        request.systems,
+    )
+    overview = _overview(finished, made)
+    # The tables differ in their sizes alone, and the notes of one can say so.
+    notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
+    table = to_long_grid("shots", made, [overview.notes[0].replace("weighted F1 ", ""), *notes])
+    write_grid(finished.folder, "overview", overview)
+    write_grid(finished.folder, "table", table, to_long_rows("shots", made))
+
+    def drawing(path: Path) -> None:
+        from superconext.report.figure_bands import Level, draw_bands
+
+        curves = _curves(made)
+        levels = curves.pop("majority", {})
+        draw_bands(
+            curves,
+            path,
+            xlabel="rows of each class trained on",
+            ylabel="weighted F1 on test, percent",
+            levels=[Level("majority", [v for values in levels.values() for v in values])],
+        )
+
+    draw({finished.folder / "figures" / FIGURE: drawing}, progress)
+    return Curve(made, overview, table, finished.lines)
+
+
+def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
+    request = finished.request
+    (data,) = request.datasets
+    (findings,) = finished.findings.values()
+    sizes = finished.lines[0]["rows"] if finished.lines else {"dev": 0, "test": 0}
+    dev = f"the given {sizes['dev']}" if data.dev else "as many as trained on, drawn too"
+    notes = [
+        f"Percent: weighted F1 on the given {sizes['test']} test rows, mean ± standard deviation "
+        f"over draws ({request.seeds}) of so many rows of each class; a seed's smaller draws are "
+        f"part of its larger ones; dev rows: {dev}.",
+        f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
+        "correction over all sizes and systems.",
+        *told_systems(request.systems),
+        *(f"Data: {line}." for line in findings),
+    ]
+    return to_overview(tables, notes, ranked=False)
+
+
+def _curves(tables: Mapping[str, Table]) -> dict[str, dict[Any, list[float]]]:
+    curves: dict[str, dict[Any, list[float]]] = {}
+    for shots, table in tables.items():
+        for row in table.rows:
+            curves.setdefault(row.name, {})[int(shots)] = row.values
+    return curves
+
+
+def _warn_of_few_steps(request: Request, progress: Progress) -> None:
+    """Say how many steps a training takes where its length was left to the defaults."""
+    few: dict[int, list[str]] = {}
+    for system in request.systems:
+        config = fit_config(request.given_on(request.datasets[0]), system, 0)
+        if config.steps_per_epoch is None and min(request.shots) * 2 <= config.batch_size:
+            few.setdefault(config.epochs, []).append(system.name)
+    for epochs, names in few.items():
+        if epochs < FEW_STEPS:
+            progress.say(
+                f"note: {min(request.shots)} rows a class fill one batch, about {epochs} steps of "
+                f"training for {', '.join(names)}; --steps-per-epoch or --epochs gives more"
+            )

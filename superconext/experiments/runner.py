@@ -1,0 +1,216 @@
+"""Fits become lines: those that are missing are run, and each is written as soon as it ends.
+
+The parent alone writes, so that a kill loses no more than the fits that were running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from superconext.errors import ConfigError, RunError, StoppedEarly
+from superconext.experiments.datasets import DataSet
+from superconext.experiments.one_fit import run_fit_aside, run_or_tell
+from superconext.experiments.parallel import Workers, side_by_side
+from superconext.experiments.plan import Fit, key_of
+from superconext.experiments.pools import Pools, read_pools
+from superconext.experiments.record import (
+    Fingerprints,
+    check_folder,
+    check_systems,
+    claim,
+    config_hash,
+    make_record,
+)
+from superconext.experiments.request import Request
+from superconext.experiments.results import ResultsFile, only_writer
+from superconext.experiments.shots import draw_shots
+from superconext.experiments.systems import fit_config
+from superconext.training.progress import Progress
+
+Line = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the fits on one data set are made from: its rows and the parameters for all."""
+
+    pools: Pools
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """lines: those of the plan that stand, in its order. findings: by data set."""
+
+    request: Request
+    folder: Path
+    lines: list[Line]
+    findings: dict[str, list[str]]
+
+
+def carry_out(
+    request: Request,
+    progress: Progress,
+    publish: Callable[[Finished], T],
+    judged_on: str = "test",
+) -> T:
+    """Run every fit that has no line yet, then call `publish` while the folder is locked.
+
+    Args:
+        judged_on: the part whose figures are told after each fit.
+
+    Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in
+    use, or when a training failed (after publishing the others), and what reading and
+    fitting raise.
+    """
+    folder = Path(request.out)
+    plan = request.plan()
+    request.workers.check()
+    check_folder(folder)
+    _check_parameters(request)
+    material = {
+        data.name: Material(read_rows(data, request.scheme(data), progress), request.given_on(data))
+        for data in request.datasets
+    }
+    if request.shots:
+        for of in material.values():
+            rows = of.pools.rows
+            draw_shots(*rows["train"], max(request.shots), 0, dev="dev" not in rows)
+    prints = Fingerprints()
+    record = make_record(request, {name: of.pools for name, of in material.items()}, prints)
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_writer(folder, progress):
+        results = ResultsFile(folder)
+        check_systems(folder, results.lines.values(), request.systems, prints)
+        claim(folder, record)
+
+        def add(fit: Fit, line: Line) -> None:
+            own = prints.of(dict(fit.system.parameters))
+            identity = record["datasets"][fit.dataset]["identity"]
+            made = {"parameters": own, "config": config_hash(identity, fit, own)}
+            results.add({**line, **made})
+
+        failed = _run_missing(plan, results, add, material, request, progress, judged_on)
+        lines = [results.lines[fit.key] for fit in plan if fit.key in results.lines]
+        findings = {name: of.pools.findings for name, of in material.items()}
+        published = publish(Finished(request, folder, lines, findings))
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {len(plan)} fits failed, and the tables in {folder} lack them; "
+            f"expected all to end; the first was {failed[0]}"
+        )
+    return published
+
+
+def read_rows(data: DataSet, scheme: str, progress: Progress) -> Pools:
+    """The rows of a data set, and what is wrong with them. Raises as `read_pools` does."""
+    return read_pools(
+        data.files(),
+        scheme,
+        text_column=data.text_column,
+        label_column=data.label_column,
+        remove_copies=data.deduplicate,
+        progress=progress,
+        called=data.name,
+    )
+
+
+def run_fits(
+    fits: Sequence[Fit], material: Mapping[str, Material], workers: Workers
+) -> Generator[Line, None, None]:
+    """The line of each fit as it ends; out of order where several work at once.
+
+    Every process keeps to the parameter `threads`, which is one unless the user says more.
+    """
+    tasks = []
+    threads = 1
+    for fit in fits:
+        of = material[fit.dataset]
+        tasks.append((fit, of.pools.rows, dict(of.given), of.pools.labels))
+        if not fit.is_baseline:
+            threads = max(threads, fit_config(of.given, fit.system, fit.seed).threads)
+    if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):
+        for task in tasks:
+            yield run_or_tell(*task)
+        return
+    with closing(side_by_side(run_fit_aside, tasks, workers, threads)) as lines:
+        yield from lines
+
+
+def _check_parameters(request: Request) -> None:
+    """Raise ConfigError for what no fit could be made with, before anything is read."""
+    from superconext.fitting import check_device
+    from superconext.objectives.catalogue import objective_class
+    from superconext.objectives.options import parse_options
+
+    for data in request.datasets:
+        for system in request.systems:
+            config = fit_config(request.given_on(data), system, 0)
+            check_device(config.device)
+            try:
+                parse_options(config.options, objective_class(config.objective).options_type)
+            except ConfigError as error:
+                raise ConfigError(f"{system.name}: {error}") from None
+
+
+def _run_missing(
+    plan: Sequence[Fit],
+    results: ResultsFile,
+    add: Callable[[Fit, Line], None],
+    material: Mapping[str, Material],
+    request: Request,
+    progress: Progress,
+    judged_on: str,
+) -> list[str]:
+    """Run the fits without a line. Returns what went wrong with those that failed."""
+    missing = {fit.key: fit for fit in plan if fit.key not in results.lines}
+    done = len(plan) - len(missing)
+    if done:
+        progress.say(f"note: {done} of {len(plan)} fits stand in {results.path} already")
+    failed: list[str] = []
+    with (
+        _interruptible(plan, results, request),
+        progress.bar("comparing") as advance,
+        closing(run_fits(list(missing.values()), material, request.workers)) as lines,
+    ):
+        for line in lines:
+            fit = missing[key_of(line)]
+            done += 1
+            if "failed" in line:
+                failed.append(f"{fit}: {line['failed']}")
+                progress.warn(failed[-1])
+            else:
+                add(fit, line)
+                progress.say(told(fit, line, done, len(plan), judged_on))
+            advance(done / len(plan))
+    return failed
+
+
+@contextmanager
+def _interruptible(plan: Sequence[Fit], results: ResultsFile, request: Request) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        stand = sum(fit.key in results.lines for fit in plan)
+        raise StoppedEarly(
+            f"interrupted; {stand} of {len(plan)} fits stand in {request.out}: go on by giving "
+            "the same command again"
+        ) from None
+
+
+def told(fit: Fit, line: Mapping[str, Any], done: int, total: int, judged_on: str = "test") -> str:
+    """A line for people about a fit that has ended."""
+    scores = line[judged_on]
+    part = "" if judged_on == "test" else f"{judged_on} "
+    text = (
+        f"[{done}/{total}] {fit}: {part}accuracy {scores['accuracy']:.3f}, "
+        f"{part}weighted F1 {scores['f1_weighted']:.3f}, {line['seconds']:.1f} s"
+    )
+    if line.get("collapsed"):
+        text += " (warning: the encoder collapsed)"
+    return text

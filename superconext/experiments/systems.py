@@ -1,0 +1,176 @@
+"""What is compared? A system is an objective with parameters of its own, under a name.
+
+On the command line a system is `OBJECTIVE` or `OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE`,
+and that is its name too. A TOML file gives it a name of its own:
+
+    [[system]]
+    name = "mined"
+    objective = "superloss"
+    mining = "topk"
+    mining_threshold = 20
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from superconext.config import BY_NAME, Config, check_names, resolve
+from superconext.errors import ConfigError
+from superconext.experiments.toml_tables import (
+    OWN_PARAMETERS,
+    Parameters,
+    checked_parameters,
+    read_tables,
+    text_of,
+)
+from superconext.objectives.catalogue import check_objective
+
+#: Fitted beside the systems on every split, in this order.
+BASELINES = ("majority", "tfidf_logreg", "tfidf_svm")
+
+#: What the row of an objective's native prediction is called, after the system's name.
+OWN_RULE = " (own rule)"
+
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+
+
+@dataclass(frozen=True)
+class System:
+    """name: of its row; objective: trained, or a baseline's name; parameters: its own."""
+
+    name: str
+    objective: str
+    parameters: Parameters = ()
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.objective in BASELINES
+
+    def __str__(self) -> str:
+        """What it is, where the name does not say it."""
+        return ", ".join([self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)])
+
+
+def plain(name: str) -> System:
+    """An objective or a baseline without parameters of its own."""
+    return System(name, name)
+
+
+def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
+    """The configuration of one fit: the system's parameters win over the given ones.
+
+    Raises ConfigError as `resolve` does.
+    """
+    own = {**dict(system.parameters), "objective": system.objective, "seed": seed}
+    return resolve({**given, **own, "baselines": False}, system.name)
+
+
+def parse_systems(text: str) -> tuple[System, ...]:
+    """The systems of `--objectives`, comma separated. Raises ConfigError."""
+    systems = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        objective, colon, rest = (piece.strip() for piece in part.partition(":"))
+        check_objective(objective)
+        settings = {}
+        for setting in rest.split("+") if colon else ():
+            name, equals, value = (piece.strip() for piece in setting.partition("="))
+            if not equals:
+                raise ConfigError(
+                    f"{part}: found {setting.strip()!r} after {objective}; expected "
+                    f"{objective}:PARAMETER=VALUE, and + before a further PARAMETER=VALUE"
+                )
+            if name in settings:
+                raise ConfigError(f"{part}: {name} is given twice; expected each once")
+            settings[name] = parse_value(name, value, part)
+        systems.append(with_parameters(objective, checked_parameters(settings, part)))
+    return distinct(systems)
+
+
+def read_systems(path: Path) -> tuple[System, ...]:
+    """The systems of a TOML file; paths in it are relative to its folder.
+
+    Raises ConfigError naming the file and the system.
+    """
+    systems = []
+    for number, table in enumerate(read_tables(path, "system"), 1):
+        where = f"{path}, system {number}"
+        name, objective = (text_of(table, key, where) for key in ("name", "objective"))
+        if objective is None:
+            raise ConfigError(f'{where}: found no objective; expected objective = "superloss"')
+        where = f"{path}, system {name or objective}"
+        try:
+            check_objective(objective)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        rest = {key: value for key, value in table.items() if key not in ("name", "objective")}
+        parameters = checked_parameters(rest, where, path.parent, ("name", "objective"))
+        if name is not None and name.endswith(OWN_RULE):
+            raise ConfigError(
+                f"{where}: found a name that ends in {OWN_RULE.strip()!r}, which marks an "
+                "objective's own rule; expected another: change it"
+            )
+        system = with_parameters(objective, parameters)
+        systems.append(System(name or system.name, objective, parameters))
+    return distinct(systems)
+
+
+def with_parameters(objective: str, parameters: Parameters) -> System:
+    """The system under the name that `--objectives` would call it by."""
+    settings = "+".join(f"{name}={shown(value)}" for name, value in parameters)
+    return System(f"{objective}:{settings}" if settings else objective, objective, parameters)
+
+
+def distinct(systems: Iterable[System]) -> tuple[System, ...]:
+    """The systems as they are. Raises ConfigError for none, and for a name that is taken."""
+    systems = tuple(systems)
+    if not systems:
+        raise ConfigError("found no objective; expected one or more names, each once")
+    for name, count in Counter(system.name for system in systems).items():
+        if name in BASELINES:
+            raise ConfigError(
+                f"system {name!r}: a baseline has this name; expected another: change it"
+            )
+        if count > 1:
+            raise ConfigError(f"objective or system {name!r} is named twice; expected each once")
+    return systems
+
+
+def parse_value(name: str, text: str, where: str) -> Any:
+    """The text of a parameter's value as the parameter's type. Raises ConfigError."""
+    if name in OWN_PARAMETERS:
+        raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
+    check_names([name], where)
+    parameter = BY_NAME[name]
+    try:
+        value = _TRUTH[text.lower()] if parameter.type is bool else parameter.type(text)
+    except (ValueError, KeyError):
+        kind = {int: "a whole number", float: "a number", bool: "yes or no"}[parameter.type]
+        raise ConfigError(f"{where}: {name} = {text!r}; expected {kind}") from None
+    try:
+        parameter.check(value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    return value
+
+
+def shown(value: Any) -> str:
+    """A parameter's value as the command line takes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def check_reference(reference: str, systems: Iterable[System]) -> None:
+    """Raise ConfigError unless the reference will have a row in the table."""
+    known = [*BASELINES, *(system.name for system in systems)]
+    if reference.removesuffix(OWN_RULE) not in known or reference in {
+        name + OWN_RULE for name in BASELINES
+    }:
+        raise ConfigError(
+            f"reference = {reference!r}: expected a system of the comparison: {', '.join(known)}, "
+            f"or an objective's name followed by {OWN_RULE.strip()!r}"
+        )

@@ -1,0 +1,142 @@
+"""Curves over a few rows of each class: drawn, fitted, tested, gone on with."""
+
+import csv
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from superconext.config import resolve
+from superconext.data.corpus import read_labelled
+from superconext.errors import ConfigError, DataError, RunError
+from superconext.experiments.compare import compare
+from superconext.experiments.fewshot import FIGURE, fewshot
+from superconext.experiments.results import read_results
+from superconext.experiments.shots import draw_shots
+from superconext.experiments.verify import verify
+from superconext.fitting import fit_model
+from superconext.report import figures
+from superconext.training.progress import Progress
+from tests.experiments.conftest import Heard
+
+BASELINES = 3
+
+
+@pytest.fixture
+def wanted(request_of):
+    def build(**changes):
+        fresh = {"verb": "fewshot", "shots": (2, 4), "seeds": 3, "dev": None}
+        return request_of(objectives="superloss", **{**fresh, **changes})
+
+    return build
+
+
+def test_lines_are_the_fits_on_the_drawn_rows(wanted, data, tmp_path):
+    request = wanted()
+    curve = fewshot(request, Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    assert len(lines) == 2 * 3 * (BASELINES + 1)
+    train, test = (read_labelled(data / f"{name}.tsv") for name in ("train", "test"))
+    drawn, held = draw_shots(train.texts, train.labels, 4, 1, dev=True)
+    parts = [
+        ([train.texts[k] for k in rows], [train.labels[k] for k in rows]) for rows in (drawn, held)
+    ]
+    model = fit_model(*parts[0], resolve({**request.given, "seed": 1}), parts[1]).model
+    line = lines["superloss", 1, "shots4-1"]
+    assert line["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
+    assert line["rows"] == {"train": 8, "dev": 8, "test": 24} and line["shots"] == 4
+    assert line["overlap"] == pytest.approx(4 / 25)
+    assert list(curve.tables) == ["2", "4"]
+    assert all(check.same for check in verify(tmp_path / "out", 3, Progress()))
+
+
+def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
+    curve = fewshot(wanted(), Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    raw, found = {}, {}
+    for shots in (2, 4):
+        scores = {
+            name: [lines[name, s, f"shots{shots}-{s}"]["test"]["f1_weighted"] for s in range(3)]
+            for name in ("majority", "tfidf_svm", "superloss", "tfidf_logreg")
+        }
+        share = (shots / 25) / (1 - shots / 25)
+        for row in curve.tables[str(shots)].rows:
+            assert row.values == scores[row.name]
+            if row.name == "tfidf_logreg":
+                continue
+            found[shots, row.name] = row
+            gaps = np.subtract(scores[row.name], scores["tfidf_logreg"])
+            if gaps.any():
+                t = gaps.mean() / np.sqrt((1 / 3 + share) * gaps.var(ddof=1))
+                raw[shots, row.name] = 2 * stats.t.sf(abs(t), 2)
+            else:
+                raw[shots, row.name] = 1.0
+            assert row.p == pytest.approx(raw[shots, row.name])
+    highest = 0.0
+    for rank, key in enumerate(sorted(raw, key=raw.get)):
+        highest = max(highest, min(1, (len(raw) - rank) * raw[key]))
+        assert found[key].p_holm == pytest.approx(highest)
+    with (tmp_path / "out" / "table.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["shots"] for row in rows] == ["2"] * 4 + ["4"] * 4
+    overview = (tmp_path / "out" / "overview.md").read_text("utf-8")
+    assert overview.startswith("| system | 2 | 4 |") and "drawn too" in overview
+
+
+def test_given_dev_rows_are_all_used_and_none_drawn(wanted, data, tmp_path):
+    request = wanted(dev=str(data / "dev.tsv"), shots=(20,), seeds=1)
+    fewshot(request, Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl").values()
+    assert {tuple(line["rows"].values()) for line in lines} == {(40, 16, 24)}
+
+
+def test_more_sizes_and_seeds_go_on_where_it_stood(wanted, tmp_path):
+    fewshot(wanted(shots=(2,), seeds=1), Progress())
+    heard = Heard()
+    fewshot(wanted(shots=(2, 3), seeds=2), heard)
+    assert any("4 of 16 fits stand" in line for line in heard.lines)
+    with pytest.raises(RunError, match="superconext fewshot, this is superconext compare"):
+        compare(wanted(verb="compare", shots=()), Progress())
+
+
+def test_few_steps_are_said(wanted):
+    heard = Heard()
+    fewshot(wanted(shots=(2,), seeds=1), heard)
+    assert heard.lines[0].startswith(
+        "note: 2 rows a class fill one batch, about 2 steps of training for superloss;"
+    )
+    heard = Heard()
+    request = wanted(shots=(2,), seeds=1, out=wanted().out + "2")
+    fewshot(request.changed(given={**request.given, "steps_per_epoch": 2}), heard)
+    assert "fill one batch" not in "".join(heard.lines)
+
+
+def test_all_rows_drawn_leave_nothing_to_test(wanted, data):
+    request = wanted(dev=str(data / "dev.tsv"), shots=(25,), seeds=2)
+    curve = fewshot(request, Progress())
+    assert all(row.p is None for row in curve.tables["25"].rows)
+    assert any("every draw takes all rows" in note for note in curve.table.notes)
+
+
+@pytest.mark.parametrize("shots", [(), (1,), (4, 4), (0, 2)])
+def test_shots_that_cannot_be_drawn(wanted, tmp_path, shots):
+    with pytest.raises(ConfigError, match="at least 2, each once"):
+        fewshot(wanted(shots=shots), Progress())
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_few_rows_or_no_test_file_leave_no_folder(wanted, tmp_path):
+    with pytest.raises(DataError, match=r"25 distinct texts .*expected 26 for 13 shots"):
+        fewshot(wanted(shots=(2, 13)), Progress())
+    with pytest.raises(ConfigError, match="add --test"):
+        fewshot(wanted(test=None), Progress())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_curve_is_drawn_where_it_can_be(wanted, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    if not figures.available():
+        pytest.skip("figures need the extra plots")
+    fewshot(wanted(shots=(2,), seeds=1), Progress())
+    picture = tmp_path / "out" / "figures" / FIGURE
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

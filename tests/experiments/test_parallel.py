@@ -1,0 +1,81 @@
+"""Fits on other workers come out as they do here."""
+
+import importlib.util
+
+import pytest
+
+from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.experiments import parallel
+from superconext.experiments.compare import compare
+from superconext.experiments.parallel import Workers
+from superconext.experiments.results import read_results
+from superconext.training.progress import Progress
+
+needs_dask = pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None, reason="needs the extra dask"
+)
+
+
+@pytest.mark.parametrize(
+    ("workers", "message"),
+    [
+        (Workers(0), "jobs = 0"),
+        (Workers(backend="threads"), "expected one of processes, dask"),
+        (Workers(scheduler="tcp://localhost:1"), "add --backend dask"),
+        (Workers(backend="dask"), "without a scheduler"),
+    ],
+)
+def test_workers_that_cannot_be(workers, message):
+    with pytest.raises(ConfigError, match=message):
+        workers.check()
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setattr(parallel.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"superconext\[dask\]"):
+        Workers(backend="dask", scheduler="tcp://localhost:1").check()
+
+
+@needs_dask
+def test_a_scheduler_that_does_not_answer(request_of, monkeypatch):
+    monkeypatch.setattr(parallel, "_PATIENCE", "300ms")
+    nowhere = Workers(backend="dask", scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(RunError, match=r"127\.0\.0\.1:1: cannot be reached"):
+        compare(request_of(workers=nowhere), Progress())
+
+
+@needs_dask
+@pytest.mark.slow
+def test_two_dask_workers_write_the_lines_that_one_process_does(request_of, tmp_path):
+    from distributed import LocalCluster
+
+    request = request_of(given=False, objectives="superloss,ce_ce:pooling=mean")
+    compare(request, Progress())
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+        compare(request.changed(out=str(tmp_path / "two"), workers=workers), Progress())
+    one, two = (
+        {
+            key: {name: value for name, value in line.items() if name != "seconds"}
+            for key, line in read_results(tmp_path / name / "results.jsonl").items()
+        }
+        for name in ("out", "two")
+    )
+    assert one == two and len(one) == 10
+
+
+@needs_dask
+@pytest.mark.slow
+def test_workers_of_several_threads_and_none_are_refused(request_of):
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+        with pytest.raises(RunError, match="worker with 2 threads"):
+            compare(request_of(workers=workers), Progress())
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
+        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+        with pytest.raises(RunError, match="has no worker"):
+            compare(request_of(workers=workers), Progress())
