@@ -4,40 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from superconext.calibration import calibrate, fit_temperature
 from superconext.config import Config
-from superconext.data.sampler import make_batches
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.projection import projected_size, projection_head
 from superconext.errors import ConfigError
+from superconext.lexical import Lexical, fit_lexical
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
-from superconext.objectives.base import Objective, Shape
-from superconext.objectives.catalogue import objective_class
+from superconext.objectives.base import Objective
 from superconext.preparing import Prepared, prepare
-from superconext.probe import Probe, dev_key, fit_probe
-from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record
-from superconext.training.checkpoint import Checkpointer
-from superconext.training.progress import EpochLines, Progress, StepBar
-from superconext.training.trainer import Trainer
-
-#: C of the quick probe after each epoch; the final probe's C is chosen on dev.
-EPOCH_PROBE_C = 0.01
+from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe
+from superconext.stages import second_stage, train_member
+from superconext.training.callbacks import Callback, Record
+from superconext.training.progress import Progress
+from superconext.training.unfreezing import check_unfreezing
 
 
 @dataclass
 class Fitted:
     """A trained model and what was learned on the way.
 
-    history: one record an epoch, with `member` from 1.
+    history: one record an epoch, with `member` from 1, and where a second stage was asked
+        for `stage`, 1 or 2, through which the epochs are counted on.
     features: sentence vectors of the training rows `[N, d]`.
     facts: normalisation profile, vector source, words unknown to the vocabulary.
     interrupted: whether training was stopped by the user.
@@ -76,6 +72,7 @@ def fit_model(
     """
     progress = progress or Progress()
     check_device(config.device)
+    check_unfreezing(config)
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         prepared = prepare((texts, labels), dev, classes or sorted(set(labels)), config, progress)
         encoders: list[Encoder] = []
@@ -83,16 +80,23 @@ def fit_model(
         history: list[Record] = []
         interrupted = False
         for member in range(config.members):
-            trainer = _trainer(prepared, config, member, progress, callbacks)
-            saver = Checkpointer(checkpoint, member) if checkpoint else None
-            interrupted = _train(trainer, saver, progress, config, member)
-            history += [{"member": member + 1, **record} for record in trainer.history]
-            encoders.append(_folded(trainer.encoder))
-            objectives.append(trainer.objective.eval())
+            trained = train_member(prepared, config, member, progress, callbacks, checkpoint)
+            interrupted = trained.interrupted
+            if not trained.finetuned and second_stage(config):
+                if encoders:
+                    break  # earlier members answer by a softmax, and this one has none yet
+                config = replace(config, finetune=False, finetune_frozen=False)
+            history += [{"member": member + 1, **record} for record in trained.history]
+            encoders.append(_folded(trained.encoder))
+            objectives.append(trained.objective.eval())
             if interrupted:
                 break
         features = member_features(encoders, prepared.train)
-        probe = _final_probe(prepared, encoders, features)
+        probe = _final_probe(prepared, encoders, features, config, progress)
+        lexical = None
+        if config.probe_features == "encoder+tfidf":
+            with progress.bar("TF-IDF"):
+                lexical = _lexical(prepared, texts, dev, config)
     model = Model(
         config,
         prepared.classes,
@@ -103,6 +107,7 @@ def fit_model(
         encoders,
         objectives,
         probe,
+        lexical,
     )
     collapse = collapse_report(features)
     return Fitted(model, history, features, prepared.facts, collapse, interrupted)
@@ -122,84 +127,6 @@ def check_device(name: str) -> None:
         ) from None
 
 
-def _trainer(
-    prepared: Prepared,
-    config: Config,
-    member: int,
-    progress: Progress,
-    callbacks: Sequence[Callback],
-) -> Trainer:
-    seed = config.seed + member
-    torch.manual_seed(seed)
-    embedding = WordEmbedding(
-        torch.from_numpy(prepared.table),
-        config.tune_vectors,
-        len(prepared.ngrams) if prepared.ngrams else 0,
-        prepared.word_ngrams,
-    )
-    encoder = BiLSTMEncoder(
-        embedding,
-        hidden_size=config.hidden_size,
-        layers=config.layers,
-        dropout=config.dropout,
-        word_dropout=config.word_dropout,
-        pooling=config.pooling,
-    )
-    kind = objective_class(config.objective)
-    projection = config.projection if kind.uses_projection else "identity"
-    head = projection_head(projection, encoder.sentence_size, config.projection_size)
-    shape = Shape(
-        classes=len(prepared.classes),
-        sentence=encoder.sentence_size,
-        projected=projected_size(projection, encoder.sentence_size, config.projection_size),
-    )
-    batches = make_batches(
-        kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, seed
-    )
-    hooks: list[Callback] = []
-    if prepared.dev is not None:
-        hooks.append(DevProbe(lambda trainer: _dev_score(prepared, trainer)))
-    keeper = KEEPERS[config.keep]
-    if keeper is not None:
-        hooks.append(keeper())
-    hooks.append(EpochLines(progress, member, config.members))
-    return Trainer(
-        encoder,
-        head,
-        kind.build(config, shape),
-        batches,
-        prepared.train,
-        prepared.labels,
-        config,
-        [*hooks, *callbacks],
-    )
-
-
-def _train(
-    trainer: Trainer,
-    saver: Checkpointer | None,
-    progress: Progress,
-    config: Config,
-    member: int,
-) -> bool:
-    """Train; True if the user interrupted it after at least one epoch."""
-    if saver:
-        saver.restore(trainer)
-        trainer.callbacks.append(saver)
-    title = "training" if config.members == 1 else f"training {member + 1}/{config.members}"
-    try:
-        with progress.bar(title) as advance:
-            trainer.callbacks.append(StepBar(advance))
-            trainer.fit()
-    except KeyboardInterrupt:
-        if not trainer.history:
-            raise
-        trainer.finish()
-        progress.say(f"interrupted: keeping the {len(trainer.history)} finished epochs")
-        return True
-    return False
-
-
 def _folded(encoder: Encoder) -> Encoder:
     """The encoder as it is saved: n-grams of vocabulary words added into their rows."""
     if isinstance(encoder, BiLSTMEncoder):
@@ -207,19 +134,46 @@ def _folded(encoder: Encoder) -> Encoder:
     return encoder.eval()
 
 
-def _dev_score(prepared: Prepared, trainer: Trainer) -> float:
-    assert prepared.dev is not None and prepared.dev_labels is not None
-    features = member_features([trainer.encoder], prepared.train)
-    probe = fit_probe(features, prepared.labels, grid=(EPOCH_PROBE_C,))
-    scores = probe.probabilities(member_features([trainer.encoder], prepared.dev))
-    return dev_key(scores, prepared.dev_labels)[0]
+def _final_probe(
+    prepared: Prepared,
+    encoders: Sequence[Encoder],
+    features: np.ndarray,
+    config: Config,
+    progress: Progress,
+) -> Probe:
+    dev_features, dev_labels = None, prepared.dev_labels
+    if prepared.dev is not None:
+        dev_features = member_features(encoders, prepared.dev)
+    probe = fit_probe(features, prepared.labels, dev_features, dev_labels)
+    if not config.calibrate:
+        return probe
+    if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
+        progress.warn(
+            f"calibrate: found {0 if dev_labels is None else len(dev_labels)} dev rows, expected "
+            f"at least {FEWEST_DEV_ROWS}; the probabilities are left as they are"
+        )
+        return probe
+    probe, prepared.facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
+    return probe
 
 
-def _final_probe(prepared: Prepared, encoders: Sequence[Encoder], features: np.ndarray) -> Probe:
-    if prepared.dev is None:
-        return fit_probe(features, prepared.labels)
-    dev_features = member_features(encoders, prepared.dev)
-    return fit_probe(features, prepared.labels, dev_features, prepared.dev_labels)
+def _lexical(
+    prepared: Prepared,
+    texts: Sequence[str],
+    dev: tuple[Sequence[str], Sequence[str]] | None,
+    config: Config,
+) -> Lexical:
+    """TF-IDF + logistic regression on the rows that the probe has, calibrated as it is."""
+    if dev is None:
+        return fit_lexical(texts, prepared.labels)
+    index = {name: k for k, name in enumerate(prepared.classes)}
+    truth = np.array([index.get(label, -1) for label in dev[1]])
+    model = fit_lexical(texts, prepared.labels, dev[0], truth)
+    if not config.calibrate:
+        return model
+    temperature = fit_temperature(model.decision(dev[0]), truth)
+    prepared.facts["tfidf_temperature"] = temperature
+    return replace(model, coef=model.coef / temperature, intercept=model.intercept / temperature)
 
 
 @contextmanager

@@ -10,16 +10,37 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from superconext.config import Config
-from superconext.data.token_store import Newcomers, TokenStore, build_store
-from superconext.encoders.base import Encoder, sentence_vectors
+from superconext.data.newcomers import store_with_newcomers
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import Encoder, EncoderOutput, encoded_blocks, sentence_vectors
+from superconext.lexical import Lexical
 from superconext.objectives.base import Objective
 from superconext.probe import Probe, softmax
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import UNK_ID, Vocabulary
+from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.table import WordVectors
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of N texts.
+
+    features: sentence vectors float32 `[N, d]`, members side by side.
+    probabilities: float64 `[N, C]` that the model predicts by.
+    probe: float64 `[N, C]` of the linear probe, that is of the encoder alone; the same where
+        no TF-IDF stands beside it.
+    native: float64 `[N, C]` of the objective's own rule, mean over the members; None if it
+        has none.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    probe: np.ndarray
+    native: np.ndarray | None
 
 
 @dataclass
@@ -33,6 +54,8 @@ class Model:
     encoders: one for each member.
     objectives: the trained objectives, for their native prediction; may be empty.
     probe: logistic regression on the members' concatenated vectors.
+    lexical: TF-IDF + logistic regression, whose probabilities are averaged with the probe's;
+        None where the encoder answers alone.
     """
 
     config: Config
@@ -44,6 +67,7 @@ class Model:
     encoders: list[Encoder]
     objectives: list[Objective]
     probe: Probe
+    lexical: Lexical | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
@@ -64,61 +88,97 @@ class Model:
         return member_features(self.encoders, self.store(texts))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """Class probabilities float64 `[N, C]` of the probe, columns as `classes`."""
-        return self.probe.probabilities(self.features(texts))
+        """Class probabilities float64 `[N, C]`, columns as `classes`.
+
+        Of the probe, or its mean with TF-IDF's where the model has that.
+        """
+        return self._combined(texts, self.probe.probabilities(self.features(texts)))
+
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        """Scores `[N, C]` of the probe; with TF-IDF, logarithms of the mean probabilities."""
+        if self.lexical is None:
+            return self.probe.decision(self.features(texts))
+        return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        best = self.probe.decision(self.features(texts)).argmax(axis=1)
+        best = self.decision(texts).argmax(axis=1)
         return [self.classes[k] for k in best]
 
-    def native_probabilities(self, features: np.ndarray) -> np.ndarray | None:
+    def answer(self, texts: Sequence[str]) -> Answer:
+        """Vectors, probabilities, the probe's and the objective's own, of one encoding."""
+        store = self.store(texts)
+        if not self.objectives:
+            features = member_features(self.encoders, store)
+            return self._answer(texts, features, None)
+        parts = [
+            vectors_and_scores(encoder, objective, store)
+            for encoder, objective in zip(self.encoders, self.objectives, strict=True)
+        ]
+        features = np.hstack([vectors for vectors, _ in parts])
+        scores = [score for _, score in parts if score is not None]
+        native = None
+        if len(scores) == len(parts):
+            native = np.mean([softmax(score) for score in scores], axis=0)
+        return self._answer(texts, features, native)
+
+    def native_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:
         """Class probabilities `[N, C]` of the objective's own rule, or None if it has none.
 
-        Members are averaged.
+        `answer` gives the probe's too without encoding twice.
         """
-        if not self.objectives:
-            return None
-        total = np.zeros((len(features), len(self.classes)))
-        start = 0
-        for encoder, objective in zip(self.encoders, self.objectives, strict=True):
-            part = torch.from_numpy(features[:, start : start + encoder.sentence_size])
-            start += encoder.sentence_size
-            device = next(encoder.parameters()).device
-            with torch.no_grad():
-                scores = objective.class_scores(part.to(device))
-            if scores is None:
-                return None
-            total += softmax(scores.cpu().double().numpy())
-        return total / len(self.encoders)
+        return self.answer(texts).native
+
+    def _answer(
+        self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None
+    ) -> Answer:
+        probe = self.probe.probabilities(features)
+        return Answer(features, self._combined(texts, probe), probe, native)
+
+    def _combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
+        if self.lexical is None:
+            return probe
+        mean: np.ndarray = (probe + self.lexical.probabilities(texts)) / 2
+        return mean
+
+
+@torch.no_grad()
+def vectors_and_scores(
+    encoder: Encoder, objective: Objective, store: TokenStore
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Sentence vectors float32 `[N, d]` and native class scores float64 `[N, C]` of a store.
+
+    The scores are None where the objective has no rule of its own, or the store no row.
+    The objective is left in evaluation mode.
+    """
+    objective.eval()
+    vectors = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
+    whole = objective.needs_token_states and not objective.scores_together
+    rows: list[np.ndarray] = []
+    outputs: list[EncoderOutput] = []
+    scores: list[Tensor | None] = []
+    for block, output in encoded_blocks(encoder, store, whole=whole):
+        vectors[block] = output.sentence.float().cpu().numpy()
+        rows.append(block)
+        if objective.scores_together:
+            outputs.append(EncoderOutput.of_sentences(output.sentence, output.class_states))
+        else:
+            scores.append(objective.class_scores(output))
+    if outputs:
+        states = [output.class_states for output in outputs if output.class_states is not None]
+        together = EncoderOutput.of_sentences(
+            torch.cat([output.sentence for output in outputs]),
+            torch.cat(states) if states else None,
+        )
+        scores = [objective.class_scores(together)]
+    found = [score.cpu().double().numpy() for score in scores if score is not None]
+    if not found:
+        return vectors, None
+    ordered = np.empty((len(store), found[0].shape[1]))
+    ordered[np.concatenate(rows)] = np.concatenate(found)
+    return vectors, ordered
 
 
 def member_features(encoders: Sequence[Encoder], store: TokenStore) -> np.ndarray:
     """Sentence vectors of all members side by side, float32 `[N, d]`."""
     return np.hstack([sentence_vectors(encoder, store) for encoder in encoders])
-
-
-def store_with_newcomers(
-    token_lists: Sequence[Sequence[str]],
-    vocabulary: Vocabulary,
-    reserve: WordVectors,
-    ngrams: NgramVocabulary | None,
-    max_length: int,
-) -> TokenStore:
-    """Token ids under `vocabulary`; words it lacks become newcomers with ids after it.
-
-    A word of which neither the reserve nor an n-gram is known becomes the unknown word.
-    """
-    new = sorted({t for tokens in token_lists for t in tokens[:max_length] if t not in vocabulary})
-    vectors, known = reserve.lookup(new)
-    pieces = ngrams.encode(new) if ngrams is not None else None
-    newcomers = Newcomers(np.ascontiguousarray(vectors), known, pieces)
-    useful = known if pieces is None else known | (np.diff(pieces.offsets) > 0)
-    ids_of = {new[i]: len(vocabulary) + int(i) for i in np.flatnonzero(useful)}
-    sentences = []
-    for tokens in token_lists:
-        ids = vocabulary.encode(tokens[:max_length])
-        for position in np.flatnonzero(ids == UNK_ID):
-            ids[position] = ids_of.get(tokens[int(position)], UNK_ID)
-        sentences.append(ids)
-    return build_store(sentences, max_length, newcomers)

@@ -9,14 +9,19 @@ from typing import Any
 import numpy as np
 
 from superconext.config import Config
+from superconext.data.corpus import read_texts
+from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore, build_store
 from superconext.errors import DataError
 from superconext.initial import initial_vectors
-from superconext.model import store_with_newcomers
+from superconext.objectives.base import PoolOptions
+from superconext.objectives.catalogue import objective_class
+from superconext.objectives.options import parse_options
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
+from superconext.training.pool import draw_pool, pool_source
 from superconext.training.progress import Progress
 from superconext.vectors.table import WordVectors
 
@@ -30,7 +35,9 @@ class Prepared:
     table: initial vectors of the vocabulary float32 `[V, e]`; reserve: of other words.
     train, labels: token ids and class indices of the training rows.
     dev, dev_labels: the same of the dev rows with a known label, or None.
-    facts: profile, vocabulary size, vector source, dev words unknown to the vocabulary.
+    pool: token ids of unlabelled sentences, where the objective asks for them, or None.
+    facts: profile, vocabulary size, vector source, dev words unknown to the vocabulary, and
+        how many sentences the pool holds.
     """
 
     classes: list[str]
@@ -44,6 +51,7 @@ class Prepared:
     labels: np.ndarray
     dev: TokenStore | None
     dev_labels: np.ndarray | None
+    pool: TokenStore | None
     facts: dict[str, Any]
 
 
@@ -52,8 +60,11 @@ def prepare(
 ) -> Prepared:
     """Build vocabulary, vectors and stores from (texts, labels).
 
-    Raises DataError for fewer than two classes and for dev rows without a known label.
+    Raises DataError for fewer than two classes and for dev rows without a known label,
+    ConfigError where the objective wants unlabelled text and none is named.
     """
+    kind = objective_class(config.objective)
+    unlabelled = pool_source(config.unlabelled, config.objective) if kind.needs_pool else None
     texts, labels = train
     if len(classes) < 2:
         raise DataError(
@@ -89,6 +100,12 @@ def prepare(
         dev_labels = np.array([index[dev[1][i]] for i in rows])
         facts["dev_unknown"] = vocabulary.oov_report(dev_tokens)
         progress.say(_unknown_words(facts))
+    pool = None
+    if unlabelled:
+        held = tokens + ([tokenizer(text) for text in dev[0]] if dev is not None else [])
+        drawn = _pool_tokens(unlabelled, held, tokenizer, config, progress)
+        pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
+        facts["pool"] = len(pool)
     return Prepared(
         classes=list(classes),
         tokenizer=tokenizer,
@@ -101,8 +118,29 @@ def prepare(
         labels=np.array([index[label] for label in labels]),
         dev=dev_store,
         dev_labels=dev_labels,
+        pool=pool,
         facts=facts,
     )
+
+
+def _pool_tokens(
+    path: str,
+    held: Sequence[Sequence[str]],
+    tokenizer: Tokenizer,
+    config: Config,
+    progress: Progress,
+) -> list[list[str]]:
+    """Tokens of the sentences in the unlabelled pool of an objective that needs one."""
+    kind = objective_class(config.objective)
+    options: object = parse_options(config.options, kind.options_type)
+    assert isinstance(options, PoolOptions)
+    texts = read_texts(path).texts
+    kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, path)
+    progress.say(
+        f"pool: {len(kept)} of {len(texts)} sentences of {path}; passed over {passed} that are "
+        "empty or say again what another, a training or a dev text says"
+    )
+    return kept
 
 
 def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,25 +12,65 @@ from torch import Tensor, nn
 from superconext.data.token_store import Newcomers, TokenStore
 
 
+#: Tokens an encoder reads at once from ragged input.
+MOST_TOKENS = 1 << 14
+
+
 @dataclass
 class EncoderOutput:
-    """token_states `[N, T, d]`, mask `[N, T]` (True at real tokens), sentence `[N, d]`."""
+    """What an encoder says of N sentences.
+
+    token_states: `[N, T, d]`, of the text's own tokens; anything stands at padding.
+    mask: `[N, T]`, True at the text's own tokens.
+    sentence: `[N, d]`, the text's token states pooled.
+    class_states: `[N, C, d]`, column k always of class k; None without class tokens.
+
+    Where nobody asked for the token states, they and the mask are empty (see `encode_rows`).
+    """
 
     token_states: Tensor
     mask: Tensor
     sentence: Tensor
+    class_states: Tensor | None = None
+
+    @classmethod
+    def of_sentences(cls, sentence: Tensor, class_states: Tensor | None = None) -> EncoderOutput:
+        """An output without token states."""
+        empty = sentence.new_empty(0)
+        return cls(empty, empty, sentence, class_states)
 
 
 class Encoder(nn.Module):
-    """Base of all encoders. `sentence_size` is the d of `EncoderOutput.sentence`."""
+    """Base of all encoders.
+
+    sentence_size: the d of `EncoderOutput.sentence`.
+    class_tokens: how many class tokens each text is read with, 0 for none.
+    ragged: whether it takes ragged input on the CPU, which costs nothing for padding.
+    """
 
     sentence_size: int
+    class_tokens: int = 0
+    ragged: bool = False
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         """Encode padded ids `[N, T]` with lengths `[N]`.
 
         table: word vectors `[V + U, e]` to use instead of the encoder's own `[V, e]`, as
             `vector_table` gave them.
+        """
+        raise NotImplementedError
+
+    def forward_ragged(
+        self,
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        table: Tensor | None = None,
+        whole: bool = False,
+    ) -> EncoderOutput:
+        """The same as `forward` from ids without padding, for encoders with `ragged`.
+
+        tokens: ids of all N sentences, one after the other, `[sum of lengths]`.
+        whole: with token states.
         """
         raise NotImplementedError
 
@@ -49,6 +90,16 @@ def length_groups(lengths: np.ndarray, groups: int) -> list[np.ndarray]:
     return [part for part in np.array_split(order, min(groups, len(order))) if len(part)]
 
 
+def token_groups(lengths: np.ndarray, tokens: int = MOST_TOKENS) -> list[np.ndarray]:
+    """Positions `[n]` cut into parts of about so many tokens at most, longest first.
+
+    Ragged input needs no parts to save padding; these bound the memory.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    part = np.cumsum(lengths[order]) // tokens
+    return np.split(order, np.flatnonzero(np.diff(part)) + 1)
+
+
 def encode_rows(
     encoder: Encoder,
     store: TokenStore,
@@ -65,8 +116,11 @@ def encode_rows(
     table: see `Encoder.forward`.
     """
     device = next(encoder.parameters()).device
+    ragged = encoder.ragged and device.type == "cpu"
 
     def run(part: np.ndarray) -> EncoderOutput:
+        if ragged:
+            return encoder.forward_ragged(*store.take(part), table, whole)
         ids, lengths = store.pad(part)
         output: EncoderOutput = encoder(
             torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table
@@ -75,23 +129,40 @@ def encode_rows(
 
     if whole:
         return run(rows)
-    parts = length_groups(store.lengths[rows], groups)
-    sentence = torch.cat([run(rows[part]).sentence for part in parts])
+    lengths = store.lengths_of(rows)
+    parts = token_groups(lengths) if ragged else length_groups(lengths, groups)
+    outputs = [run(rows[part]) for part in parts]
     back = torch.from_numpy(np.argsort(np.concatenate(parts))).to(device)
-    empty = sentence.new_empty(0)
-    return EncoderOutput(empty, empty, sentence[back])
+    states = [output.class_states for output in outputs if output.class_states is not None]
+    return EncoderOutput.of_sentences(
+        torch.cat([output.sentence for output in outputs])[back],
+        torch.cat(states)[back] if states else None,
+    )
 
 
 @torch.no_grad()
-def sentence_vectors(encoder: Encoder, store: TokenStore, block: int = 1024) -> np.ndarray:
-    """Frozen sentence vectors float32 `[N, d]` of a whole store, dropout off."""
+def encoded_blocks(
+    encoder: Encoder, store: TokenStore, *, whole: bool = False, block: int = 1024
+) -> Iterator[tuple[np.ndarray, EncoderOutput]]:
+    """A whole store in blocks of alike length: row numbers `[n]` and the encoder's output.
+
+    Dropout is off, class tokens stand in their fixed order. whole: with token states.
+    """
     training = encoder.training
     encoder.eval()
     table = encoder.vector_table(store.newcomers)
     order = np.argsort(store.lengths, kind="stable")
+    try:
+        for start in range(0, len(order), block):
+            rows = order[start : start + block]
+            yield rows, encode_rows(encoder, store, rows, whole=whole, table=table)
+    finally:
+        encoder.train(training)
+
+
+def sentence_vectors(encoder: Encoder, store: TokenStore, block: int = 1024) -> np.ndarray:
+    """Frozen sentence vectors float32 `[N, d]` of a whole store, dropout off."""
     result = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
-    for start in range(0, len(order), block):
-        rows = order[start : start + block]
-        result[rows] = encode_rows(encoder, store, rows, table=table).sentence.float().cpu().numpy()
-    encoder.train(training)
+    for rows, output in encoded_blocks(encoder, store, block=block):
+        result[rows] = output.sentence.float().cpu().numpy()
     return result

@@ -2,19 +2,29 @@
 
 Each direction is a plain padded LSTM. The backward one reads every sentence reversed
 within its own length, so padding always comes last and no state ever passes through it:
-a sentence's vector does not depend on the sentences beside it. Packed sequences would
-give the same values at several times the cost on a CPU.
+a sentence's vector does not depend on the sentences beside it. On a CPU the same layers read
+ragged input instead, with the same values and no padding (`encoders.packed_lstm`).
+
+Class tokens stand at both ends of a text, t_1 .. t_C words t_C .. t_1: a token's state is
+its backward half in front and its forward half behind, so both halves have read the text.
+In front alone, the forward half could say nothing of it. A state depends on its slot, so
+training puts the tokens of each text in a random order; otherwise they stand as numbered.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.data.token_store import Newcomers
 from superconext.encoders.base import Encoder, EncoderOutput
+from superconext.encoders.dropout import Dropout
 from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.packed_lstm import packed_bilstm
+from superconext.encoders.packed_pooling import PACKED_POOLING
+from superconext.encoders.packing import Packing, align, surround
 from superconext.encoders.pooling import POOLING
 from superconext.text.vocabulary import PAD_ID, UNK_ID
 
@@ -29,8 +39,11 @@ class BiLSTMEncoder(Encoder):
         dropout: on the word vectors and on every layer's output (`nn.LSTM`'s own
             dropout does nothing for a single layer).
         word_dropout: share of training tokens replaced by the unknown word.
-        pooling: "last", "mean" or "max".
+        pooling: "last", "mean" or "max", over the states of the text's own tokens.
+        class_tokens: trained rows put around every text, one for each class; 0 for none.
     """
+
+    ragged = True
 
     def __init__(
         self,
@@ -40,21 +53,82 @@ class BiLSTMEncoder(Encoder):
         dropout: float = 0.2,
         word_dropout: float = 0.0,
         pooling: str = "last",
+        class_tokens: int = 0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         sizes = [embedding.dimension] + [2 * hidden_size] * (layers - 1)
         self.forwards = nn.ModuleList(nn.LSTM(i, hidden_size, batch_first=True) for i in sizes)
         self.backwards = nn.ModuleList(nn.LSTM(i, hidden_size, batch_first=True) for i in sizes)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.word_dropout = word_dropout
-        self.pool = POOLING[pooling]
+        self.pool, self.packed_pool = POOLING[pooling], PACKED_POOLING[pooling]
         self.sentence_size = 2 * hidden_size
+        self.class_tokens = class_tokens
+        self.class_rows: nn.Parameter | None = None
+        if class_tokens:
+            spread = float(embedding.words.detach().std()) or 0.1
+            self.class_rows = nn.Parameter(spread * torch.randn(class_tokens, embedding.dimension))
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         columns = torch.arange(ids.shape[1], device=ids.device)
         mask = columns[None, :] < lengths[:, None]
-        states = self.dropout(self._vectors(ids, table))
+        vectors = self._vectors(ids, table)
+        if self.class_rows is None:
+            states = self._read(vectors, lengths)
+            return EncoderOutput(states, mask, self.pool(states, mask))
+        count = self.class_tokens
+        slots = self._slots(len(ids), ids.device)
+        states = self._read(self._between(vectors, lengths, slots), lengths + 2 * count)
+        half = self.sentence_size // 2
+        rows = torch.arange(len(ids), device=ids.device)[:, None]
+        behind = 2 * count - 1 + lengths[:, None] - slots
+        classes = torch.cat([states[rows, behind, :half], states[rows, slots, half:]], dim=2)
+        states = states[:, count : count + ids.shape[1]]
+        return EncoderOutput(states, mask, self.pool(states, mask), classes)
+
+    def forward_ragged(
+        self,
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        table: Tensor | None = None,
+        whole: bool = False,
+    ) -> EncoderOutput:
+        packing = Packing(lengths)
+        starts = (np.cumsum(lengths) - lengths)[packing.order]
+        ids = torch.from_numpy(tokens[starts[packing.row] + packing.time].astype(np.int64))
+        vectors, classes = self._vectors(ids, table), None
+        if self.class_rows is None:
+            states = self._read_packed(vectors, packing)
+        else:
+            slots = self._slots(len(lengths), vectors.device)[torch.from_numpy(packing.order)]
+            outer, source = surround(packing, slots.argsort(dim=1).numpy())
+            rows = torch.cat([vectors, self.class_rows.to(vectors.dtype)])
+            read = self._read_packed(rows.index_select(0, source), outer)
+            behind = outer.offsets[outer.lengths[:, None] - 1 - slots.numpy()]
+            classes = read[torch.from_numpy(behind + np.arange(len(behind))[:, None])]
+            classes = classes.index_select(0, packing.back)
+            text = outer.offsets[packing.time + self.class_tokens] + packing.row
+            states = read.index_select(0, torch.from_numpy(text))
+        sentence = self.packed_pool(states, packing)
+        if not whole:
+            return EncoderOutput.of_sentences(sentence, classes)
+        mask = np.arange(len(packing.steps)) < lengths[:, None]
+        states = packing.pad(align(states, packing))
+        return EncoderOutput(states, torch.from_numpy(mask), sentence, classes)
+
+    def _read_packed(self, states: Tensor, packing: Packing) -> Tensor:
+        """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order."""
+        for ahead, back in zip(self.forwards, self.backwards, strict=True):
+            inner = ahead is not self.forwards[-1]
+            states = packed_bilstm(self.dropout(states), packing, ahead, back, aligned=inner)
+        return self.dropout(states)
+
+    def _read(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Top layer states `[N, T, d]` of padded input `[N, T, e]`."""
+        columns = torch.arange(vectors.shape[1], device=vectors.device)
+        mask = columns[None, :] < lengths[:, None]
+        states: Tensor = self.dropout(vectors)
         # Position of token t counted from the end of its own sentence; padding stays put.
         turned = torch.where(mask, lengths[:, None] - 1 - columns[None, :], columns[None, :])
         index = turned.unsqueeze(2)
@@ -63,7 +137,27 @@ class BiLSTMEncoder(Encoder):
             right = back(states.gather(1, index.expand_as(states)))[0]
             right = right.gather(1, index.expand_as(right))
             states = self.dropout(torch.cat([left, right], dim=2))
-        return EncoderOutput(states, mask, self.pool(states, mask))
+        return states
+
+    def _slots(self, texts: int, device: torch.device) -> Tensor:
+        """The slot of each class's token, counted from the outer end, `[N, C]`."""
+        if not self.training:
+            return torch.arange(self.class_tokens, device=device).expand(texts, -1)
+        return torch.rand(texts, self.class_tokens, device=device).argsort(dim=1)
+
+    def _between(self, vectors: Tensor, lengths: Tensor, slots: Tensor) -> Tensor:
+        """The words `[N, T, e]` between their class tokens, `[N, T + 2C, e]`, then padding."""
+        assert self.class_rows is not None
+        texts, width, _ = vectors.shape
+        count = self.class_tokens
+        front = self.class_rows[slots.argsort(dim=1)].to(vectors.dtype)
+        whole = torch.cat([front, vectors, front.flip(1)], dim=1)
+        # The tokens behind move up to the end of the words, the padding to the end of all.
+        column = torch.arange(width + 2 * count, device=vectors.device)[None, :]
+        end = count + lengths[:, None]
+        source = torch.where(column < end, column, column + width - lengths[:, None])
+        source = torch.where(column < end + count, source, column - count)
+        return whole.gather(1, source.unsqueeze(2).expand(texts, -1, whole.shape[2]))
 
     def vector_table(self, newcomers: Newcomers | None) -> Tensor:
         return self.embedding.table(newcomers)

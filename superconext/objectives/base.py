@@ -7,16 +7,30 @@ the trainer reads them and provides it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from torch import Tensor, nn
 
+from superconext.errors import ConfigError
 from superconext.objectives.options import parse_options
 
 if TYPE_CHECKING:
     from superconext.config import Config
+    from superconext.encoders.base import EncoderOutput
+
+
+class Pool(Protocol):
+    """Unlabelled sentences beside the batch, M >= 1 of them; none is a training or dev text."""
+
+    @property
+    def memory(self) -> Tensor:
+        """`Objective.remembered` of each sentence, float32 `[M, r]`, as the epoch began."""
+
+    def encode(self, rows: Tensor) -> Tensor:
+        """Sentence vectors `[R, d]` of pool rows `[R]`, by today's weights, with gradient."""
 
 
 @dataclass
@@ -29,8 +43,10 @@ class Batch:
     ids: row numbers of the training set `[N]`; equal ids are the same sentence drawn twice.
     epoch, epochs: which epoch this is (from 0) of how many.
     token_states: `[N, T, d]` and mask: `[N, T]` where the objective asks for them.
+    class_states: `[N, C, d]`, column k of class k, where the objective asks for class tokens.
     second_view: encodes the batch once more with fresh dropout, giving
         (sentence `[N, d]`, projected `[N, p]`).
+    pool: unlabelled sentences where the objective asks for them.
     """
 
     sentence: Tensor
@@ -41,7 +57,9 @@ class Batch:
     epochs: int
     token_states: Tensor | None = None
     mask: Tensor | None = None
+    class_states: Tensor | None = None
     second_view: Callable[[], tuple[Tensor, Tensor]] | None = None
+    pool: Pool | None = None
 
 
 @dataclass(frozen=True)
@@ -58,15 +76,40 @@ class NoOptions:
     """Of an objective without settings of its own."""
 
 
+@dataclass(frozen=True)
+class PoolOptions:
+    """Of an objective with an unlabelled pool. pool_size: sentences drawn for it at most."""
+
+    pool_size: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.pool_size < 1:
+            raise ConfigError(
+                f"options: pool_size = {self.pool_size}; expected a value of at least 1"
+            )
+
+
 class Objective(nn.Module):
-    """Base of all objectives. Subclasses define `from_config` and `forward`."""
+    """Base of all objectives. Subclasses define `from_config` and `forward`.
+
+    Its parameters and buffers are saved with the run. Class attributes say what it needs;
+    hooks that do nothing here say when.
+    """
 
     #: "balanced": every class equally often in a batch; "shuffled": plain random batches.
     batches: str = "balanced"
     #: Whether the projection head is part of the loss (else it is not built).
     uses_projection: bool = True
-    #: Whether `Batch.token_states` and `Batch.mask` must be there.
+    #: Whether `token_states` and `mask` must be there, in a `Batch` and in `class_scores`.
     needs_token_states: bool = False
+    #: Whether texts are read with a trained token for each class, see `encoders.bilstm`;
+    #: `class_states` are then there, in a `Batch` and in `class_scores`.
+    needs_class_tokens: bool = False
+    #: Whether `class_scores` must be given all rows at once (without token states), because
+    #: one row's scores depend on the others.
+    scores_together: bool = False
+    #: Whether `Batch.pool` must be there; `options_type` is then a `PoolOptions`.
+    needs_pool: bool = False
     #: Dataclass of the settings this objective alone has, see `objectives.options`.
     options_type: type = NoOptions
     #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
@@ -87,6 +130,29 @@ class Objective(nn.Module):
         """Scalar loss (with gradient, also where nothing contributes) and named scalars."""
         raise NotImplementedError
 
-    def class_scores(self, sentence: Tensor) -> Tensor | None:
-        """Native prediction: scores `[N, C]` from sentence vectors `[N, d]`, or None."""
+    def remembered(self, sentence: Tensor) -> Tensor:
+        """What the pool's memory holds of its sentence vectors `[n, d]`, `[n, r]`."""
+        return sentence
+
+    def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
+        """Before the batches of an epoch (from 0).
+
+        history: the records of the epochs before, each with `dev_score` where there are dev
+            rows. What is done here must follow from the arguments and the saved weights
+            alone, so that a resumed training is the same.
+        """
+
+    def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
+        """After the last epoch, in evaluation mode without gradient; draws no random numbers.
+
+        encode: training row numbers `[n]` to the encoder's output, with token states if
+            the objective needs them, under the weights that training ends with.
+        labels: class indices of all training rows `[N]`.
+        """
+
+    def class_scores(self, output: EncoderOutput) -> Tensor | None:
+        """Native prediction: scores `[N, C]` (softmax of them: probabilities), or None.
+
+        output: the encoder's, in evaluation mode, with what the class attributes ask for.
+        """
         return None

@@ -11,6 +11,7 @@ from superconext.objectives.base import Batch, Objective, Shape
 
 if TYPE_CHECKING:
     from superconext.config import Config
+    from superconext.encoders.base import EncoderOutput
 
 
 class CrossEntropy(Objective):
@@ -37,6 +38,6 @@ class CrossEntropy(Objective):
         accuracy = float((scores.argmax(dim=1) == batch.labels).float().mean())
         return loss, {"batch_accuracy": accuracy}
 
-    def class_scores(self, sentence: Tensor) -> Tensor:
-        scores: Tensor = self.classifier(sentence.float())
+    def class_scores(self, output: EncoderOutput) -> Tensor:
+        scores: Tensor = self.classifier(output.sentence.float())
         return scores

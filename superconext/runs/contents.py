@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from superconext._version import __version__
+from superconext.calibration import probability_metrics
 from superconext.files import tsv_cell, write_csv, write_json, write_text
 from superconext.fitting import Fitted
-from superconext.metrics import classification_metrics, collapse_warning
+from superconext.metrics import collapse_warning
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.request import Splits, TrainRequest
 from superconext.training.progress import Progress
@@ -28,6 +29,8 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 class Evaluation:
     """Metrics of every split, and the reported split's vectors and probabilities.
 
+    The figures of a split are those of the linear probe, the encoder alone. With TF-IDF beside
+    it `combined` has those of their mean, by which the run predicts.
     features `[N, d]`, probabilities `[N, C]` and predicted labels of the reported split.
     """
 
@@ -47,24 +50,31 @@ class Evaluation:
         model = fitted.model
         metrics: dict[str, Any] = {"reported_split": reported}
         native: dict[str, Any] = {}
+        combined: dict[str, Any] = {}
         shown: tuple[np.ndarray, np.ndarray, list[str]] | None = None
         for name, (texts, labels) in sorted(rows.items(), key=lambda item: item[0] != reported):
             # Not fitted.features: there, words below min_count are unknown, while a saved
             # model composes them, and these figures are what evaluating it will give.
-            features = model.features(texts)
-            probabilities = model.probe.probabilities(features)
-            predicted = [model.classes[k] for k in probabilities.argmax(axis=1)]
-            metrics[name] = classification_metrics(labels, predicted, model.classes)
-            own = model.native_probabilities(features)
-            if own is not None:
-                chosen = [model.classes[k] for k in own.argmax(axis=1)]
-                native[name] = classification_metrics(labels, chosen, model.classes)
+            answer = model.answer(texts)
+            predicted = [model.classes[k] for k in answer.probabilities.argmax(axis=1)]
+            metrics[name] = probability_metrics(labels, answer.probe, model.classes)
+            if model.lexical is not None:
+                combined[name] = probability_metrics(labels, answer.probabilities, model.classes)
+            if answer.native is not None:
+                native[name] = probability_metrics(labels, answer.native, model.classes)
             if name == reported:
-                shown = (features, probabilities, predicted)
+                shown = (answer.features, answer.probabilities, predicted)
         if native:
             metrics["native"] = native
+        if combined:
+            metrics["combined"] = combined
         metrics["baselines"] = baselines
         metrics["probe_C"] = model.probe.c
+        if model.lexical is not None:
+            metrics["tfidf_C"] = model.lexical.c
+        for name in ("probe_temperature", "tfidf_temperature"):
+            if name in fitted.facts:
+                metrics[name] = fitted.facts[name]
         metrics["collapse"] = fitted.collapse
         assert shown is not None
         return cls(metrics, *shown)
@@ -177,9 +187,12 @@ def _draw(
             predicted=evaluation.predicted,
         )
         figures.draw_confusion(labels, evaluation.predicted, names, folder / "confusion.png")
-        objectives = fitted.model.objectives
-        figures.draw_curves(
-            [record for record in fitted.history if record["member"] == 1],
-            folder / "curves.png",
-            chance=objectives[0].chance_level,
-        )
+        # Losses of two stages have no scale in common.
+        curves = [
+            record
+            for record in fitted.history
+            if record["member"] == 1 and record.get("stage", 1) == 1
+        ]
+        last = fitted.model.objectives[0]
+        chance = None if "stage" in curves[0] else last.chance_level
+        figures.draw_curves(curves, folder / "curves.png", chance=chance)

@@ -8,6 +8,7 @@
 | `encoder.safetensors` | encoders and objectives of all members |
 | `vectors.safetensors` | reserve vectors and subword buckets, half precision |
 | `probe.safetensors` | the logistic regression |
+| `tfidf.json`, `tfidf.safetensors` | with `probe_features = "encoder+tfidf"`: `superconext.lexical` |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +33,22 @@ from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size
 from superconext.errors import RunError
 from superconext.files import beside, file_sha256, write_json
+from superconext.lexical import FILES as LEXICAL_FILES
+from superconext.lexical import Lexical
 from superconext.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import Probe
+from superconext.stages import second_stage
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
-FORMAT = 1
+#: The newest format that is read. 3: TF-IDF stands beside the probe. 2: rows of zeros are left out of the n-gram buckets, and
+#: `bucket_rows` says which are there. 1: all rows are there.
+FORMAT = 3
 
 _MODEL_FILES = (
     "config.toml",
@@ -80,7 +87,15 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
 
     arrays = {"matrix": np.ascontiguousarray(reserve.matrix, dtype=np.float16)}
     if reserve.subwords is not None:
-        arrays["buckets"] = np.ascontiguousarray(reserve.subwords.buckets, dtype=np.float16)
+        buckets = np.ascontiguousarray(reserve.subwords.buckets, dtype=np.float16)
+        # Buckets that no word fell into while the vectors were trained are zeros: most of
+        # them after little text, and all that pruning took away.
+        kept = np.flatnonzero(buckets.any(axis=1))
+        if len(kept) < len(buckets):
+            arrays["bucket_rows"] = kept.astype(np.int32)
+            arrays["bucket_count"] = np.array([len(buckets)])
+            buckets = np.ascontiguousarray(buckets[kept])
+        arrays["buckets"] = buckets
     with beside(folder / "vectors.safetensors") as temporary:
         save_arrays(arrays, temporary)
     probe = model.probe
@@ -95,13 +110,17 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
             },
             temporary,
         )
-    return {name: file_sha256(folder / name) for name in _MODEL_FILES}
+    names: tuple[str, ...] = _MODEL_FILES
+    if model.lexical is not None:
+        model.lexical.save(folder)
+        names += LEXICAL_FILES
+    return {name: file_sha256(folder / name) for name in names}
 
 
-def save_run(model: Model, folder: Path) -> None:
+def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None) -> None:
     """Write a model alone, without figures of merit, as a new run folder.
 
-    Raises RunError if the folder exists.
+    facts: more entries of the manifest. Raises RunError if the folder exists.
     """
     if folder.exists():
         raise RunError(f"{folder} exists already; expected a new folder: choose another")
@@ -110,14 +129,22 @@ def save_run(model: Model, folder: Path) -> None:
         fresh = Path(beside) / "run"
         fresh.mkdir()
         hashes = save_model(model, fresh)
-        facts = {"status": "complete", "objective": model.config.objective}
-        write_manifest(fresh, {"version": __version__, **facts}, hashes)
+        about = {"version": __version__, "status": "complete", **(facts or {})}
+        about |= {"objective": model.config.objective}
+        write_manifest(fresh, about, hashes)
         fresh.rename(folder)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str]) -> None:
     """Write `manifest.json` last: a folder that has one is whole."""
-    write_json(folder / "manifest.json", {"format": FORMAT, **manifest, "files": hashes})
+    from safetensors import safe_open
+
+    with safe_open(folder / "vectors.safetensors", framework="np") as saved:
+        sparse = "bucket_rows" in saved.keys()  # noqa: SIM118
+    # The oldest format that says it all, so that earlier versions read what they can.
+    oldest = 3 if LEXICAL_FILES[0] in hashes else 2 if sparse else 1
+    about = {"format": oldest, **manifest, "files": hashes}
+    write_json(folder / "manifest.json", about)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -160,7 +187,7 @@ def load_model(folder: Path | str) -> Model:
             f"{folder / 'manifest.json'}: no list of files with their hashes found; expected the "
             "manifest as it was written: copy the run again"
         )
-    for name in _MODEL_FILES:
+    for name in (*_MODEL_FILES, *(name for name in LEXICAL_FILES if name in hashes)):
         path = folder / name
         if not path.is_file():
             raise RunError(f"{path}: missing; expected a whole run folder: copy it again")
@@ -176,6 +203,10 @@ def load_model(folder: Path | str) -> Model:
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
         model = _assemble(config, words, arrays, tensors, probe)
+        if config.probe_features == "encoder+tfidf":
+            if not hashes.keys() >= set(LEXICAL_FILES):
+                raise ValueError(f"the manifest lists no {' and no '.join(LEXICAL_FILES)}")
+            model.lexical = Lexical.load(folder)
     except (
         AttributeError,
         LookupError,
@@ -201,7 +232,9 @@ def _assemble(
     ngrams = None if words["ngrams"] is None else NgramVocabulary.from_json(words["ngrams"])
     encoders, objectives = [], []
     members = 1 + max(int(name.split(".")[1]) for name in tensors)
-    kind = objective_class(config.objective)
+    # The objective a model ends its training with is the one it predicts by.
+    last = second_stage(config) or config
+    kind = objective_class(last.objective)
     projection = config.projection if kind.uses_projection else "identity"
     for member in range(members):
         table = tensors[f"encoder.{member}.embedding.words"]
@@ -211,9 +244,10 @@ def _assemble(
             layers=config.layers,
             dropout=config.dropout,
             pooling=config.pooling,
+            class_tokens=len(tensors.get(f"encoder.{member}.class_rows", ())),
         )
         width = projected_size(projection, encoder.sentence_size, config.projection_size)
-        objective = kind.build(config, Shape(len(classes), encoder.sentence_size, width))
+        objective = kind.build(last, Shape(len(classes), encoder.sentence_size, width))
         for prefix, module in (
             (f"encoder.{member}.", encoder),
             (f"objective.{member}.", objective),
@@ -241,7 +275,12 @@ def _assemble(
 def _reserve(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> WordVectors:
     subwords = None
     if "buckets" in arrays:
-        subwords = SubwordTable(arrays["buckets"], facts["min_n"], facts["max_n"])
+        buckets = arrays["buckets"]
+        if "bucket_rows" in arrays:
+            rows = np.zeros((int(arrays["bucket_count"][0]), buckets.shape[1]), buckets.dtype)
+            rows[arrays["bucket_rows"]] = buckets
+            buckets = rows
+        subwords = SubwordTable(buckets, facts["min_n"], facts["max_n"])
     return WordVectors(
         facts["words"], arrays["matrix"], subwords, name=facts["name"], sha256=facts["sha256"]
     )

@@ -101,6 +101,7 @@ def _fill(
 
     from superconext.experiments.baselines import baseline_report
     from superconext.fitting import check_device, fit_model
+    from superconext.stages import total_epochs
 
     # Not for the training alone: figures of merit are worked out under the same threads.
     torch.set_num_threads(config.threads)
@@ -128,7 +129,7 @@ def _fill(
     if fitted.interrupted:
         epochs = len(fitted.history)
         raise StoppedEarly(
-            f"interrupted after {epochs} of {config.epochs * config.members} epochs; the run so "
+            f"interrupted after {epochs} of {total_epochs(config)} epochs; the run so "
             f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
         )
     # Last of all, so that a kill at any moment leaves a run or something to go on with.

@@ -28,10 +28,12 @@ class Checkpointer(Callback):
     Args:
         folder: made when missing.
         member: number of the member, from 0.
+        stage: name of a later stage of its training; none for the first.
     """
 
-    def __init__(self, folder: Path, member: int) -> None:
-        self.path = folder / f"member-{member}.safetensors"
+    def __init__(self, folder: Path, member: int, stage: str = "") -> None:
+        name = f"member-{member}-{stage}" if stage else f"member-{member}"
+        self.path = folder / f"{name}.safetensors"
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         from safetensors.torch import save_file

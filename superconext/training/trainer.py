@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from superconext.config import Config
 from superconext.data.sampler import Batches
 from superconext.data.token_store import TokenStore
-from superconext.encoders.base import Encoder, encode_rows
+from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.errors import TrainingError
 from superconext.objectives.base import Batch, Objective
 from superconext.training.callbacks import Callback, Record
+from superconext.training.pool import EncodedPool
 
 
 class Trainer:
@@ -40,6 +41,7 @@ class Trainer:
         labels: np.ndarray,
         config: Config,
         callbacks: Sequence[Callback] = (),
+        pool: TokenStore | None = None,
     ) -> None:
         self.encoder, self.head, self.objective = encoder, head, objective
         self.batches, self.store, self.config = batches, store, config
@@ -50,6 +52,9 @@ class Trainer:
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
         self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self.pool: EncodedPool | None = None
+        if pool is not None:
+            self.pool = EncodedPool(pool, encoder, objective, self._arithmetic)
         self.epoch = 0
         self.history: list[Record] = []
         self.stop = False
@@ -70,8 +75,12 @@ class Trainer:
         return self.history
 
     def finish(self) -> None:
-        """Tell the callbacks that no epoch follows; `fit` does, an interrupted caller must."""
+        """Tell callbacks and objective that no epoch follows; `fit` does, an interrupted
+        caller must."""
         self._call("on_train_end")
+        self.modules.eval()
+        with torch.no_grad(), self._arithmetic():
+            self.objective.end_training(self._encode, self.labels.to(self.device))
 
     def weights(self) -> dict[str, Tensor]:
         """All weights by name: `encoder.*`, `head.*`, `objective.*`."""
@@ -85,6 +94,9 @@ class Trainer:
         started = time.perf_counter()
         self._call("on_epoch_begin", self.epoch)
         self.modules.train()
+        self.objective.begin_epoch(self.epoch, self.history)
+        if self.pool is not None:
+            self.pool.begin_epoch()
         sums: dict[str, float] = {}
         counts: dict[str, int] = {}
         for step, rows in enumerate(self.batches.epoch(self.epoch)):
@@ -112,31 +124,41 @@ class Trainer:
         return {"loss": value, **scalars}
 
     def _batch(self, rows: np.ndarray) -> Batch:
-        whole = self.objective.needs_token_states
-
-        def view() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        def view() -> tuple[EncoderOutput, Tensor]:
             with self._arithmetic():
-                output = encode_rows(self.encoder, self.store, rows, whole=whole)
+                output = self._encode(rows)
                 projected = (
                     self.head(output.sentence)
                     if self.objective.uses_projection
                     else output.sentence
                 )
-            return output.sentence, projected, output.token_states, output.mask
+            return output, projected
 
-        sentence, projected, states, mask = view()
+        def second_view() -> tuple[Tensor, Tensor]:
+            output, projected = view()
+            return output.sentence, projected
+
+        output, projected = view()
+        whole = self.objective.needs_token_states
         ids = torch.from_numpy(rows)
         return Batch(
-            sentence=sentence,
+            sentence=output.sentence,
             projected=projected,
             labels=self.labels[ids].to(self.device),
             ids=ids.to(self.device),
             epoch=self.epoch,
             epochs=self.config.epochs,
-            token_states=states if whole else None,
-            mask=mask if whole else None,
-            second_view=lambda: view()[:2],
+            token_states=output.token_states if whole else None,
+            mask=output.mask if whole else None,
+            class_states=output.class_states,
+            second_view=second_view,
+            pool=self.pool,
         )
+
+    def _encode(self, rows: np.ndarray) -> EncoderOutput:
+        """Training rows under the encoder as it is."""
+        whole = self.objective.needs_token_states
+        return encode_rows(self.encoder, self.store, rows, whole=whole)
 
     def _arithmetic(self) -> AbstractContextManager[None]:
         context: AbstractContextManager[None] = torch.autocast(

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from superconext.encoders.base import EncoderOutput
 from superconext.errors import ConfigError
 from superconext.objectives.ce_scl import Options
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
@@ -34,7 +35,8 @@ def test_weight_zero_is_cross_entropy():
     results = [objective(make_batch(vectors, labels)) for objective in (plain, mixed)]
     assert float(results[0][0].detach()) == float(results[1][0].detach())
     assert results[0][1]["batch_accuracy"] == results[1][1]["batch_accuracy"]
-    assert torch.equal(plain.class_scores(vectors), mixed.class_scores(vectors))
+    output = EncoderOutput.of_sentences(vectors)
+    assert torch.equal(plain.class_scores(output), mixed.class_scores(output))
 
 
 def test_gradcheck():

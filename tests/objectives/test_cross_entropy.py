@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from superconext.config import resolve
+from superconext.encoders.base import EncoderOutput
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
@@ -27,7 +28,7 @@ def test_equals_the_definition():
     batch = Batch(vectors.float(), vectors.float(), labels, torch.arange(5), 0, 1)
     loss, scalars = objective(batch)
     assert loss.item() == pytest.approx(expected / 5, rel=1e-5)
-    best = objective.class_scores(vectors.float()).argmax(dim=1)
+    best = objective.class_scores(EncoderOutput.of_sentences(vectors.float())).argmax(dim=1)
     assert scalars["batch_accuracy"] == pytest.approx(float((best == labels).float().mean()))
     assert np.array_equal(best.numpy(), (vectors.numpy() @ weights.T + bias).argmax(axis=1))
 

@@ -1,0 +1,226 @@
+"""One bidirectional LSTM layer over packed tokens, forward and backward written out.
+
+Made for a CPU, where whatever is not a matrix product costs: no token is padding, the two
+directions share their element-wise work, a step is worked through while it is in cache, and
+input, recurrence and bias are one product, of [x_t h_{t-1} 1] with the three weights joined.
+
+With gates i, f, g, o (in the order of nn.LSTM)::
+
+    [i f g o] = [s s tanh s](W_x x_t + W_h h_{t-1} + b)        s the logistic function
+    c_t = f c_{t-1} + i g,   h_t = o tanh(c_t)
+
+The code has one non-linearity, s, for it costs a fifth of tanh here: tanh(x) = 2 s(2x) - 1. The
+rows of g are therefore doubled in the weights, and the cell that is kept is 2 c_t. What these
+factors do to the four gates' gradients is put right in the weights (`_FACTORS`).
+
+Source: Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from superconext.encoders.packing import Packing
+
+#: Of each gate's rows in the weights.
+_DOUBLED = (1.0, 1.0, 2.0, 1.0)
+#: True gradient over the one computed, for each gate: see `_through_time`.
+_FACTORS = (2.0, 0.5, 4.0, 1.0)
+#: Rows of joined input begin at multiples of so many elements.
+_ALIGNED = 16
+
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+
+
+def packed_bilstm(
+    x: Tensor, packing: Packing, ahead: torch.nn.LSTM, back: torch.nn.LSTM, aligned: bool
+) -> Tensor:
+    """States `[P, 2h]` of a bidirectional layer over packed tokens `[P, i]`.
+
+    The forward half is `ahead`'s state at each token. The backward half is `back`'s at the
+    same token if `aligned`, otherwise in its own reading order: at the place of token t of a
+    sentence then stands its state at token t from the end. Without gradient nothing is kept.
+
+    Under autocast to bfloat16 the factors of matrix products are rounded to it, everything else
+    stays in the type of the weights.
+    """
+    low = torch.is_autocast_enabled("cpu")
+    kind = torch.get_autocast_dtype("cpu") if low else x.dtype
+    weights = [
+        weight
+        for lstm in (ahead, back)
+        for weight in (lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
+    ]
+    states: Tensor = _Layer.apply(x, packing, aligned, kind, *weights)
+    return states.flatten(1)
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, packing: Packing, aligned: bool, kind: torch.dtype, *weights: Tensor
+    ) -> Tensor:
+        with torch.autocast("cpu", enabled=False):
+            joined = _joined_input(x, packing, weights[1].shape[1], kind)
+            matrices = [_joined_weights(weights[d : d + 3], _DOUBLED).to(kind) for d in (0, 3)]
+            gates, cells, bounded, states = _in_time(joined, matrices, packing, weights[0].dtype)
+        ctx.packing, ctx.aligned = packing, aligned
+        ctx.save_for_backward(joined, gates, cells, bounded, *weights)
+        return _turned(states, packing) if aligned else states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        joined, gates, cells, bounded, *weights = ctx.saved_tensors
+        packing, (width, before) = ctx.packing, (w.shape[1] for w in weights[:2])
+        if ctx.aligned:
+            gradient = _turned(gradient, packing)
+        matrices = [_joined_weights(weights[d : d + 3], _FACTORS).to(joined.dtype) for d in (0, 3)]
+        needs_input = bool(ctx.needs_input_grad[0])
+        start = 0 if needs_input else width
+        matrices = [matrix[:, start : width + before] for matrix in matrices]
+        delta, into = _through_time(gradient, gates, cells, bounded, matrices, packing)
+        results: list[Tensor | None] = []
+        for d in (0, 1):
+            whole = (joined[:, d].t() @ delta[:, d]).t().to(gates.dtype)
+            whole = _scaled(whole, _FACTORS)
+            ends = (width, width + before)
+            results += [whole[:, : ends[0]], whole[:, ends[0] : ends[1]], whole[:, ends[1]]]
+        if not needs_input:
+            return None, None, None, None, *results
+        turned = into[:, 1, :width].index_select(0, packing.reversed)
+        return into[:, 0, :width] + turned, None, None, None, *results
+
+
+def _turned(states: Tensor, packing: Packing) -> Tensor:
+    """`[P, 2, h]` with the backward half in the other order."""
+    return torch.stack([states[:, 0], states[:, 1].index_select(0, packing.reversed)], dim=1)
+
+
+def _scaled(rows: Tensor, factors: tuple[float, ...]) -> Tensor:
+    """The rows of the four gates `[4h, k]`, each gate's times its factor."""
+    factor = rows.new_tensor(factors).view(4, 1, 1)
+    return (rows.reshape(4, -1, rows.shape[1]) * factor).view(rows.shape)
+
+
+def _joined_weights(weights: tuple[Tensor, ...] | list[Tensor], factors: Any) -> Tensor:
+    """[W_x W_h b], `[4h, i + h + 1]`."""
+    inputs, recurrent, bias = weights
+    return _scaled(torch.cat([inputs, recurrent, bias[:, None]], dim=1), factors)
+
+
+def _joined_input(x: Tensor, packing: Packing, before: int, kind: torch.dtype) -> Tensor:
+    """[x_t, room for h_{t-1}, 1] of each direction in its reading order, `[P, 2, i + h + 1]`."""
+    width = x.shape[1]
+    whole = width + before + 1
+    stride = -(-whole // _ALIGNED) * _ALIGNED
+    joined = torch.empty(len(x), 2, stride, dtype=kind)[:, :, :whole]
+    joined[:, 0, :width].copy_(x)
+    joined[:, 1, :width].copy_(x.index_select(0, packing.reversed))
+    joined[: packing.steps[0], :, width:-1].zero_()
+    joined[:, :, -1].fill_(1)
+    return joined
+
+
+def _in_time(
+    joined: Tensor, matrices: list[Tensor], packing: Packing, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gates `[P, 2, 4h]`, cells 2c, tanh(c) and states h, all `[P, 2, h]`.
+
+    Puts h_{t-1} into its room in `joined`.
+    """
+    steps, width = packing.steps, matrices[0].shape[0] // 4
+    gates = torch.empty(len(joined), 2, 4 * width, dtype=dtype)
+    cells, bounded, states = (torch.empty(len(joined), 2, width, dtype=dtype) for _ in range(3))
+    low = joined.dtype != dtype
+    products = torch.empty(steps[0], 2, 4 * width, dtype=joined.dtype) if low else None
+    columns = [matrix.t() for matrix in matrices]
+    whole, halves = gates.split(steps), [gates[:, d].split(steps) for d in (0, 1)]
+    i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
+    c, b, h = (x.split(steps) for x in (cells, bounded, states))
+    x = [joined[:, d].split(steps) for d in (0, 1)]
+    room = joined[:, :, -1 - width : -1].split(steps)
+    for t, n in enumerate(steps):
+        for d in (0, 1):
+            if products is None:
+                torch.mm(x[d][t], columns[d], out=halves[d][t])
+            else:
+                torch.mm(x[d][t], columns[d], out=products[:n, d])
+        if products is not None:
+            whole[t].copy_(products[:n])
+        whole[t].sigmoid_()
+        if t:
+            torch.mul(f[t], c[t - 1][:n], out=c[t])
+            c[t].sub_(i[t], alpha=2).addcmul_(i[t], g[t], value=4)
+        else:
+            torch.mul(i[t], g[t], out=c[t])
+            c[t].mul_(4).sub_(i[t], alpha=2)
+        torch.sigmoid(c[t], out=b[t])
+        b[t].mul_(2).sub_(1)
+        torch.mul(o[t], b[t], out=h[t])
+        if t + 1 < len(steps):
+            room[t + 1].copy_(h[t][: steps[t + 1]])
+    return gates, cells, bounded, states
+
+
+def _through_time(
+    gradient: Tensor,
+    gates: Tensor,
+    cells: Tensor,
+    bounded: Tensor,
+    matrices: list[Tensor],
+    packing: Packing,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of what the gates' non-linearities got `[P, 2, 4h]`, over `_FACTORS`, and those
+    times the matrices, which must end with W_h.
+
+    With q = dL/dh_t and k = dL/dc_t, and s' = s (1 - s) taken of all four gates at once::
+
+        dL/do = q tanh(c)        dL/df = k c_{t-1}         = (k 2c_{t-1}) / 2
+        dL/dg' = 4 k i s'(g')    dL/di = k (2 s(g') - 1)   = 2 (k s(g') - k / 2)
+
+    where g' is half of what s got, its weights being doubled.
+    """
+    steps, width = packing.steps, gates.shape[2] // 4
+    kind = matrices[0].dtype
+    delta = torch.empty_like(gates)
+    rounded = delta if kind == gates.dtype else torch.empty_like(gates, dtype=kind)
+    into = torch.empty(len(gates), 2, matrices[0].shape[1], dtype=kind)
+    whole, d_whole, d_rounded = (x.split(steps) for x in (gates, delta, rounded))
+    halves, results = ([x[:, d].split(steps) for d in (0, 1)] for x in (rounded, into))
+    earlier = into[:, :, -width:].split(steps)
+    i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
+    di, df, dg, do = (delta[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
+    c, b, dh = cells.split(steps), bounded.split(steps), gradient.split(steps)
+    q_all, k_all, m_all = (gates.new_zeros(steps[0], 2, width) for _ in range(3))
+    after = 0
+    for t in range(len(steps) - 1, -1, -1):
+        n = steps[t]
+        q, k, m = q_all[:n], k_all[:n], m_all[:n]
+        if after:
+            torch.add(dh[t][:after], earlier[t + 1], out=q[:after])
+        if n > after:
+            q[after:].copy_(dh[t][after:])
+        after = n
+        torch.mul(q, b[t], out=do[t])
+        torch.mul(q, o[t], out=m)
+        k.add_(_tanh_backward(m, b[t], grad_input=m))
+        torch.mul(k, g[t], out=m)
+        torch.sub(m, k, alpha=0.5, out=di[t])
+        torch.mul(k, i[t], out=dg[t])
+        if t:
+            torch.mul(k, c[t - 1][:n], out=df[t])
+        else:
+            df[t].zero_()
+        _sigmoid_backward(d_whole[t], whole[t], grad_input=d_whole[t])
+        if rounded is not delta:
+            d_rounded[t].copy_(d_whole[t])
+        for d in (0, 1):
+            torch.mm(halves[d][t], matrices[d], out=results[d][t])
+        k.mul_(f[t])
+    return rounded, into

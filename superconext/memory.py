@@ -1,0 +1,34 @@
+"""Keep freed memory in the process, so that a training step does not fetch it anew every time.
+
+glibc gives every freed block of some size back to the kernel, and each page of the next one
+costs a fault and a clearing: at a large batch over a million faults a step, up to half its time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the names' numbers in malloc.h
+#: Blocks above this many bytes still come from and go back to the kernel.
+LARGEST_KEPT = 1 << 30
+
+
+def keep_freed_memory() -> bool:
+    """Ask the allocator to reuse freed blocks; True if it is one that can be asked (glibc).
+
+    Memory once used then stays with the process until it ends. Nothing is changed where the
+    user has set the allocator up (`MALLOC_..._` or `GLIBC_TUNABLES` in the environment).
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    if "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or any(
+        name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+    ):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    mallopt.argtypes, mallopt.restype = [ctypes.c_int, ctypes.c_int], ctypes.c_int
+    return bool(mallopt(_MMAP_THRESHOLD, LARGEST_KEPT) and mallopt(_TRIM_THRESHOLD, 2**31 - 1))

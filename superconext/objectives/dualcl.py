@@ -1,0 +1,213 @@
+"""DualCL: the encoder writes a classifier for each text and learns by both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from superconext.errors import ConfigError
+from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.ensembling import ensembled_scores, spread_rows
+from superconext.objectives.options import parse_options
+from superconext.objectives.similarity import (
+    masked_log_sum_exp,
+    normalised,
+    pairs,
+    similarity_report,
+    widened,
+)
+
+if TYPE_CHECKING:
+    from superconext.config import Config
+    from superconext.encoders.base import EncoderOutput
+
+ENSEMBLES = ("none", "hard", "soft")
+BANKS = ("train", "test")
+
+#: Training rows encoded at once for the bank.
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """How DualCL predicts.
+
+    ensemble: a text's own classifier ("none"), or the vote ("hard") or mean softmax
+        ("soft") of those of a bank of texts.
+    bank: the training rows, or as in the paper the rows that are predicted together. With
+        "test" a row's label depends on the rows beside it.
+    bank_size: training rows kept in the bank, each class by its share; 0 for all.
+    """
+
+    ensemble: str = "none"
+    bank: str = "train"
+    bank_size: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, known in (("ensemble", ENSEMBLES), ("bank", BANKS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(
+                    f"options: {name} = {value!r}; expected one of {', '.join(known)}"
+                )
+        if self.bank_size < 0:
+            raise ConfigError(
+                f"options: bank_size = {self.bank_size}; expected a number of rows, or 0 for all"
+            )
+
+
+@dataclass(frozen=True)
+class Options(PredictionOptions):
+    """weight: lambda, of L_dual. include_own_pair: count a row among its own candidates."""
+
+    weight: float = 0.5
+    include_own_pair: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weight < 0:
+            raise ConfigError(f"options: weight = {self.weight:g}; expected at least 0")
+
+
+class DualCLNoDual(Objective):
+    """Cross-entropy of the classifier that the encoder writes for each text.
+
+    theta_i^k is the state of class k's token beside text i (see `encoders.bilstm`), z_i
+    the sentence vector, where the paper has the state of [CLS]::
+
+        L_CE = -(1/N) sum_i log softmax_k(<theta_i^k, z_i>)_{y_i}
+
+    without temperature and normalisation. No classifier weights are learned. Prediction is
+    the largest <theta_i^k, z_i>, or an ensemble of the classifiers of other texts, see
+    `PredictionOptions`. Batches are shuffled.
+
+    Source: DualCL, equations 8 and 10 and section 4.4.2; its row "w/o L_Dual" in Table 2.
+    """
+
+    batches = "shuffled"
+    uses_projection = False
+    needs_class_tokens = True
+    options_type: type = PredictionOptions
+    bank: Tensor
+
+    def __init__(self, prediction: PredictionOptions | None = None) -> None:
+        super().__init__()
+        self.options = prediction or PredictionOptions()
+        self.scores_together = self.options.ensemble != "none" and self.options.bank == "test"
+        # The classifiers of training rows `[M, C, d]`, none of them before the end.
+        self.register_buffer("bank", torch.empty(0))
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> DualCLNoDual:
+        return cls(parse_options(config.options, PredictionOptions))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]` and `batch.class_states` `[N, C, d]`; scalar:
+        training accuracy of the batch."""
+        assert batch.class_states is not None
+        scores = own_scores(batch.sentence, batch.class_states)
+        accuracy = float((scores.argmax(dim=1) == batch.labels).float().mean())
+        return functional.cross_entropy(scores, batch.labels), {"batch_accuracy": accuracy}
+
+    def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
+        """Keep the classifiers of training rows, if prediction is to ask them."""
+        if self.options.ensemble == "none" or self.options.bank == "test":
+            return
+        rows = spread_rows(labels.cpu().numpy(), self.options.bank_size)
+        blocks = np.array_split(rows, -(-len(rows) // _BLOCK))
+        states = [encode(block).class_states for block in blocks]
+        self.bank = widened(torch.cat([part for part in states if part is not None]))
+
+    def class_scores(self, output: EncoderOutput) -> Tensor:
+        assert output.class_states is not None
+        if self.options.ensemble == "none":
+            return own_scores(output.sentence, output.class_states)
+        bank = widened(output.class_states) if self.options.bank == "test" else self.bank
+        return ensembled_scores(widened(output.sentence), bank, self.options.ensemble)
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, *others: Any
+    ) -> None:
+        # The bank's size is not known before it is read.
+        saved = state_dict.get(f"{prefix}bank")
+        if isinstance(saved, Tensor):
+            self.bank = self.bank.new_empty(saved.shape)
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class DualCL(DualCLNoDual):
+    """L_CE of `DualCLNoDual`, and texts and their classifiers contrasted with each other.
+
+    With theta_i* the classifier of row i's own class, s_ij = cos(z_i, theta_j*) /
+    temperature, P(i) the rows of i's class and A(i) all rows, both without the rows that
+    are sentence i itself, and lambda = `weight`::
+
+        L       = L_CE + lambda (L_z + L_theta)
+        L_z     = mean over i of  sum_{p in P(i)} -log(exp(s_ip) / S_i) / |P(i)|
+        S_i     = sum_{a in A(i)} exp(s_ia)
+        L_theta = the same with s_ji for s_ij
+
+    A row's own pair (z_i, theta_i*) stands in L_CE alone, as equations 4 and 5 print it;
+    `include_own_pair` adds it to both denominators, as the paper's Theorem 1 does. The paper
+    says nothing of normalisation, without which its temperature 0.1 overflows: the cosine
+    is what its authors' code has, in these two terms only. The mean is over the rows that
+    have a positive; without any, L_z and L_theta are 0.
+
+    lambda 0.5 and temperature 0.1 are the paper's (section 5.2).
+
+    Source: DualCL (2022), equations 4 to 6, 8 and 9.
+    """
+
+    options_type = Options
+
+    def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
+        options = options or Options()
+        super().__init__(options)
+        self.temperature = temperature
+        self.weight, self.include_own_pair = options.weight, options.include_own_pair
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> DualCL:
+        return cls(config.temperature, parse_options(config.options, Options))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]` and `batch.class_states` `[N, C, d]`; scalars:
+        the three terms, accuracy, similarities of texts and classifiers."""
+        assert batch.class_states is not None
+        cross_entropy, scalars = super().forward(batch)
+        own = batch.class_states[torch.arange(len(batch.labels)), batch.labels]
+        cosine = normalised(batch.sentence) @ normalised(own).T
+        masks = pairs(batch.labels, batch.ids)
+        candidates = masks.positive | masks.negative
+        if self.include_own_pair:
+            candidates = candidates | torch.eye(len(cosine), dtype=torch.bool, device=own.device)
+        dual_z = _contrast(cosine / self.temperature, masks.positive, candidates)
+        dual_theta = _contrast(cosine.T / self.temperature, masks.positive, candidates)
+        return cross_entropy + self.weight * (dual_z + dual_theta), {
+            **scalars,
+            "cross_entropy": float(cross_entropy.detach()),
+            "dual_z": float(dual_z.detach()),
+            "dual_theta": float(dual_theta.detach()),
+            **similarity_report(cosine, masks.positive, masks.negative),
+        }
+
+
+def own_scores(sentence: Tensor, classifiers: Tensor) -> Tensor:
+    """<theta_i^k, z_i> `[N, C]` of sentences `[N, d]` under their own `[N, C, d]`."""
+    return torch.einsum("nd,ncd->nc", widened(sentence), widened(classifiers))
+
+
+def _contrast(logits: Tensor, positive: Tensor, candidates: Tensor) -> Tensor:
+    """Mean over the rows with a positive of log-sum-exp minus the positives' mean; scalar."""
+    valid = positive.any(dim=1)
+    if not bool(valid.any()):
+        return (logits * 0).sum()
+    logits, positive = logits[valid], positive[valid]
+    means = (logits * positive).sum(dim=1) / positive.sum(dim=1)
+    return (masked_log_sum_exp(logits, candidates[valid]) - means).mean()
