@@ -138,8 +138,21 @@ class Config:
         "best dev probe, or the last epoch.",
         choices=("average", "best", "last"),
     )
+    finetune: bool = _parameter(
+        False, "Then go on with all weights and a softmax layer, by cross-entropy."
+    )
+    finetune_frozen: bool = _parameter(
+        False, "Then train a softmax layer alone, on the frozen encoder."
+    )
+    finetune_epochs: int = _parameter(15, "Passes over the data in the second stage.", low=1)
+    finetune_learning_rate: float | None = _parameter(
+        None,
+        "Adam's step size in the second stage; unset: 0.001, on a frozen encoder 0.01.",
+        low=0.0,
+        open_low=True,
+    )
     vectors: str | None = _parameter(
-        None, "Word vector file; unset: trained on the spot with FastText.", group="text"
+        None, "Word vector file; unset: trained on the spot, see vector_method.", group="text"
     )
     unlabelled: str | None = _parameter(
         None, "Unlabelled text, one sentence a line, to train word vectors on.", group="text"
@@ -147,7 +160,28 @@ class Config:
     vector_dimension: int = _parameter(
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096, group="text"
     )
+    vector_method: str = _parameter(
+        "fasttext",
+        "How word vectors are trained on the spot: with character n-grams, without, or not at "
+        "all (they start as noise).",
+        choices=("fasttext", "word2vec", "random"),
+        group="text",
+    )
     tune_vectors: bool = _parameter(False, "Train the word vectors too.", group="text")
+    unfreeze_epoch: int | None = _parameter(
+        None,
+        "Epoch, from 1, at which word vectors that were frozen begin to be trained; unset: "
+        "tune_vectors says for all epochs.",
+        low=1,
+        group="text",
+    )
+    vector_scale: float = _parameter(
+        1.0,
+        "Factor on the word vectors before training; 0: to a root mean square of 1.",
+        low=0.0,
+        high=1000.0,
+        group="text",
+    )
     subwords: bool = _parameter(
         True,
         "Train vectors of character n-grams too, so that spellings of a word share them.",
@@ -191,6 +225,16 @@ class Config:
     )
     baselines: bool = _parameter(
         True, "Fit majority class and TF-IDF + logistic regression beside.", group="run"
+    )
+    calibrate: bool = _parameter(
+        False, "Scale the probe's probabilities by a temperature fitted on dev.", group="run"
+    )
+    probe_features: str = _parameter(
+        "encoder",
+        "What predictions rest on: the linear probe on the encoder alone, or the mean of its "
+        "probabilities and those of TF-IDF + logistic regression.",
+        choices=("encoder", "encoder+tfidf"),
+        group="run",
     )
     members: int = _parameter(
         1,

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from superconext.config import BY_NAME, Config, resolve
-from superconext.errors import DataError
-from superconext.fitting import fit_model
-from superconext.model import Model
+from superconext.errors import ConfigError
+from superconext.inputs import check_labels, check_texts, refuse_arguments, typed_labels
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from superconext.model import Model
+    from superconext.training.callbacks import Callback
 
 #: Share of the rows given to `fit` that the probe's C is chosen on.
 HELD_BACK = 0.1
 
 
-class _TextEstimator(BaseEstimator):
+class _TextEstimator(TransformerMixin, BaseEstimator):
     """What the classifier and the encoder share: parameters, `fit`, `transform`.
 
     Every parameter is described in `superconext.config`; None means the preset's value.
+    Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`).
+
+    Attributes:
+        classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
+        history_: one record for each epoch of each member; empty in a loaded model.
+        model_: what was fitted.
     """
 
     def __init__(
@@ -51,10 +62,17 @@ class _TextEstimator(BaseEstimator):
         learning_rate: float | None = None,
         gradient_clip: float = 5.0,
         keep: str | None = None,
+        finetune: bool = False,
+        finetune_frozen: bool = False,
+        finetune_epochs: int = 15,
+        finetune_learning_rate: float | None = None,
         vectors: str | None = None,
         unlabelled: str | None = None,
         vector_dimension: int | None = None,
+        vector_method: str = "fasttext",
         tune_vectors: bool | None = None,
+        unfreeze_epoch: int | None = None,
+        vector_scale: float = 1.0,
         subwords: bool | None = None,
         normalize: str = "auto",
         enable_rules: str | None = None,
@@ -67,7 +85,10 @@ class _TextEstimator(BaseEstimator):
         device: str = "cpu",
         precision: str = "float32",
         baselines: bool = True,
+        calibrate: bool = False,
+        probe_features: str = "encoder",
         members: int = 1,
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.objective = objective
         self.preset = preset
@@ -93,10 +114,17 @@ class _TextEstimator(BaseEstimator):
         self.learning_rate = learning_rate
         self.gradient_clip = gradient_clip
         self.keep = keep
+        self.finetune = finetune
+        self.finetune_frozen = finetune_frozen
+        self.finetune_epochs = finetune_epochs
+        self.finetune_learning_rate = finetune_learning_rate
         self.vectors = vectors
         self.unlabelled = unlabelled
         self.vector_dimension = vector_dimension
+        self.vector_method = vector_method
         self.tune_vectors = tune_vectors
+        self.unfreeze_epoch = unfreeze_epoch
+        self.vector_scale = vector_scale
         self.subwords = subwords
         self.normalize = normalize
         self.enable_rules = enable_rules
@@ -109,22 +137,29 @@ class _TextEstimator(BaseEstimator):
         self.device = device
         self.precision = precision
         self.baselines = baselines
+        self.calibrate = calibrate
+        self.probe_features = probe_features
         self.members = members
+        self.callbacks = callbacks
 
-    def fit(self, X: Iterable[str], y: Iterable[Any]) -> _TextEstimator:
+    def fit(self, X: Iterable[str], y: Any = None, **refused: Any) -> Self:
         """Train on texts `[N]` and labels `[N]`; returns self.
 
         A stratified tenth is held back to choose the probe's C on (where the data is too
         small for that, C keeps its default).
+
+        Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
+        anything else that is passed, such as `sample_weight`.
         """
         from superconext.data.splits import stratified_holdout
+        from superconext.fitting import fit_model
 
+        refuse_arguments(type(self).__name__, refused)
         config = self._config()
+        callbacks = self._callbacks()
         texts = check_texts(X)
-        given = np.asarray(list(y))
-        if len(given) != len(texts):
-            raise DataError(f"found {len(texts)} texts and {len(given)} labels; expected as many")
-        self.classes_ = np.unique(given)
+        given = check_labels(y, len(texts), type(self).__name__)
+        classes = np.unique(given)
         labels = [str(label) for label in given]
         kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
         fitted = fit_model(
@@ -132,8 +167,10 @@ class _TextEstimator(BaseEstimator):
             [labels[i] for i in kept],
             config,
             ([texts[i] for i in held], [labels[i] for i in held]),
-            classes=[str(label) for label in self.classes_],
+            classes=[str(label) for label in classes],
+            callbacks=callbacks,
         )
+        self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history
         return self
@@ -148,8 +185,30 @@ class _TextEstimator(BaseEstimator):
         width = sum(encoder.sentence_size for encoder in self._model().encoders)
         return np.array([f"{prefix}{i}" for i in range(width)], dtype=object)
 
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a new folder that `superconext.load` opens.
+
+        Plain files (safetensors, JSON, TOML); nothing is pickled. Raises RunError if
+        `path` exists.
+        """
+        from superconext.runs.folder import save_run
+
+        save_run(self._model(), Path(path), {"label_type": self.classes_.dtype.name})
+
     def _config(self) -> Config:
         return resolve({name: getattr(self, name) for name in BY_NAME}, type(self).__name__)
+
+    def _callbacks(self) -> list[Callback]:
+        from superconext.training.callbacks import Callback
+
+        callbacks = list(self.callbacks or [])
+        for callback in callbacks:
+            if not isinstance(callback, Callback):
+                raise ConfigError(
+                    f"callbacks: found {callback!r}; expected instances of "
+                    "superconext.training.callbacks.Callback: derive it from that class"
+                )
+        return callbacks
 
     def _model(self) -> Model:
         model: Model | None = getattr(self, "model_", None)
@@ -163,15 +222,19 @@ class _TextEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
         return tags
 
 
-class SuperConTextEncoder(TransformerMixin, _TextEstimator):
+class SuperConTextEncoder(_TextEstimator):
     """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
 
 
-class SuperConTextClassifier(ClassifierMixin, TransformerMixin, _TextEstimator):
+class SuperConTextClassifier(ClassifierMixin, _TextEstimator):
     """Sentence encoder with a logistic regression probe on its frozen features.
+
+    With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
+    probabilities and those of TF-IDF + logistic regression.
 
     Example:
         >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
@@ -189,50 +252,26 @@ class SuperConTextClassifier(ClassifierMixin, TransformerMixin, _TextEstimator):
         return self._model().probabilities(check_texts(X))
 
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
-        """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`)."""
-        model = self._model()
-        scores = model.probe.decision(model.features(check_texts(X)))
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to a new folder that `superconext.load` opens.
-
-        Raises RunError if `path` exists.
+        Those of the probe; with TF-IDF beside it, logarithms of the probabilities.
         """
-        from superconext.runs.folder import save_run
-
-        save_run(self._model(), Path(path))
+        scores = self._model().decision(check_texts(X))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
 def load(path: str | Path) -> SuperConTextClassifier:
-    """The fitted classifier of a run folder; its labels are strings.
+    """The fitted classifier of a run folder.
 
+    Labels are in the dtype they were fitted in; a run of the command line has text.
     Raises RunError when the folder is no run or is damaged.
     """
-    from superconext.runs.folder import load_model
+    from superconext.runs.folder import load_model, read_manifest
 
-    model = load_model(path)
+    folder = Path(path)
+    model = load_model(folder)
     estimator = SuperConTextClassifier(**model.config.to_dict())
     estimator.model_ = model
-    estimator.classes_ = np.array(model.classes)
+    estimator.classes_ = typed_labels(model.classes, read_manifest(folder).get("label_type", "str"))
     estimator.history_ = []
     return estimator
-
-
-def check_texts(texts: Iterable[str]) -> list[str]:
-    """The texts as a list of str.
-
-    Raises DataError for a bare string, for bytes, None and numbers among the rows, and
-    for no rows at all.
-    """
-    if isinstance(texts, (str, bytes)):
-        raise DataError("found one string; expected a list of texts: put it in a list")
-    rows: Sequence[Any] = list(texts)
-    for position, text in enumerate(rows):
-        if not isinstance(text, str):
-            raise DataError(
-                f"text {position} is {type(text).__name__}; expected str: convert or drop it"
-            )
-    if not rows:
-        raise DataError("found no texts; expected at least one")
-    return [str(text) for text in rows]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superconext._version import __version__
 from superconext.config import Config
-from superconext.data.corpus import read_texts
-from superconext.errors import DataError
-from superconext.files import file_sha256
+from superconext.sentences import Lines, Sentences, recorded_tokenizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.training.progress import Progress
@@ -35,7 +31,10 @@ VECTOR_SEED = 0
 
 @dataclass
 class InitialVectors:
-    """table: float32 `[V, e]` for the training vocabulary; reserve: all other words."""
+    """table: float32 `[V, e]` for the training vocabulary; reserve: all other words.
+
+    Both are multiplied by `vector_scale`.
+    """
 
     table: np.ndarray
     reserve: WordVectors
@@ -52,18 +51,22 @@ def initial_vectors(
     """Vectors for the vocabulary and for words beyond it.
 
     Vocabulary words the source lacks start as Gaussian noise with the source's standard
-    deviation; the unknown word starts as the mean of the known ones.
+    deviation; the unknown word, where n-grams compose no vector for it, as the mean of the
+    known ones. A folder of vectors whose words are spelt otherwise than the run's is told of.
     """
     words = list(vocabulary.words)
+    if config.unlabelled and (config.vectors or config.vector_method == "random"):
+        given = "--vectors" if config.vectors else "--vector-method random"
+        progress.say(f"note: {given} is given, so {config.unlabelled} is not used to train vectors")
     if config.vectors:
         source = read_vectors(config.vectors, keep=set(words), limit=RESERVE_WORDS)
-        for note in source.notes:
+        difference = _spelt_otherwise(config.vectors, tokenizer)
+        for note in [*source.notes, *difference]:
             progress.say(f"note: {note}")
-        if config.unlabelled:
-            progress.say(
-                f"note: --vectors is given, so {config.unlabelled} is not used to train vectors"
-            )
         origin = "file"
+    elif config.vector_method == "random":
+        nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
+        source, origin = WordVectors([], nothing, name="random"), "nothing"
     else:
         source = _trained(config, tokens, tokenizer, progress)
         origin = "training text"
@@ -77,87 +80,87 @@ def initial_vectors(
     table[0] = 0.0
     if not found[1]:
         table[1] = known.mean(axis=0) if len(known) else 0.0
+    scale = config.vector_scale or _unit_scale(known)
     count = max(len(words) - 2, 1)
     facts = {
         "vectors": {
             "name": source.name,
             "sha256": source.sha256,
             "dimension": source.dimension,
+            "scale": scale,
             "trained_on": origin,
             "coverage": round(float(found[2:].sum()) / count, 4),
         }
     }
-    return InitialVectors(table, _reserve(source, vocabulary), facts)
+    table *= np.float32(scale)
+    return InitialVectors(table, _reserve(source, vocabulary, scale), facts)
 
 
 def _trained(
     config: Config, tokens: Sequence[Sequence[str]], tokenizer: Tokenizer, progress: Progress
 ) -> WordVectors:
-    text = _Text(tokens, config.unlabelled, tokenizer, progress)
+    lines = Lines([config.unlabelled] if config.unlabelled else [])
+    text = Sentences(lines, tokenizer, None, progress, tokens)
     with progress.bar("training word vectors") as advance:
-        return cached_vectors(
+        trained = cached_vectors(
             text,
             identity=text.identity(),
+            method=config.vector_method,
             dimension=config.vector_dimension,
             min_n=2,
             max_n=5,
             seed=VECTOR_SEED,
             progress=advance,
         )
+    for note in lines.notes:
+        progress.say(f"note: {note}")
+    return trained
 
 
-class _Text:
-    """Training tokens and unlabelled text, the latter read only when somebody looks."""
-
-    def __init__(
-        self,
-        tokens: Sequence[Sequence[str]],
-        unlabelled: str | None,
-        tokenizer: Tokenizer,
-        progress: Progress,
-    ) -> None:
-        self.tokens, self.unlabelled = tokens, unlabelled
-        self.tokenizer, self.progress = tokenizer, progress
-        self._more: list[list[str]] | None = None
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        yield from self.tokens
-        if self.unlabelled:
-            if self._more is None:
-                self._more = self._read(self.unlabelled)
-            yield from self._more
-
-    def identity(self) -> str:
-        """A hash of everything the tokens follow from."""
-        digest = hashlib.sha256(json.dumps(self.tokens).encode())
-        if self.unlabelled:
-            path = Path(self.unlabelled)
-            if not path.is_file():
-                raise DataError(f"{path}: no such file; expected unlabelled text: check the path")
-            facts = [file_sha256(path), self.tokenizer.to_dict(), __version__]
-            digest.update(json.dumps(facts, sort_keys=True).encode())
-        return digest.hexdigest()
-
-    def _read(self, path: str) -> list[list[str]]:
-        texts = read_texts(path).texts
-        if not texts:
-            raise DataError(f"{path}: no text found; expected one sentence a line")
-        result = []
-        with self.progress.bar("reading unlabelled text") as advance:
-            for number, text in enumerate(texts):
-                result.append(self.tokenizer(text))
-                if number % 5000 == 0:
-                    advance(number / len(texts))
-        return result
+def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
+    """A line on how the words of a folder of vectors were made unlike those of the run."""
+    recorded = recorded_tokenizer(source)
+    if recorded is None:
+        return []
+    theirs, ours = recorded.to_dict(), tokenizer.to_dict()
+    rules = [set(made["normalizer"]["rules"]) for made in (theirs, ours)]
+    parts = [
+        f"rules {', '.join(sorted(names))} in {where} alone"
+        for names, where in ((rules[0] - rules[1], "the folder"), (rules[1] - rules[0], "this run"))
+        if names
+    ]
+    if theirs["bridge"] != ours["bridge"]:
+        parts.append(f"bridge {theirs['bridge'] or 'none'} against {ours['bridge'] or 'none'} here")
+    if not parts:
+        return []
+    profiles = [made["normalizer"]["profile"] for made in (theirs, ours)]
+    return [
+        f"{source}: made from text of profile {profiles[0]}, and this run reads {profiles[1]} "
+        f"({'; '.join(parts)}), so words may be missed; expected the same: choose --normalize, "
+        "rules and bridge as there, or train the vectors again"
+    ]
 
 
-def _reserve(source: WordVectors, vocabulary: Vocabulary) -> WordVectors:
+def _unit_scale(known: np.ndarray) -> float:
+    """The factor that brings vectors `[n, e]` to a root mean square of 1."""
+    square = float(np.square(known, dtype=np.float64).mean()) if len(known) else 0.0
+    return 1.0 / math.sqrt(square) if square > 0 else 1.0
+
+
+def _reserve(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:
     others = [word for word in source.words if word not in vocabulary]
     reserve = source.restrict(others[:RESERVE_WORDS])
     # Half precision, as it will be saved: a loaded model then gives the very same figures.
     subwords = reserve.subwords
     if subwords is not None:
-        buckets = np.asarray(subwords.buckets, dtype=np.float16)
+        buckets = _scaled(subwords.buckets, scale)
         subwords = SubwordTable(buckets, subwords.min_n, subwords.max_n)
-    matrix = np.asarray(reserve.matrix, dtype=np.float16)
+    matrix = _scaled(reserve.matrix, scale)
     return WordVectors(reserve.words, matrix, subwords, name=reserve.name, sha256=reserve.sha256)
+
+
+def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:
+    """In half precision; multiplied before, while small numbers still have all their digits."""
+    if scale == 1.0:
+        return np.asarray(vectors, dtype=np.float16)
+    return (np.asarray(vectors, dtype=np.float32) * np.float32(scale)).astype(np.float16)

@@ -23,7 +23,7 @@ from superconext.training.progress import Advance, Progress
 #: Lines, shared by the files, on which the profile `auto` is decided.
 PROFILE_LINES = 20_000
 
-_TABLES = {".tsv", ".csv", ".jsonl", ".json", ".parquet"}
+_TABLES = {".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq"}
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
@@ -110,34 +110,53 @@ def recorded_tokenizer(source: str | Path) -> Tokenizer | None:
 
 
 class Sentences:
-    """Token lists of `lines`: tokenised on the first pass, read from a scratch file later.
+    """Token lists: `given` ones, then those of `lines`, made when somebody first asks.
 
     Training passes over a text many times and tokenising is as slow as training, so the tokens
-    are kept on disk, in a file without a name in `scratch`.
+    of the lines are kept on disk, in a file without a name in `scratch`.
+
+    Args:
+        lines: the text to tokenise.
+        scratch: folder for that file; by default the system's for such files.
+        given: tokens made already, which stand in memory.
     """
 
     def __init__(
-        self, lines: Lines, tokenizer: Tokenizer, scratch: Path, progress: Progress
+        self,
+        lines: Lines,
+        tokenizer: Tokenizer,
+        scratch: Path | None,
+        progress: Progress,
+        given: Sequence[Sequence[str]] = (),
     ) -> None:
         self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
-        self.scratch = scratch
+        self.scratch, self.given = scratch, given
         self._kept: IO[str] | None = None
 
     @property
     def tokenised(self) -> bool:
-        """Has anybody asked for the tokens?"""
+        """Has anybody asked for the tokens of the lines?"""
         return self._kept is not None
 
     def identity(self) -> str:
-        """A hash of everything the tokens follow from, without making them."""
-        facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
-        for path in self.lines.paths:
-            if not path.is_file():
-                raise DataError(f"{path}: no such file; expected text to read: check the path")
-            facts += [file_sha256(path), path.suffixes]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        """A hash of everything the tokens follow from, without making them.
 
-    def __iter__(self) -> Iterator[list[str]]:
+        Raises DataError if a file is not there.
+        """
+        digest = hashlib.sha256(json.dumps(self.given).encode() if self.given else b"")
+        if self.lines.paths:
+            facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
+            for path in self.lines.paths:
+                if not path.is_file():
+                    raise DataError(f"{path}: no such file; expected text to read: check the path")
+                facts += [file_sha256(path), path.suffixes]
+            digest.update(json.dumps(facts, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        yield from self.given
+        if not self.lines.paths:
+            return
         if self._kept is None:
             with self.progress.bar("tokenising") as advance:
                 self._kept = self._tokenised(advance)
@@ -164,6 +183,11 @@ class Sentences:
                 if count % _REPORT == 0:
                     advance((done + min(read / packed, size)) / total)
             done += size
+        if not count:
+            raise DataError(
+                f"{', '.join(map(str, self.lines.paths))}: no text found; expected one sentence a "
+                "line: check the file name"
+            )
         return kept
 
 

@@ -6,9 +6,12 @@ import pytest
 from superconext.config import resolve
 from superconext.errors import DataError
 from superconext.initial import initial_vectors
+from superconext.sentences import record_tokenizer
+from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.training.progress import Progress
+from superconext.vectors.table import WordVectors
 
 SENTENCES = [["zwin", "bzaf"], ["khayb", "bzaf"], ["mzyan", "walo"]] * 30
 
@@ -26,10 +29,20 @@ class Counting(Tokenizer):
         return super().__call__(text)
 
 
-def start(tokenizer=None, **given):
+class Listening(Progress):
+    def __init__(self):
+        self.said = []
+
+    def say(self, line):
+        self.said.append(line)
+
+
+def start(tokenizer=None, progress=None, **given):
     config = resolve({"vector_dimension": 8, **given})
     vocabulary = Vocabulary.build(SENTENCES)
-    return initial_vectors(config, vocabulary, SENTENCES, tokenizer or Tokenizer(), Progress())
+    return initial_vectors(
+        config, vocabulary, SENTENCES, tokenizer or Tokenizer(), progress or Progress()
+    )
 
 
 def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):
@@ -37,7 +50,8 @@ def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):
     path.write_text("hadchi zwin\nhadchi khayb\n" * 20, encoding="utf-8")
     initial = start(unlabelled=str(path))
     assert initial.table.shape == (7, 8) and initial.table.dtype == np.float32
-    assert (initial.table[0] == 0).all() and (initial.table[1:] != 0).any(axis=1).all()
+    # The unknown word is composed too, here of n-grams that no word has.
+    assert (initial.table[:2] == 0).all() and (initial.table[2:] != 0).any(axis=1).all()
     assert initial.reserve.words == ["hadchi"]
     vectors, known = initial.reserve.lookup(["hadchi", "zwiiin"])
     assert known.all() and np.isfinite(vectors).all()
@@ -72,3 +86,93 @@ def test_a_file_serves_the_words_it_has_and_noise_the_others(tmp_path):
 def test_missing_unlabelled_text_is_named(tmp_path):
     with pytest.raises(DataError, match=r"none\.txt: no such file"):
         start(unlabelled=str(tmp_path / "none.txt"))
+
+
+def test_unlabelled_files_without_text_are_refused(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(DataError, match=r"empty\.txt: no text found"):
+        start(unlabelled=str(tmp_path / "empty.txt"))
+
+
+def test_labels_of_an_unlabelled_table_are_no_words(tmp_path):
+    path = tmp_path / "more.tsv"
+    path.write_text("label\ttext\n" + "wrong\thadchi zwin\n" * 20, encoding="utf-8")
+    assert start(unlabelled=str(path)).reserve.words == ["hadchi"]
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_a_scale_reaches_every_vector_alike(tmp_path, scale):
+    path = tmp_path / "more.txt"
+    path.write_text("hadchi zwin\n" * 20, encoding="utf-8")
+    plain = start(unlabelled=str(path))
+    scaled = start(unlabelled=str(path), vector_scale=scale)
+    np.testing.assert_allclose(scaled.table, scale * plain.table, rtol=1e-6)
+    for words in (["hadchi"], ["zwiiin"]):
+        ours, theirs = scaled.reserve.lookup(words)[0], plain.reserve.lookup(words)[0]
+        np.testing.assert_allclose(ours, scale * theirs, rtol=2e-3, atol=1e-4 * scale)
+    assert (plain.facts["vectors"]["scale"], scaled.facts["vectors"]["scale"]) == (1.0, scale)
+
+
+def test_scale_zero_brings_the_known_words_to_unit_size(tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_text("zwin 1 0 0\nbzaf 0 2 0\nelsewhere 0 0 3\n", encoding="utf-8")
+    initial = start(vectors=str(path), vector_scale=0)
+    words = Vocabulary.build(SENTENCES)
+    known = np.stack([initial.table[words.index(word)] for word in ("zwin", "bzaf")])
+    assert np.sqrt(np.mean(known.astype(float) ** 2)) == pytest.approx(1)
+    factor = np.sqrt(6 / 5)
+    assert initial.facts["vectors"]["scale"] == pytest.approx(factor)
+    assert initial.reserve.lookup(["elsewhere"])[0].tolist() == [
+        [0, 0, pytest.approx(3 * factor, rel=1e-3)]
+    ]
+    path.write_text("zwin 0 0\n", encoding="utf-8")
+    assert start(vectors=str(path), vector_scale=0).facts["vectors"]["scale"] == 1
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        (("arabic",), ("arabic",), None),
+        (("arabic",), ("latin",), "profile arabic, and this run reads latin"),
+        (("latin", (), ("lower",)), ("latin",), "rules lower in this run alone"),
+        (("latin",), ("latin", (), ("lower",)), "rules lower in the folder alone"),
+    ],
+)
+def test_a_folder_whose_words_are_spelt_otherwise_is_told_of(tmp_path, theirs, ours, said):
+    folder = tmp_path / "vectors"
+    WordVectors(["zwin"], np.ones((1, 3), dtype=np.float32)).save(folder)
+    record_tokenizer(folder, Tokenizer(Normalizer(*theirs)))
+    progress = Listening()
+    start(Tokenizer(Normalizer(*ours)), progress, vectors=str(folder))
+    found = [line for line in progress.said if "choose --normalize" in line]
+    assert len(found) == (said is not None)
+    if said:
+        assert str(folder) in found[0] and said in found[0] and "\n" not in found[0]
+
+
+def test_a_bridge_on_one_side_is_told_of(tmp_path):
+    folder = tmp_path / "vectors"
+    WordVectors(["zwin"], np.ones((1, 3), dtype=np.float32)).save(folder)
+    record_tokenizer(folder, Tokenizer(Normalizer("arabic"), "moroccan"))
+    progress = Listening()
+    start(Tokenizer(Normalizer("arabic")), progress, vectors=str(folder))
+    assert any("bridge moroccan against none here" in line for line in progress.said)
+
+
+def test_word2vec_knows_whole_words_alone():
+    whole, parts = start(vector_method="word2vec"), start()
+    assert whole.reserve.subwords is None and parts.reserve.subwords is not None
+    assert whole.facts["vectors"]["coverage"] == 1 and not np.array_equal(whole.table, parts.table)
+    assert not whole.reserve.lookup(["zwiiin"])[1].any()
+
+
+def test_random_vectors_are_noise_by_the_seed(tmp_path):
+    (tmp_path / "more.txt").write_text("hadchi zwin\n" * 20, encoding="utf-8")
+    progress = Listening()
+    given = {"vector_method": "random", "vector_dimension": 400}
+    first = start(progress=progress, unlabelled=str(tmp_path / "more.txt"), **given)
+    assert any("more.txt is not used to train vectors" in line for line in progress.said)
+    assert first.facts["vectors"]["coverage"] == 0 and len(first.reserve) == 0
+    assert first.table[2:].std() == pytest.approx(0.1, rel=0.1) and (first.table[:2] == 0).all()
+    assert np.array_equal(first.table, start(**given).table)
+    assert not np.array_equal(first.table, start(**given, seed=1).table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,12 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 _THREADS = click.option(
     "--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads for torch."
 )
+
+
+def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no probability; expected a number from 0 to 1")
+    return value
 
 
 @click.command()
@@ -33,8 +40,8 @@ def evaluate(
     threads: int,
 ) -> None:
     """Figures of merit of RUN on the labelled FILE."""
+    from superconext.calibration import probability_metrics
     from superconext.data.corpus import read_labelled
-    from superconext.metrics import classification_metrics
     from superconext.report.scores import class_table, score_table
 
     model = _load(run, threads)
@@ -48,12 +55,17 @@ def evaluate(
             f"{', '.join(unknown[:5])}; they count as wrong",
             err=True,
         )
-    predicted = model.predict(corpus.texts)
-    scores = classification_metrics(corpus.labels, predicted, model.classes)
+    answer = model.answer(corpus.texts)
+    scores = probability_metrics(corpus.labels, answer.probabilities, model.classes)
+    table = {"reported_split": "test", "test": scores}
+    if model.lexical is not None:
+        alone = probability_metrics(corpus.labels, answer.probe, model.classes)
+        table |= {"test": alone, "combined": {"test": scores}}
+        scores = {**scores, "encoder_alone": alone}
     if as_json:
         click.echo(json.dumps(scores, ensure_ascii=False))
         return
-    click.echo(score_table({"reported_split": "test", "test": scores}))
+    click.echo(score_table(table))
     click.echo("\n" + class_table(scores))
 
 
@@ -62,33 +74,43 @@ def evaluate(
 @click.argument("file", default="-")
 @_COLUMN
 @click.option("--proba", is_flag=True, help="Add the probability of every class.")
+@click.option(
+    "--abstain-below",
+    type=click.FloatRange(0, 1),
+    callback=_not_nan,
+    metavar="P",
+    help="Leave the label empty (JSON: null) where no class is as probable as P.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="At a line that cannot be read: stop, or leave it out and count it.",
+)
 @_JSON
 @_THREADS
 def predict(
-    run: str, file: str, text_column: str | None, proba: bool, as_json: bool, threads: int
+    run: str,
+    file: str,
+    text_column: str | None,
+    proba: bool,
+    abstain_below: float | None,
+    on_error: str,
+    as_json: bool,
+    threads: int,
 ) -> None:
     """Labels for the texts of FILE (- is standard input): label TAB text.
 
-    With --proba a heading line names the classes.
+    With --proba a heading line names the classes. FILE may be of any size: it is read,
+    predicted and written a piece at a time, in its order.
     """
-    from superconext.files import tsv_cell
+    from superconext.cli.predictions import write_predictions
+    from superconext.data.stream import TextStream
 
     model = _load(run, threads)
-    texts = _texts(file, text_column)
-    probabilities = model.probabilities(texts)
-    labels = [model.classes[k] for k in probabilities.argmax(axis=1)]
-    if as_json:
-        rows: list[dict[str, Any]] = []
-        for label, text, row in zip(labels, texts, probabilities, strict=True):
-            shares = {"probabilities": dict(zip(model.classes, row.tolist(), strict=True))}
-            rows.append({"label": label, **(shares if proba else {}), "text": text})
-        click.echo(json.dumps(rows, ensure_ascii=False))
-        return
-    if proba:
-        click.echo("\t".join(["label", *map(tsv_cell, model.classes), "text"]))
-    for label, text, row in zip(labels, texts, probabilities, strict=True):
-        shares_text = [f"{share:.4f}" for share in row] if proba else []
-        click.echo("\t".join([tsv_cell(label), *shares_text, tsv_cell(text)]))
+    texts = TextStream(file, text_column, on_error)
+    write_predictions(model, texts, as_json, proba, abstain_below)
 
 
 @click.command()

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from superconext.errors import DataError
 
 
+class UnclosedQuote(DataError):
+    """A quote without its end, which more text might hold."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The records of a delimited file, blank lines left out."""
@@ -59,7 +63,7 @@ def parse_csv(text: str, source: str) -> Rows:
                 cells.append(line.split(","))
             position, number = stop + 1, number + 1
         else:
-            record, position, number = _quoted_record(text, position, number, source)
+            record, position, number = quoted_record(text, position, number, source)
             cells.append(record)
         if len(lines) < len(cells):
             lines.append(start)
@@ -72,9 +76,7 @@ def _is_blank(line: str) -> bool:
     return not line or (line.isspace() and "\t" not in line)
 
 
-def _quoted_record(
-    text: str, position: int, number: int, source: str
-) -> tuple[list[str], int, int]:
+def quoted_record(text: str, position: int, number: int, source: str) -> tuple[list[str], int, int]:
     """One record that holds a `"`: its cells, and where and on which line the next starts."""
     record: list[str] = []
     end = len(text)
@@ -107,7 +109,7 @@ def _quoted_cell(text: str, position: int, number: int, source: str) -> tuple[st
     while close >= 0 and text.startswith('""', close):
         close = text.find('"', close + 2)
     if close < 0:
-        raise DataError(
+        raise UnclosedQuote(
             f"{source}, line {number}: found a quote that is never closed, expected a closing "
             'quote: close it, or double a quote that belongs to the text ("")'
         )

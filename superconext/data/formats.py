@@ -16,13 +16,12 @@ Blank lines hold no example and are left out, with a note that counts them.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from superconext.data.columns import ColumnSpec, find_columns, resolve
+from superconext.data.columns import Columns, ColumnSpec, find_columns, resolve
 from superconext.data.delimited import Rows, parse_csv, parse_tsv
+from superconext.data.json_lines import json_record, json_value
 from superconext.data.source import STDIN_NAME, Source, decode, shown
 from superconext.errors import DataError, MissingExtraError
 
@@ -117,97 +116,56 @@ def _from_rows(rows: Rows, source: str, wanted: Wanted) -> Examples:
     if not cells:
         raise DataError(f"{source}: found a header and no rows, expected examples under it")
     width = len(rows.cells[0])
-    needed = max(columns.text, -1 if columns.label is None else columns.label) + 1
     for record, line in zip(cells, lines, strict=True):
-        # A short record is whole as long as the wanted cells are there; a long one is not,
-        # for the separator too many may stand before them. Empty cells at the end are harmless.
-        if len(record) < needed or (len(record) > width and any(record[width:])):
-            count, what = len(record), "column" if len(record) == 1 else "columns"
-            advice = (
-                "complete the row or remove it"
-                if count < needed
-                else f"remove the extra {rows.separator}"
-                + (" or quote the cell" if rows.separator == "comma" else "")
-            )
-            raise DataError(
-                f"{source}, line {line}: found {count} {what} separated by {rows.separator}s, "
-                f"expected {needed if count < needed else width}: {advice}"
-            )
+        check_record(record, columns, width, rows.separator, f"{source}, line {line}")
     notes = columns.notes + _blank_note(rows.blank)
     texts = [record[columns.text] for record in cells]
     labels = [] if columns.label is None else [record[columns.label] for record in cells]
     return Examples(texts, labels, lines, notes)
 
 
+def check_record(
+    record: Sequence[str], columns: Columns, width: int, separator: str, where: str
+) -> None:
+    """Raise DataError unless a row under a first row of `width` cells is whole.
+
+    A short record is whole as long as the wanted cells are there; a long one is not, for
+    the separator too many may stand before them. Empty cells at the end are harmless.
+    """
+    needed = max(columns.text, -1 if columns.label is None else columns.label) + 1
+    count = len(record)
+    if count >= needed and (count <= width or not any(record[width:])):
+        return
+    advice = "complete the row or remove it"
+    if count >= needed:
+        quote = " or quote the cell" if separator == "comma" else ""
+        advice = f"remove the extra {separator}{quote}"
+    raise DataError(
+        f"{where}: found {count} {'column' if count == 1 else 'columns'} separated by "
+        f"{separator}s, expected {needed if count < needed else width}: {advice}"
+    )
+
+
 def read_jsonl(text: str, source: str, wanted: Wanted) -> Examples:
     """One JSON object a line. Numbers are taken as they are spelt, so 1 and 1.0 differ."""
     texts, labels, lines = [], [], []
     keys: list[str] | None = None
-    # Numbers stay as spelt; the other constants become None, which is refused as a value.
-    decoder = json.JSONDecoder(
-        parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
-    )
     for number, line in enumerate(text.split("\n"), start=1):
         line = line.strip()
         if not line:
             continue
-        try:
-            record = decoder.decode(line)
-        except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
-            raise DataError(
-                f"{source}, line {number}: not valid JSON ({reason}), expected one object a "
-                "line: correct the line"
-            ) from None
-        if not isinstance(record, dict):
-            raise DataError(
-                f"{source}, line {number}: found a JSON {_json_type(record)}, expected one object "
-                'a line such as {"text": "...", "label": "..."}: write each record on its own line'
-            )
+        record = json_record(line, source, number)
         if keys is None:
             found = list(record)
             keys = [found[resolve(found, wanted.text_column, "text", "--text-column", source)]]
             if wanted.labelled:
                 spec = wanted.label_column
                 keys.append(found[resolve(found, spec, "label", "--label-column", source)])
-        values = [_json_value(record, key, source, number) for key in keys]
-        if "\\u" in line:
-            _refuse_escapes(values, source, number)
+        values = [json_value(record, key, source, number) for key in keys]
         texts.append(values[0])
         labels.extend(values[1:])
         lines.append(number)
     return Examples(texts, labels, lines, _blank_note(lines[-1] - len(lines)))
-
-
-def _json_value(record: dict[str, Any], key: str, source: str, number: int) -> str:
-    if key not in record:
-        found = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
-        raise DataError(
-            f"{source}, line {number}: no key {shown(key)}, found {found}, expected the keys "
-            "of the first record: complete the record or remove it"
-        )
-    value = record[key]
-    if not isinstance(value, str):
-        raise DataError(
-            f"{source}, line {number}: {shown(key)} is a JSON {_json_type(value)}, expected a "
-            "string or a number: one text and one label a record"
-        )
-    return value
-
-
-def _refuse_escapes(values: list[str], source: str, number: int) -> None:
-    """JSON escapes can spell what no UTF-8 file can hold."""
-    for value in values:
-        if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
-            raise DataError(
-                f"{source}, line {number}: found an escaped NUL or half a surrogate pair, "
-                "expected text: correct the escape or remove the line"
-            )
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "boolean", list: "array", dict: "object", str: "string or number"}
-    return names.get(type(value), "null or NaN")
 
 
 def read_fasttext(text: str, source: str, wanted: Wanted) -> Examples:
@@ -216,25 +174,29 @@ def read_fasttext(text: str, source: str, wanted: Wanted) -> Examples:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        head, rest = [*line.split(None, 1), ""][:2]
-        if not head.startswith(FASTTEXT_PREFIX) or head == FASTTEXT_PREFIX:
-            raise DataError(
-                f"{source}, line {number}: begins with {shown(head)}, expected __label__ and "
-                "the label's name, as in the first line: label the line or remove it"
-            )
-        if FASTTEXT_PREFIX in rest and any(
-            token.startswith(FASTTEXT_PREFIX) for token in rest.split()
-        ):
-            raise DataError(
-                f"{source}, line {number}: found several __label__ on the line, expected one: "
-                "classification here is single-label only, keep one label for each text"
-            )
-        labels.append(head[len(FASTTEXT_PREFIX) :])
-        texts.append(rest.rstrip())
+        label, text = fasttext_line(line, source, number)
+        labels.append(label)
+        texts.append(text)
         lines.append(number)
     labels = labels if wanted.labelled else []
     notes = ["read as fastText lines: __label__ and the label, then the text"]
     return Examples(texts, labels, lines, notes + _blank_note(lines[-1] - len(lines)))
+
+
+def fasttext_line(line: str, source: str, number: int) -> tuple[str, str]:
+    """Label and text of one line that is not blank."""
+    head, rest = [*line.split(None, 1), ""][:2]
+    if not head.startswith(FASTTEXT_PREFIX) or head == FASTTEXT_PREFIX:
+        raise DataError(
+            f"{source}, line {number}: begins with {shown(head)}, expected __label__ and "
+            "the label's name, as in the first line: label the line or remove it"
+        )
+    if FASTTEXT_PREFIX in rest and any(token.startswith(FASTTEXT_PREFIX) for token in rest.split()):
+        raise DataError(
+            f"{source}, line {number}: found several __label__ on the line, expected one: "
+            "classification here is single-label only, keep one label for each text"
+        )
+    return head[len(FASTTEXT_PREFIX) :], rest.rstrip()
 
 
 def read_plain(text: str, source: str, wanted: Wanted) -> Examples:
@@ -277,19 +239,21 @@ def read_parquet(source: Source, wanted: Wanted) -> Examples:
             f"{name}: not a readable Parquet file ({reason}): write or copy it again"
         ) from None
     for column, values in zip(picked, columns, strict=True):
-        values[:] = _parquet_strings(values, column, name)
+        values[:] = [
+            parquet_text(value, column, name, number) for number, value in enumerate(values, 1)
+        ]
     labels = columns[1] if wanted.labelled else []
     return Examples(columns[0], labels, list(range(1, len(columns[0]) + 1)), [])
 
 
-def _parquet_strings(values: Sequence[Any], column: str, source: str) -> list[str]:
-    for number, value in enumerate(values, start=1):
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise DataError(
-                f"{source}, row {number}: {shown(column)} holds {type(value).__name__}, expected "
-                "a string or a number: complete the row or remove it"
-            )
-    return [str(value) for value in values]
+def parquet_text(value: object, column: str, source: str, number: int) -> str:
+    """The text or number in one cell, as text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DataError(
+            f"{source}, row {number}: {shown(column)} holds {type(value).__name__}, expected "
+            "a string or a number: complete the row or remove it"
+        )
+    return str(value)
 
 
 def _blank_note(count: int) -> list[str]:

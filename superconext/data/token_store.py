@@ -49,6 +49,17 @@ class TokenStore:
         """Tokens in each sentence, int64 `[N]`, at least 1."""
         return np.diff(self.offsets)
 
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Tokens in each of the given sentences, int64 `[n]`."""
+        return self.offsets[rows + 1] - self.offsets[rows]
+
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(ids of the given sentences one after the other, int32; lengths int64 `[n]`)."""
+        lengths = self.lengths_of(rows)
+        ends = np.cumsum(lengths)
+        shift = np.repeat(self.offsets[rows] - (ends - lengths), lengths)
+        return self.tokens[np.arange(len(shift)) + shift], lengths
+
     def pad(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(ids int64 `[n, T]` filled up with `PAD_ID`, lengths int64 `[n]`) of given rows."""
         starts = self.offsets[rows]

@@ -12,7 +12,10 @@ _COLUMNS = ("model", "accuracy", "macro F1", "weighted F1", "seconds")
 
 
 def score_table(metrics: Mapping[str, Any]) -> str:
-    """The reported split's figures of baselines, native prediction and probe, as text."""
+    """The reported split's figures of baselines, native prediction and probe, as text.
+
+    Last the probe's mean with TF-IDF, where the run predicts by that.
+    """
     split = metrics["reported_split"]
     rows = [
         _row(_NAMES.get(name, name), scores.get(split, {}), scores.get("seconds"))
@@ -21,6 +24,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if "native" in metrics:
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
     rows.append(_row("superconext, linear probe", metrics[split], metrics.get("seconds")))
+    if "combined" in metrics:
+        rows.append(_row("superconext + TF-IDF", metrics["combined"][split], None))
     note = "" if split == "test" else " (no test file: settings were chosen on these rows)"
     title = f"{split}, {metrics[split]['n']} rows{note}"
     return f"{title}\n{render(rows, _COLUMNS, fmt={'seconds': '.1f'})}"

@@ -109,7 +109,7 @@ def _token_lists(
 def _key(
     token_lists: Iterable[Sequence[str]], identity: str | None, settings: dict[str, Any]
 ) -> str:
-    """Hash of the tokens, every setting (defaults too), gensim's version and the format's."""
+    """Hash of the tokens, every setting (defaults too), and the versions of all that trains."""
     bound = inspect.signature(train_vectors).bind(token_lists, **settings)
     bound.apply_defaults()
     named = {
@@ -121,7 +121,8 @@ def _key(
         gensim = metadata.version("gensim")
     except metadata.PackageNotFoundError:
         gensim = "none"
-    versions = {"format": FOLDER_VERSION, "gensim": gensim}
+    # What training makes of the same text beyond its settings; raise it with any change there.
+    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 2}
     digest = hashlib.sha256(json.dumps([named, versions], sort_keys=True, default=str).encode())
     if identity is not None:
         digest.update(identity.encode())

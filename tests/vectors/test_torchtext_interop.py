@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import collections
 import pickle
+import shutil
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,11 @@ from superconext.vectors.table import WordVectors
 
 WORDS = ["the", "قط", "zwin", "3la"]
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
+
+#: Written by torchtext 0.18 on torch 2.3, by the last test of this file.
+KEPT = Path(__file__).parent / "torchtext"
+INVENTED = ["<unk>", "blimu", "زرطوف", "3aklo", "vérla-di", "🐫", "snorf"]
+TABLE = (np.arange(len(INVENTED) * 5, dtype=np.float32).reshape(-1, 5) - 17) / 8
 
 
 class LooksLikeVectors:
@@ -107,6 +114,22 @@ def test_torchtext_is_never_imported():
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["invented.txt.pt", "invented.txt_3.pt"])
+def test_a_real_vector_cache(name):
+    read = read_vectors(KEPT / name)
+    count = 3 if name.endswith("_3.pt") else len(INVENTED)
+    assert read.words == INVENTED[:count] and read.notes == []
+    np.testing.assert_array_equal(read.matrix, TABLE[:count])
+    assert read_vectors(KEPT / name, keep={"زرطوف"}).words == ["زرطوف"]
+
+
+@pytest.mark.parametrize("name", ["vocab.pt", "vocab.pkl"])
+def test_a_real_vocabulary_in_a_file(name):
+    assert read_torchtext_vocab(KEPT / name) == ["<unk>", "<pad>", *INVENTED[1:4]]
+    with pytest.raises(VectorsError, match="expected"):
+        read_vectors(KEPT / name)
+
+
 def _missing() -> str:
     """Why torchtext cannot run here, found out without importing it; empty if it can."""
     try:
@@ -172,3 +195,30 @@ def test_a_real_vocabulary_and_its_file(torchtext_vocab, tmp_path, save):
         read_vectors(real)
     save(real, tmp_path / "vocab.pt")
     assert read_torchtext_vocab(tmp_path / "vocab.pt") == expected
+
+
+@pytest.mark.torchtext
+def test_the_kept_files_are_what_torchtext_writes(torchtext_vocab, tmp_path):
+    """Files that are not there are put there: remove them to have them made again."""
+    glove, fresh = tmp_path / "invented.txt", tmp_path / "torchtext"
+    lines = (
+        f"{word} {' '.join(str(float(x)) for x in row)}\n"
+        for word, row in zip(INVENTED, TABLE, strict=True)
+    )
+    glove.write_text("".join(lines), encoding="utf-8")
+    for most in (None, 3):
+        torchtext_vocab.Vectors(str(glove), cache=str(fresh), max_vectors=most)
+    counts = collections.OrderedDict((word, 9 - i) for i, word in enumerate(INVENTED[1:]))
+    vocab = torchtext_vocab.vocab(counts, min_freq=7, specials=["<unk>", "<pad>"])
+    vocab.set_default_index(0)
+    torch.save(vocab, fresh / "vocab.pt")
+    (fresh / "vocab.pkl").write_bytes(pickle.dumps(vocab))
+    if not KEPT.exists():
+        shutil.copytree(fresh, KEPT)
+    assert sorted(p.name for p in KEPT.iterdir()) == sorted(p.name for p in fresh.iterdir())
+    for path in fresh.glob("*.txt*.pt"):
+        ours, theirs = read_vectors(path), read_vectors(KEPT / path.name)
+        assert ours.words == theirs.words
+        np.testing.assert_array_equal(ours.matrix, theirs.matrix)
+    for path in fresh.glob("vocab.*"):
+        assert read_torchtext_vocab(path) == read_torchtext_vocab(KEPT / path.name)

@@ -52,7 +52,9 @@ def test_the_same_bits_whatever_the_hash_seed():
     assert len(hashes) == 1
 
 
-def test_unseen_words_are_composed_as_gensim_does(monkeypatch):
+@pytest.fixture
+def trained(monkeypatch):
+    """Vectors, and gensim's own of the same training."""
     made = []
     real = training._gensim_model
 
@@ -64,18 +66,42 @@ def test_unseen_words_are_composed_as_gensim_does(monkeypatch):
         return build
 
     monkeypatch.setattr(training, "_gensim_model", spy)
-    vectors = train_vectors(SENTENCES, **SMALL)
-    keyed = made[0].wv
+    return train_vectors(SENTENCES, **SMALL), made[0].wv
+
+
+def gensim_buckets(keyed, word):
+    from gensim.models.fasttext import ft_ngram_hashes
+
+    return ft_ngram_hashes(word, keyed.min_n, keyed.max_n, keyed.bucket)
+
+
+def test_words_are_composed_as_gensim_does(trained):
+    vectors, keyed = trained
     assert vectors.words == keyed.index_to_key
+    # An n-gram that gensim only ever gave a random start counts as zeros.
+    seen = {bucket for word in keyed.index_to_key for bucket in gensim_buckets(keyed, word)}
     unseen = ["zwina", "الزوينة", "x", "filmmm", "Bzaf3"]
     for word in unseen:
-        np.testing.assert_allclose(vectors.subwords.compose(word), keyed[word], atol=1e-6)
+        rows = [
+            keyed.vectors_ngrams[bucket] if bucket in seen else np.zeros(12)
+            for bucket in gensim_buckets(keyed, word)
+        ]
+        expected = np.mean(rows, axis=0, dtype=np.float64)
+        np.testing.assert_allclose(vectors.subwords.compose(word), expected, atol=1e-6)
     assert vectors.lookup(unseen)[1].all()
     # A word of the table: the mean of its own vector and those of its n-grams.
     for row, word in enumerate(vectors.words):
         grams = [keyed.vectors_ngrams[i] for i in vectors.subwords.hashes(word)]
         mean = np.mean([keyed.vectors_vocab[row], *grams], axis=0, dtype=np.float64)
         np.testing.assert_allclose(vectors.lookup([word])[0][0], mean, atol=1e-6)
+
+
+def test_n_grams_of_no_trained_word_are_zeros(trained):
+    vectors, keyed = trained
+    seen = {bucket for word in keyed.index_to_key for bucket in gensim_buckets(keyed, word)}
+    filled = np.flatnonzero(vectors.subwords.buckets.any(axis=1))
+    assert set(filled.tolist()) == seen and len(seen) < 300
+    np.testing.assert_array_equal(vectors.subwords.buckets[filled], keyed.vectors_ngrams[filled])
 
 
 def test_shapes_types_and_order():

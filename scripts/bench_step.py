@@ -1,0 +1,306 @@
+"""How close a training step comes to the processor's matrix rate, beside a packed nn.LSTM.
+
+    python scripts/bench_step.py [--sizes small,large] [--lengths short|long] [--rounds N] [--json]
+
+A step is all of it: drawing a balanced batch, embedding, BiLSTM forward and backward, projection
+head, SuperLoss, gradient clipping and Adam. Its rate counts the arithmetic of the BiLSTM on real
+tokens alone (2 directions x 2 x 4h(i + h) for each token and layer, three times that with the
+backward pass), so padding, dropout, pooling, head and loss only cost. The efficiency is that rate
+over the fp32 rate of a 1024 x 1024 matrix product measured in the same process. The contestants
+take turns; medians and quartiles are printed. One thread; processor seconds, not wall seconds,
+so a busy neighbour disturbs less (`--clock wall` for the other).
+
+Sentences are random words with lengths as in SST-2 (`short`: mean 21, 95th percentile 39) or in
+IMDB (`long`: mean 230, at most 400).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
+VOCABULARY = 15_000
+
+
+@dataclass(frozen=True)
+class Size:
+    """One of the two models the measurements are about."""
+
+    dimension: int
+    layers: int
+    hidden: int
+    batch: int
+
+    def flops(self, tokens: int) -> float:
+        """Of the BiLSTM, forward and backward, on so many tokens."""
+        inputs = [self.dimension] + [2 * self.hidden] * (self.layers - 1)
+        return tokens * sum(3 * 2 * 2 * 4 * self.hidden * (i + self.hidden) for i in inputs)
+
+
+SIZES = {"small": Size(100, 1, 128, 200), "large": Size(300, 2, 256, 400)}
+
+
+def draw_sentences(lengths: str, count: int = 4000, seed: int = 0) -> list[np.ndarray]:
+    """Word ids with frequencies after Zipf's law, from 2 (0 and 1 are padding and unknown)."""
+    generator = np.random.default_rng(seed)
+    mean, longest = (21, 60) if lengths == "short" else (252, 400)
+    sizes = generator.gamma(4.7 if lengths == "short" else 2.5, 1.0, count)
+    sizes = np.clip(np.round(sizes / sizes.mean() * mean), 1, longest).astype(int)
+    share = 1.0 / np.arange(1, VOCABULARY - 1)
+    words = generator.choice(VOCABULARY - 2, size=int(sizes.sum()), p=share / share.sum()) + 2
+    return np.split(words, np.cumsum(sizes)[:-1])
+
+
+class Counted:
+    """Batches that remember how many tokens they drew."""
+
+    def __init__(self, batches: object, lengths: np.ndarray) -> None:
+        self.batches, self.lengths, self.tokens = batches, lengths, 0
+
+    def epoch(self, number: int) -> Iterator[np.ndarray]:
+        for rows in self.batches.epoch(number):  # type: ignore[attr-defined]
+            self.tokens += int(self.lengths[rows].sum())
+            yield rows
+
+
+def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object) -> Callable:
+    """A function that trains one short epoch and tells the tokens it read."""
+    import torch
+
+    from superconext.config import resolve
+    from superconext.data.sampler import make_batches
+    from superconext.data.token_store import build_store
+    from superconext.encoders.bilstm import BiLSTMEncoder
+    from superconext.encoders.embedding import WordEmbedding
+    from superconext.encoders.projection import projection_head
+    from superconext.objectives.base import Shape
+    from superconext.objectives.catalogue import objective_class
+    from superconext.text.ngrams import NgramVocabulary
+    from superconext.training.callbacks import Callback
+    from superconext.training.trainer import Trainer
+
+    tune, ngrams = bool(settings.pop("tune", False)), None
+    if settings.pop("subwords", False):
+        words = draw_words()
+        ngrams = NgramVocabulary.build(words)
+    config = resolve(
+        {"batch_size": size.batch, "steps_per_epoch": steps, "epochs": 10**6, **settings}
+    )
+    torch.manual_seed(0)
+    embedding = WordEmbedding(
+        torch.randn(VOCABULARY, size.dimension) * 0.1,
+        tune,
+        len(ngrams) if ngrams else 0,
+        ngrams.encode(words) if ngrams else None,
+    )
+    encoder = BiLSTMEncoder(
+        embedding, size.hidden, size.layers, config.dropout, config.word_dropout, config.pooling
+    )
+    head = projection_head(config.projection, 2 * size.hidden, config.projection_size)
+    shape = Shape(2, 2 * size.hidden, config.projection_size)
+    labels = np.arange(len(sentences)) % 2
+    store = build_store(sentences, 10**6)
+    batches = Counted(
+        make_batches("balanced", labels, size.batch, steps, 0), np.asarray(store.lengths)
+    )
+    objective = objective_class("superloss").build(config, shape)
+
+    class OneEpoch(Callback):
+        def on_epoch_end(self, trainer: Trainer, record: dict) -> None:
+            trainer.stop = True
+
+    trainer = Trainer(encoder, head, objective, batches, store, labels, config, [OneEpoch()])
+
+    def run() -> int:
+        trainer.stop, batches.tokens = False, 0
+        trainer.fit()
+        return batches.tokens
+
+    return run
+
+
+def packed(size: Size, sentences: list[np.ndarray], steps: int) -> Callable:
+    """The same model as it is usually written: a packed bidirectional nn.LSTM."""
+    import torch
+    from torch import nn
+    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+    torch.manual_seed(0)
+    words = nn.Embedding(VOCABULARY, size.dimension, padding_idx=0)
+    words.weight.requires_grad_(False)
+    wide = 2 * size.hidden
+    lstm = nn.LSTM(
+        size.dimension,
+        size.hidden,
+        size.layers,
+        batch_first=True,
+        bidirectional=True,
+        dropout=0.2 if size.layers > 1 else 0.0,
+    )
+    dropout = nn.Dropout(0.2)
+    head = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, 256))
+    parameters = [*lstm.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters)
+    rows = [torch.from_numpy(sentence) for sentence in sentences]
+    labels = torch.arange(len(rows)) % 2
+    generator = torch.Generator().manual_seed(0)
+    members = [torch.nonzero(labels == k).flatten() for k in (0, 1)]
+
+    def step() -> int:
+        draws = [
+            own[torch.randperm(len(own), generator=generator)[: size.batch // 2]] for own in members
+        ]
+        chosen = torch.cat(draws)
+        batch = [rows[i] for i in chosen.tolist()]
+        lengths = torch.tensor([len(row) for row in batch])
+        vectors = dropout(words(pad_sequence(batch, batch_first=True)))
+        states, _ = lstm(pack_padded_sequence(vectors, lengths, True, enforce_sorted=False))
+        padded, _ = pad_packed_sequence(states, batch_first=True)
+        padded = dropout(padded)
+        mask = torch.arange(padded.shape[1])[None, :] < lengths[:, None]
+        sentence = padded.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
+        z = nn.functional.normalize(head(sentence), dim=1)
+        logits = z @ z.T / 0.1
+        target = labels[chosen]
+        same = target[:, None] == target[None, :]
+        other = ~torch.eye(len(target), dtype=torch.bool)
+        log_probability = logits - torch.logsumexp(logits.masked_fill(~other, -1e9), 1, True)
+        loss = -(log_probability * (same & other)).sum(1) / (same & other).sum(1)
+        optimizer.zero_grad()
+        loss.mean().backward()
+        nn.utils.clip_grad_norm_(parameters, 5.0)
+        optimizer.step()
+        return int(lengths.sum())
+
+    return lambda: sum(step() for _ in range(steps))
+
+
+def draw_words(seed: int = 0) -> list[str]:
+    """Made-up words, so that their n-grams repeat about as in a language."""
+    generator = np.random.default_rng(seed)
+    syllables = [c + v for c in "bcdfghjklmnprstwz" for v in ("a", "e", "i", "o", "u", "ou")]
+    share = 1.0 / np.arange(1, len(syllables) + 1)
+    words: dict[str, None] = {}
+    while len(words) < VOCABULARY - 2:
+        chosen = generator.choice(syllables, int(generator.integers(2, 5)), p=share / share.sum())
+        words["".join(chosen)] = None
+    return ["<pad>", "<unk>", *words]
+
+
+def matrix_rate(clock: Callable[[], float]) -> float:
+    """FLOP/s of a large fp32 matrix product."""
+    import torch
+
+    left, right = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    result = torch.empty(1024, 1024)
+    started = clock()
+    for _ in range(4):
+        torch.mm(left, right, out=result)
+    return 4 * 2 * 1024**3 / (clock() - started)
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return {"median": float(middle), "low": float(low), "high": float(high)}
+
+
+def measure(
+    name: str, lengths: str, rounds: int, clock: Callable[[], float], chosen: list[str]
+) -> dict[str, object]:
+    """One size: contestants in turn, each warmed up once."""
+    size, sentences = SIZES[name], draw_sentences(lengths)
+    steps = max(1, (8 if name == "small" else 2) // (1 if lengths == "short" else 8))
+    makers: dict[str, Callable[[], Callable]] = {
+        "ours": lambda: ours(size, sentences, steps),
+        "ours bf16": lambda: ours(size, sentences, steps, precision="bfloat16"),
+        "ours, vectors tuned": lambda: ours(size, sentences, steps, tune=True),
+        "ours, n-grams": lambda: ours(size, sentences, steps, subwords=True),
+        "packed": lambda: packed(size, sentences, steps),
+    }
+    contestants = {which: makers[which]() for which in chosen}
+    for run in contestants.values():
+        run()
+    rates: list[float] = []
+    results: dict[str, dict[str, list[float]]] = {
+        which: {"seconds": [], "rate": [], "faults": []} for which in contestants
+    }
+    for _ in range(rounds):
+        rates.append(matrix_rate(clock))
+        for which, run in contestants.items():
+            faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            started = clock()
+            tokens = run()
+            taken = clock() - started
+            results[which]["seconds"].append(taken / steps)
+            results[which]["rate"].append(size.flops(tokens) / taken)
+            faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
+            results[which]["faults"].append(faults / steps)
+    limit = statistics.median(rates)
+    return {
+        "size": name,
+        "lengths": lengths,
+        "mean_length": float(np.mean([len(row) for row in sentences])),
+        "p95_length": float(np.percentile([len(row) for row in sentences], 95)),
+        "gemm_gflops": summary([rate / 1e9 for rate in rates]),
+        "contestants": {
+            which: {
+                "seconds": summary(values["seconds"]),
+                "efficiency": summary([rate / limit for rate in values["rate"]]),
+                "page_faults": statistics.median(values["faults"]),
+            }
+            for which, values in results.items()
+        },
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", default="small,large", help="of small, large")
+    parser.add_argument("--lengths", choices=("short", "long"), default="short")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--only", default="ours,ours bf16,ours, vectors tuned,ours, n-grams,packed",
+        help="contestants, separated by semicolons",
+    )
+    parser.add_argument(
+        "--allocator", choices=("kept", "default"), default="kept",
+        help="whether freed memory stays with the process, for every contestant",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    if options.allocator == "kept":
+        from superconext.memory import keep_freed_memory
+
+        keep_freed_memory()
+    import torch
+
+    torch.set_num_threads(options.threads)
+    chosen = options.only.split(";")
+    results = [
+        measure(n, options.lengths, options.rounds, CLOCKS[options.clock], chosen)
+        for n in options.sizes.split(",")
+    ]
+    if options.json:
+        print(json.dumps(results)); return 0
+    for r in results:
+        g=r["gemm_gflops"]
+        print(f"{r['size']} {r['lengths']} mean {r['mean_length']:.1f} p95 {r['p95_length']:.0f}; GEMM {g['median']:.0f} [{g['low']:.0f}, {g['high']:.0f}] GFLOP/s")
+        for which, v in r["contestants"].items():
+            e, s = v["efficiency"], v["seconds"]
+            print(f"  {which:22s} {1e3*s['median']:8.1f} ms [{1e3*s['low']:.1f}, {1e3*s['high']:.1f}]  {e['median']:.3f} [{e['low']:.3f}, {e['high']:.3f}]  {v['page_faults']:.0f} faults")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""What do word vectors, normaliser and bridge each bring? A table on dev, and one on test.
+
+    python scripts/vectors_ablation.py DATA --unlabelled FILE --out DIR [--glove FILE]
+        [--sets msac,afrisenti_arq] [--seeds N] [--jobs J] [--test] [--write-only]
+
+DATA holds msac/all.tsv and afrisenti_arq/{train,dev,test}.tsv (label TAB text). MSAC: exact
+duplicates removed, a stratified 80/10/10 split for each seed; arq: its own splits. The rows:
+
+- random: noise to begin with, trained along; whole words alone, as all GloVe rows;
+- GloVe-like: word vectors of whole words, frozen: word2vec on the training text and FILE, or
+  those of `--glove`;
+- word2vec: the same (never those of `--glove`), with the encoder's character n-grams;
+- FastText, training text: n-grams in the vectors too;
+- FastText: the same with FILE as well.
+
+Each is fitted with the normaliser off (profile `none`) and on (`auto`), the last also with the
+bridge between Arabizi and Arabic. DIR/SET.toml says so, and `superconext compare` does the rest
+in DIR/SET: run again, it goes on where it stopped. Choose on the table of dev, which is printed
+and DIR/dev.md; `--test` then prints that of test, as compare wrote it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from superconext.experiments.compare import Compared, compare
+from superconext.experiments.datasets import DataSet
+from superconext.experiments.parallel import Workers
+from superconext.experiments.request import Request
+from superconext.experiments.systems import read_systems
+from superconext.experiments.table_files import to_text
+from superconext.experiments.tables import by_system, summarise
+from superconext.report.table import markdown
+from superconext.training.progress import TerminalProgress
+
+#: Of each set: its files, how they are split, and the dialect of its bridge.
+SETS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    "msac": ({"train": "all.tsv"}, {"deduplicate": True}, "moroccan"),
+    "afrisenti_arq": (
+        {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"},
+        {},
+        "algerian",
+    ),
+}
+OFF, ON, BRIDGE = "off", "on", "on, bridge"
+
+
+def rows(unlabelled: str, glove: str | None) -> dict[str, dict[str, Any]]:
+    """The parameters of each kind of vectors."""
+    more = {"unlabelled": unlabelled}
+    whole = {"subwords": False}
+    given = {"vectors": glove} if glove else {"vector_method": "word2vec", **more}
+    return {
+        "random": {"vector_method": "random", "tune_vectors": True, **whole},
+        "GloVe" if glove else "GloVe-like": {**given, **whole},
+        "word2vec": {"vector_method": "word2vec", **more},
+        "FastText, training text": {},
+        "FastText": more,
+    }
+
+
+def systems(kinds: dict[str, dict[str, Any]], dialect: str) -> list[dict[str, Any]]:
+    """Every kind under every treatment of the text that it is tried with."""
+    treated = {OFF: {"normalize": "none"}, ON: {}}
+    found = [(kind, text) for text in treated for kind in kinds]
+    treated[BRIDGE] = {"bridge": dialect}
+    found.append((list(kinds)[-1], BRIDGE))
+    return [
+        {
+            "name": f"{kind}; normaliser {text}",
+            "objective": "superloss",
+            **kinds[kind],
+            **treated[text],
+        }
+        for kind, text in found
+    ]
+
+
+def write_systems(path: Path, listed: list[dict[str, Any]]) -> None:
+    """The systems as `compare --systems` reads them."""
+    # A JSON string, number or truth value is also one of TOML.
+    tables = [
+        "\n".join(
+            ["[[system]]", *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in one.items())]
+        )
+        for one in listed
+    ]
+    text = "\n\n".join(tables) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def run(name: str, data: Path, out: Path, seeds: int, jobs: int) -> Compared:
+    """The comparison on one set, in its folder."""
+    files, how, _ = SETS[name]
+    where = {role: str(data / name / file) for role, file in files.items()}
+    request = Request(
+        datasets=(DataSet("", **where, **how),),
+        systems=read_systems(out / f"{name}.toml"),
+        seeds=seeds,
+        out=str(out / name),
+        workers=Workers(jobs),
+    )
+    return compare(request, TerminalProgress())
+
+
+def on_dev(name: str, compared: Compared) -> list[dict[str, str]]:
+    """Weighted F1 on dev, a row for each kind of vectors (and each baseline)."""
+    found: dict[str, dict[str, str]] = {}
+    for system, lines in by_system(compared.lines).items():
+        kind, _, text = system.partition("; normaliser ")
+        row = summarise(system, lines, "dev")
+        spread = row.deviations["f1_weighted"]
+        cell = f"{100 * row.means['f1_weighted']:.1f}"
+        cell += "" if spread is None else f" ± {100 * spread:.1f}"
+        line = found.setdefault(kind, {"set": name, "vectors": kind, "fits": str(row.fits)})
+        line[text or OFF] = cell  # the baselines read the text as it is
+    return list(found.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--unlabelled", type=Path, required=True, help="one sentence a line")
+    parser.add_argument("--glove", type=Path, help="a file of word vectors for the GloVe rows")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--test", action="store_true", help="print the tables of test too")
+    parser.add_argument("--write-only", action="store_true", help="write SET.toml, fit nothing")
+    options = parser.parse_args()
+    glove = str(options.glove.resolve()) if options.glove else None
+    kinds = rows(str(options.unlabelled.resolve()), glove)
+    names = options.sets.split(",")
+    for name in names:
+        if name not in SETS:
+            parser.error(f"set {name!r}; expected some of {', '.join(SETS)}")
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_systems(options.out / f"{name}.toml", systems(kinds, SETS[name][2]))
+    if options.write_only:
+        return
+    tables: dict[str, Compared] = {}
+    found: list[dict[str, str]] = []
+    for name in names:
+        tables[name] = run(name, options.data, options.out, options.seeds, options.jobs)
+        found += on_dev(name, tables[name])
+    text = markdown(found, ("set", "vectors", "fits", OFF, ON, BRIDGE))
+    (options.out / "dev.md").write_text(text + "\n", encoding="utf-8")
+    print(f"Weighted F1 on dev, percent, by normaliser.\n\n{text}")
+    if options.test:
+        for name, compared in tables.items():
+            print(f"\n{name}, test\n\n{to_text(compared.table)}")
+
+
+if __name__ == "__main__":
+    main()

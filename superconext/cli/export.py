@@ -1,0 +1,127 @@
+"""`superconext export`: a run in the forms that others read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from superconext.export.prune import PruneReport
+    from superconext.model import Model
+
+
+@click.command()
+@click.argument("run")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["folder", "onnx", "sentence-transformers"]),
+    default="folder",
+    show_default=True,
+    help="folder: the model alone, without figures. The others need the extras of their names.",
+)
+@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
+@click.option(
+    "--prune", "pruned", is_flag=True, help="Leave out rows of the vectors that serve no word."
+)
+@click.option(
+    "--test", metavar="FILE", help="With --prune: labelled rows to measure the loss in accuracy on."
+)
+@click.option(
+    "--expected",
+    metavar="FILE",
+    help="With --prune: text such as the model will read; of words that training lacked only "
+    "its words are kept.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def export(
+    run: str,
+    form: str,
+    out: str,
+    pruned: bool,
+    test: str | None,
+    expected: str | None,
+    as_json: bool,
+) -> None:
+    """Write RUN in another form, or as a smaller run folder."""
+    if pruned and not test:
+        raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
+    if (test or expected) and not pruned:
+        raise click.UsageError("--test and --expected go with --prune; leave them out or add it.")
+    from superconext.export.place import new_folder
+    from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
+
+    model = load_model(run)
+    told: dict[str, Any] = {"format": form, "out": out}
+    with new_folder(Path(out)) as fresh:
+        if pruned:
+            assert test is not None
+            model, report = _prune(model, test, expected)
+            told["pruned"] = _facts(report, test)
+        if form == "onnx":
+            from superconext.export.onnx_folder import write_onnx
+
+            told["largest_difference"] = write_onnx(model, fresh)
+        elif form == "sentence-transformers":
+            from superconext.export.sentence_module import write_sentence_transformer
+
+            write_sentence_transformer(model, fresh)
+        else:
+            manifest = read_manifest(Path(run))
+            manifest = {k: v for k, v in manifest.items() if k not in ("format", "files")}
+            if pruned:
+                manifest["pruned"] = told["pruned"]
+            write_manifest(fresh, manifest, save_model(model, fresh))
+        told["bytes"] = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
+    _show(told, as_json)
+
+
+def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:
+    from superconext.data.corpus import read_labelled, read_texts
+    from superconext.export.prune import prune
+
+    rows = read_labelled(test)
+    wanted = read_texts(expected) if expected else None
+    for found in (rows, wanted):
+        for note in found.notes if found else ():
+            click.echo(f"note: {found.source}: {note}", err=True)  # type: ignore[union-attr]
+    return prune(model, rows.texts, rows.labels, wanted.texts if wanted else None)
+
+
+def _facts(report: PruneReport, test: str) -> dict[str, Any]:
+    return {
+        "test": Path(test).name,
+        "rows": report.rows,
+        "words": list(report.words),
+        "buckets": list(report.buckets),
+        "accuracy_before": report.accuracy[0],
+        "accuracy_after": report.accuracy[1],
+        "accuracy_loss": report.loss,
+        "labels_changed": report.changed,
+    }
+
+
+def _show(told: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    click.echo(f"{told['out']}: {told['format']}, {told['bytes'] / 1e6:.1f} MB", err=True)
+    if "largest_difference" in told:
+        difference = told["largest_difference"]
+        click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)
+    if "pruned" in told:
+        facts = told["pruned"]
+        words, buckets = facts["words"], facts["buckets"]
+        click.echo(
+            f"loss in accuracy: {facts['accuracy_loss']:.4f} ({facts['accuracy_before']:.4f} "
+            f"before, {facts['accuracy_after']:.4f} after, {facts['labels_changed']} of "
+            f"{facts['rows']} labels changed)"
+        )
+        click.echo(
+            f"kept {words[1]} of {words[0]} words outside the training text and {buckets[1]} of "
+            f"{buckets[0]} n-gram buckets",
+            err=True,
+        )

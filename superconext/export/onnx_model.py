@@ -1,0 +1,144 @@
+"""Predicting with onnxruntime from an exported folder; imports neither torch nor scikit-learn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.data.newcomers import store_with_newcomers
+from superconext.data.token_store import Newcomers
+from superconext.errors import MissingExtraError, RunError, SuperConTextError
+from superconext.files import file_sha256
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.vectors.table import WordVectors
+
+#: Of `model.json`.
+FORMAT = 1
+
+#: Sentences that one call of the session gets.
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """What the graph takes: ids int64 `[N, T]`, newcomers float32 `[U, members * e]`."""
+
+    ids: np.ndarray
+    newcomers: np.ndarray
+
+
+class OnnxModel:
+    """Text to probabilities by onnxruntime.
+
+    Args:
+        folder: made by `superconext export RUN --format onnx`.
+
+    Attributes:
+        classes: labels, as the columns of `probabilities`.
+
+    Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        from safetensors.numpy import load_file
+
+        folder = Path(folder)
+        try:
+            facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+            if facts["format"] != FORMAT:
+                raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
+            for name, digest in facts["files"].items():
+                if file_sha256(folder / name) != digest:
+                    raise ValueError(f"{name} is not what model.json lists")
+            self.classes = [str(name) for name in facts["classes"]]
+            self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
+            self._vocabulary = Vocabulary.from_json(facts["vocabulary"])
+            self._ngrams = None
+            if facts["ngrams"] is not None:
+                self._ngrams = NgramVocabulary.from_json(facts["ngrams"])
+            self._max_length = int(facts["max_length"])
+            self._reserve = WordVectors.load(folder / "vectors")
+            arrays = load_file(folder / "ngrams.safetensors")
+        except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
+            raise RunError(
+                f"{folder}: not a readable ONNX export ({error}); expected what superconext export "
+                "RUN --format onnx wrote: export it again"
+            ) from None
+        members = range(len(arrays) // 2)
+        self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
+        self._session = session_of(folder / "model.onnx")
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """The most probable label of each text."""
+        return [self.classes[k] for k in self.probabilities(texts).argmax(axis=1)]
+
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Class probabilities float32 `[N, C]`, columns as `classes`."""
+        return self._answer(texts)[0]
+
+    def features(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentence vectors float32 `[N, d]`."""
+        return self._answer(texts)[1]
+
+    def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        tokens = [self.tokenizer(text) for text in texts]
+        store = store_with_newcomers(
+            tokens, self._vocabulary, self._reserve, self._ngrams, self._max_length
+        )
+        assert store.newcomers is not None
+        newcomers = np.hstack(
+            [newcomer_vectors(store.newcomers, *member) for member in self._members]
+        )
+        # Sentences of alike length together save the arithmetic on padding.
+        order = np.argsort(store.lengths, kind="stable")
+        parts = [
+            run_session(self._session, EncodedTexts(store.pad(rows)[0], newcomers))
+            for rows in (order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK))
+        ]
+        back = np.argsort(order)
+        probabilities, sentences = (np.concatenate(part)[back] for part in zip(*parts, strict=True))
+        return probabilities, sentences
+
+
+def newcomer_vectors(newcomers: Newcomers, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
+    """Vectors `[U, e]` of words the vocabulary lacks, as `encoders.embedding` makes them.
+
+    Args:
+        unknown: the unknown word's vector `[e]`.
+        ngrams: n-gram vectors `[G, e]`.
+    """
+    vectors = np.where(newcomers.known[:, None], newcomers.vectors, unknown)
+    pieces = newcomers.ngrams
+    if pieces is not None and len(pieces.ids):
+        counts = np.diff(pieces.offsets)
+        some = np.flatnonzero(counts)
+        sums = np.add.reduceat(ngrams[pieces.ids], pieces.offsets[some], axis=0)
+        scale = 1.0 / np.sqrt(np.maximum(pieces.counts[some], 1))
+        vectors[some] += sums * scale[:, None].astype(np.float32)
+    return vectors.astype(np.float32)
+
+
+def session_of(path: Path) -> Any:
+    """An onnxruntime session on one CPU thread. Raises MissingExtraError without it."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("Running ONNX models", "onnx") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3  # it would warn that `newcomers` can be left out
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run_session(session: Any, texts: EncodedTexts) -> tuple[np.ndarray, np.ndarray]:
+    """(probabilities `[N, C]`, sentence vectors `[N, d]`)."""
+    fed = {"ids": texts.ids.astype(np.int64), "newcomers": texts.newcomers}
+    probabilities, sentence = session.run(["probabilities", "sentence"], fed)
+    return probabilities, sentence

@@ -1,0 +1,26 @@
+"""Where is an export made, and how does it come to its place whole or not at all?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from superconext.errors import RunError
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder beside `folder` that gets its name if the block succeeds.
+
+    Raises RunError if something of that name exists.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise RunError(f"{folder} exists already; expected a new folder: choose another")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+        fresh = Path(beside) / "new"
+        fresh.mkdir()
+        yield fresh
+        fresh.rename(folder)

@@ -1,0 +1,127 @@
+"""A trained encoder as a module of the library sentence-transformers.
+
+The library's own modules cannot make the same vectors: its tokenizers know none of our
+normalisation, and words unseen in training would all be one. So this module wraps the
+model, and whoever opens the folder needs superconext installed. Since its version 6 the
+library asks for `trust_remote_code=True` for any module that is not its own; no code is
+taken from the folder either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from superconext.errors import MissingExtraError
+from superconext.files import write_json
+
+if TYPE_CHECKING:
+    from superconext.model import Model
+    from superconext.text.tokenize import Tokenizer
+
+_SUBFOLDER = "superconext"
+
+
+class SentenceModule(nn.Module):
+    """Text to `sentence_embedding` `[N, d]`, members side by side."""
+
+    modalities = ("text",)
+    save_in_root = False
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        self.encoders = nn.ModuleList(model.encoders)
+        self.max_seq_length = model.config.max_length
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.model.tokenizer
+
+    def preprocess(
+        self, inputs: Sequence[str], prompt: str | None = None, **unused: Any
+    ) -> dict[str, Tensor]:
+        """Padded ids `[N, T]`, lengths `[N]` and each member's vectors of unseen words."""
+        store = self.model.store([(prompt or "") + text for text in inputs])
+        ids, lengths = store.pad(torch.arange(len(store)).numpy())
+        features = {
+            "input_ids": torch.from_numpy(ids),
+            "attention_mask": torch.from_numpy(ids != 0).long(),
+            "sentence_lengths": torch.from_numpy(lengths),
+        }
+        known = len(self.model.vocabulary)
+        for member, encoder in enumerate(self.model.encoders):
+            table = encoder.vector_table(store.newcomers)
+            assert table is not None
+            features[f"newcomers_{member}"] = table[known:].detach()
+        return features
+
+    def tokenize(self, texts: Sequence[str], **unused: Any) -> dict[str, Tensor]:
+        """What the library called `preprocess` before its version 6."""
+        return self.preprocess(texts)
+
+    def forward(self, features: dict[str, Tensor], **unused: Any) -> dict[str, Tensor]:
+        """Adds `sentence_embedding` to the features of `preprocess`."""
+        parts = []
+        for member, encoder in enumerate(self.model.encoders):
+            own = encoder.vector_table(None)
+            assert own is not None
+            table = torch.cat([own, features[f"newcomers_{member}"].to(own.device)])
+            output = encoder(features["input_ids"], features["sentence_lengths"], table)
+            parts.append(output.sentence)
+        features["sentence_embedding"] = torch.cat(parts, dim=1)
+        return features
+
+    def get_sentence_embedding_dimension(self) -> int:
+        return sum(encoder.sentence_size for encoder in self.model.encoders)
+
+    get_embedding_dimension = get_sentence_embedding_dimension
+
+    def save(self, output_path: str, *args: Any, **kwargs: Any) -> None:
+        """Write the model's plain files into a folder."""
+        from superconext.runs.folder import save_run
+
+        save_run(self.model, Path(output_path) / "run")
+
+    @staticmethod
+    def load(input_path: str) -> SentenceModule:
+        """Read what `save` wrote. Raises RunError when it is damaged."""
+        from superconext.runs.folder import load_model
+
+        return SentenceModule(load_model(Path(input_path) / "run")).eval()
+
+
+def write_sentence_transformer(model: Model, folder: Path) -> None:
+    """Write the files that `SentenceTransformer(folder)` opens into an existing, empty folder.
+
+    Raises MissingExtraError where the library is not installed.
+    """
+    try:
+        from importlib.metadata import version
+
+        installed = version("sentence-transformers")
+    except ImportError:
+        raise MissingExtraError(
+            "Export to sentence-transformers", "sentence-transformers"
+        ) from None
+    inner = folder / _SUBFOLDER
+    inner.mkdir()
+    SentenceModule(model).save(str(inner))
+    kind = f"{SentenceModule.__module__}.{SentenceModule.__qualname__}"
+    modules = [{"idx": 0, "name": "0", "path": _SUBFOLDER, "type": kind}]
+    write_json(folder / "modules.json", modules)
+    versions = {"sentence_transformers": installed, "pytorch": torch.__version__}
+    write_json(
+        folder / "config_sentence_transformers.json",
+        {
+            "__version__": versions,
+            "model_type": "SentenceTransformer",
+            "prompts": {},
+            "default_prompt_name": None,
+            "similarity_fn_name": "cosine",
+        },
+    )

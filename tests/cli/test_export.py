@@ -1,0 +1,86 @@
+"""`superconext export`: a run in other forms, smaller, or a clear refusal."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from superconext.runs.folder import load_model
+from tests.cli.conftest import rows
+
+TEXTS = [text for _, text in rows(10, seed=4)]
+
+
+def test_a_folder_has_the_model_alone_and_its_history(call, finished, tmp_path):
+    out = tmp_path / "model"
+    said = call("export", finished.folder, "--out", out)
+    assert said.code == 0 and said.out == "" and "MB" in said.err
+    assert {path.name for path in out.iterdir()} == {
+        "manifest.json", "config.toml", "vocabulary.json",
+        "encoder.safetensors", "vectors.safetensors", "probe.safetensors",
+    }  # fmt: skip
+    before, after = (load_model(folder) for folder in (finished.folder, out))
+    assert np.array_equal(after.probabilities(TEXTS), before.probabilities(TEXTS))
+    told = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    was = json.loads((finished.folder / "manifest.json").read_text(encoding="utf-8"))
+    assert told["data"] == was["data"] and told["command"] == was["command"]
+    assert call("predict", out, stdin=b"zwin\n").code == 0
+
+
+def test_pruning_prints_the_loss(call, finished, tmp_path):
+    out = tmp_path / "small"
+    words = ("--prune", "--test", finished.data.test, "--out", out)
+    said = call("export", finished.folder, *words)
+    assert said.code == 0, said.err
+    assert said.out.startswith("loss in accuracy: ") and "before" in said.out
+    told = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["pruned"]
+    assert told["rows"] == 12 and told["test"] == "test.tsv"
+    assert told["accuracy_loss"] == told["accuracy_before"] - told["accuracy_after"]
+    scores = json.loads(call("evaluate", out, finished.data.test, "--json").out)
+    assert scores["accuracy"] == pytest.approx(told["accuracy_after"])
+
+
+def test_only_expected_words_are_kept(call, finished, tmp_path):
+    expected = tmp_path / "expected.txt"
+    expected.write_text("kolchi zwin\n", encoding="utf-8")
+    words = ("--prune", "--test", finished.data.test, "--expected", expected, "--json")
+    said = call("export", finished.folder, *words, "--out", tmp_path / "small")
+    told = json.loads(said.out)
+    assert told["format"] == "folder" and told["pruned"]["words"] == [2, 1]
+    assert load_model(tmp_path / "small").reserve.words == ["kolchi"]
+
+
+@pytest.mark.parametrize("form", ["onnx", "sentence-transformers"])
+def test_the_other_formats(call, finished, tmp_path, form):
+    pytest.importorskip(form.replace("-", "_"), reason=f"needs the {form} extra")
+    if form == "onnx":
+        pytest.importorskip("onnxruntime", reason="needs the onnx extra")
+    said = call("export", finished.folder, "--format", form, "--out", tmp_path / "o", "--json")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert told["format"] == form and told["bytes"] > 1000
+    if form == "onnx":
+        from superconext.export.onnx_model import OnnxModel
+
+        assert told["largest_difference"] <= 1e-5
+        expected = load_model(finished.folder).probabilities(TEXTS)
+        assert np.abs(OnnxModel(tmp_path / "o").probabilities(TEXTS) - expected).max() < 1e-5
+
+
+def test_what_cannot_be_done_is_refused_with_nothing_written(call, finished, tmp_path):
+    (tmp_path / "there").mkdir()
+    run = finished.folder
+    for words, code, message in [
+        (("--out", tmp_path / "there"), 1, "exists already"),
+        (("--out", tmp_path / "x", "--prune"), 2, "--prune needs --test"),
+        (("--out", tmp_path / "x", "--test", finished.data.test), 2, "go with --prune"),
+        (("--out", tmp_path / "x", "--format", "keras"), 2, "keras"),
+        ((), 2, "--out"),
+        (("--out", tmp_path / "x", "--prune", "--test", tmp_path / "none"), 1, "no such file"),
+    ]:
+        said = call("export", run, *words)
+        assert said.code == code and message in said.err, said.err
+    assert call("export", tmp_path / "none", "--out", tmp_path / "x").code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]

@@ -1,0 +1,100 @@
+"""`superconext predict` on files of any size, with bad lines, and with nothing to say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from superconext.runs.folder import load_model
+from tests.cli.conftest import environment, rows
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """More texts than one chunk of a quarter of a megabyte holds."""
+    path = tmp_path_factory.mktemp("many") / "many.txt"
+    texts = [f"{text} {i}" for i in range(200) for _, text in rows(40, seed=i)]
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    assert path.stat().st_size > 300_000
+    return path, texts
+
+
+def test_a_large_file_keeps_its_order_and_gets_the_models_labels(call, finished, many):
+    path, texts = many
+    said = call("predict", finished.folder, path)
+    assert said.code == 0, said.err
+    told = [line.split("\t") for line in said.out.splitlines()]
+    assert [text for _, text in told] == texts
+    assert [label for label, _ in told] == load_model(finished.folder).predict(texts)
+    document = json.loads(call("predict", finished.folder, path, "--json").out)
+    assert [[row["label"], row["text"]] for row in document] == told
+
+
+def test_a_pipe_is_answered_before_it_ends(finished):
+    with subprocess.Popen(
+        [sys.executable, "-m", "superconext", "predict", str(finished.folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        for text in ("zwin bzaf", "khayb"):
+            process.stdin.write(f"{text}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().decode().rstrip().split("\t")[1] == text
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+BAD = "label\ttext\nneg\tkhayb bzaf\nneg\npos\tzwin\tbzaf\npos\tbnin\n"
+
+
+def test_bad_lines_stop_it_or_are_counted_at_the_end(call, finished, tmp_path):
+    path = tmp_path / "bad.tsv"
+    path.write_text(BAD, encoding="utf-8")
+    said = call("predict", finished.folder, path)
+    assert said.code == 1 and said.out == "" and "line 3" in said.err
+    said = call("predict", finished.folder, path, "--on-error", "skip")
+    assert said.code == 0
+    assert [line.split("\t")[1] for line in said.out.splitlines()] == ["khayb bzaf", "bnin"]
+    *_, first, second, last = said.err.splitlines()
+    assert first.startswith("warning: ") and "line 3" in first and "line 4" in second
+    assert last.endswith("bad.tsv: 2 texts predicted, 2 lines skipped")
+    said = call("predict", finished.folder, path, "--on-error", "skip", "--json")
+    assert [row["text"] for row in json.loads(said.out)] == ["khayb bzaf", "bnin"]
+
+
+def test_a_file_of_bad_lines_alone_is_an_error(call, finished):
+    said = call("predict", finished.folder, "--on-error", "skip", "--json", stdin=b"\xff\n\0\n")
+    assert said.code == 1 and said.out == "" and "none of 2 lines can be used" in said.err
+
+
+def test_it_abstains_where_no_class_is_probable_enough(call, finished):
+    texts = [text for _, text in rows(40, seed=9)]
+    stdin = "\n".join(texts).encode()
+    shares = load_model(finished.folder).probabilities(texts)
+    best = shares.max(axis=1)
+    limit = float(np.median(best))
+    said = call("predict", finished.folder, "--abstain-below", repr(limit), "--json", stdin=stdin)
+    rest = json.loads(said.out)
+    assert [row["label"] is None for row in rest] == (best < limit).tolist()
+    assert 0 < sum(best < limit) < 40 and f"no label for {sum(best < limit)} of 40" in said.err
+    said = call("predict", finished.folder, "--abstain-below", repr(limit), stdin=stdin)
+    labels = [line.split("\t")[0] for line in said.out.splitlines()]
+    assert labels == [row["label"] or "" for row in rest]
+    all_of_them = call("predict", finished.folder, "--abstain-below", "0", stdin=stdin)
+    assert all_of_them.out == call("predict", finished.folder, stdin=stdin).out
+
+
+@pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "much"])
+def test_what_is_no_probability_is_wrong_usage(call, finished, value):
+    assert call("predict", finished.folder, "--abstain-below", value, stdin=b"a\n").code == 2
+
+
+def test_a_wrong_choice_is_wrong_usage(call, finished):
+    assert call("predict", finished.folder, "--on-error", "ignore", stdin=b"a\n").code == 2

@@ -1,0 +1,34 @@
+"""A few tiny trained models, of every shape an export must know."""
+
+import pytest
+
+from superconext import SuperConTextClassifier
+from tests.test_contract import LABELS, NEW, TEXTS, TINY
+
+SHAPES = {
+    "plain": {},
+    "layers": {"layers": 2, "pooling": "last", "members": 2, "tune_vectors": True},
+    "mean": {"pooling": "mean", "subwords": False},
+    "class tokens": {"objective": "dualcl"},
+    "three classes": {},
+}
+SENTENCES = [*TEXTS, *NEW, "zwin " * 250, "<pad> <unk>"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", params=SHAPES)
+def fitted(request):
+    labels = LABELS if request.param != "three classes" else ["a", "b", "c"] * 8
+    given = {**TINY, "epochs": 2, **SHAPES[request.param]}
+    return SuperConTextClassifier(**given).fit(TEXTS, labels)
+
+
+@pytest.fixture(scope="session")
+def model(fitted):
+    return fitted.model_

@@ -1,0 +1,104 @@
+"""ONNX gives torch's numbers, for any batch, length and word."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from superconext.errors import MissingExtraError, RunError
+from superconext.export import onnx_folder
+from superconext.export.onnx_folder import write_onnx
+from superconext.export.onnx_model import OnnxModel
+from tests.cli.conftest import environment
+from tests.export.conftest import SENTENCES
+
+pytest.importorskip("onnx", reason="needs the onnx extra")
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs the onnx extra")
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("onnx")
+    assert 0 <= write_onnx(model, folder) <= 1e-5
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session(folder):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+
+
+def test_ids_alone_give_probabilities(model, session):
+    (ids,) = session.get_inputs()
+    assert ids.name == "ids" and ids.type == "tensor(int64)" and len(ids.shape) == 2
+    assert all(isinstance(side, str) for side in ids.shape), "both may be of any size"
+    known = [
+        text for text in SENTENCES if all(t in model.vocabulary for t in model.tokens([text])[0])
+    ]
+    assert len(known) > 20
+    store = model.store(known)
+    for rows in (np.arange(len(known)), np.arange(1), np.arange(3, 8)):
+        padded, _ = store.pad(rows)
+        wider = np.pad(padded, ((0, 0), (0, 5)))
+        expected = model.probabilities([known[i] for i in rows])
+        for given in (padded, wider):
+            (shares,) = session.run(["probabilities"], {"ids": given})
+            assert shares.dtype == np.float32 and np.abs(shares - expected).max() < 1e-5
+
+
+def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
+    other = OnnxModel(folder)
+    assert other.classes == model.classes
+    assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
+    assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    assert other.predict(SENTENCES) == model.predict(SENTENCES)
+    assert other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)
+
+
+def test_a_damaged_folder_is_refused(folder, tmp_path):
+    import shutil
+
+    for name, content in [
+        ("model.onnx", b"other"),
+        ("model.json", b"{}"),
+        ("model.json", b'{"format": 99}'),
+        ("ngrams.safetensors", b""),
+    ]:
+        copy = tmp_path / "copy"
+        shutil.copytree(folder, copy)
+        (copy / name).write_bytes(content)
+        with pytest.raises(RunError, match="export it again"):
+            OnnxModel(copy)
+        shutil.rmtree(copy)
+    with pytest.raises(RunError, match="export it again"):
+        OnnxModel(tmp_path / "none")
+
+
+def test_numbers_that_differ_are_not_kept_quiet(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_folder, "_difference", lambda *_: float("nan"))
+    with pytest.raises(RunError, match="differ"):
+        write_onnx(model, tmp_path)
+
+
+def test_without_the_package_the_extra_is_named(model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"superconext\[onnx\]"):
+        write_onnx(model, tmp_path)
+
+
+def test_predicting_needs_neither_torch_nor_scikit_learn(model, folder):
+    program = (
+        "import sys, json\n"
+        "for name in ('torch', 'sklearn', 'gensim', 'onnx'):\n"
+        "    sys.modules[name] = None\n"
+        "from superconext.export.onnx_model import OnnxModel\n"
+        "print(json.dumps(OnnxModel(sys.argv[1]).predict(json.loads(sys.argv[2]))))\n"
+    )
+    words = [sys.executable, "-c", program, str(folder), json.dumps(SENTENCES[:30])]
+    said = subprocess.run(words, capture_output=True, env=environment(), check=False)
+    assert said.returncode == 0, said.stderr.decode()
+    assert json.loads(said.stdout) == model.predict(SENTENCES[:30])

@@ -1,0 +1,88 @@
+"""Pruning leaves out rows that serve no word, tells the loss, and survives the folder."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import superconext
+from superconext.export.prune import prune
+from superconext.runs.folder import load_model, save_run
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+from tests.export.conftest import SENTENCES
+from tests.test_contract import NEW, TEXTS
+
+
+@pytest.fixture(scope="module")
+def model(fitted):
+    """A model whose vectors came from elsewhere: every bucket holds something."""
+    if fitted.model_.reserve.subwords is None:
+        pytest.skip("no n-gram buckets")
+    generator = np.random.default_rng(0)
+    own = fitted.model_.reserve
+    table = generator.standard_normal((5000, own.dimension)).astype(np.float16)
+    reserve = WordVectors(own.words, own.matrix, SubwordTable(table, 2, 5))
+    return replace(fitted.model_, reserve=reserve)
+
+
+@pytest.fixture(scope="module")
+def labels(fitted):
+    return [str(label) for label in fitted.classes_[np.arange(len(TEXTS)) % 2]]
+
+
+def test_known_words_lose_nothing(model, labels):
+    known = [text for text in TEXTS if all(t in model.vocabulary for t in model.tokens([text])[0])]
+    assert len(known) > 12, "all but the rows held back"
+    small, report = prune(model, known, labels[: len(known)])
+    assert np.array_equal(small.features(known), model.features(known))
+    assert report.loss == 0 and report.changed == 0 and report.rows == len(known)
+    assert report.words[0] == report.words[1]
+
+
+def test_the_buckets_kept_are_those_a_known_word_falls_into(model, labels):
+    small, report = prune(model, TEXTS, labels)
+    table = model.reserve.subwords
+    used = set()
+    for word in [*model.vocabulary.words[2:], *model.reserve.words]:
+        used.update(table.hashes(word))
+    kept = small.reserve.subwords.buckets
+    for row in range(len(kept)):
+        expected = table.buckets[row] if row in used else 0
+        assert np.array_equal(kept[row], np.zeros_like(kept[row]) + expected), row
+    assert report.buckets[1] <= len(used) < report.buckets[0]
+
+
+def test_the_loss_is_the_difference_of_the_two_accuracies(model, labels):
+    small, report = prune(model, NEW, labels[:6])
+    before = np.mean(np.array(model.predict(NEW)) == np.array(labels[:6]))
+    after = np.mean(np.array(small.predict(NEW)) == np.array(labels[:6]))
+    assert report.accuracy == (pytest.approx(before), pytest.approx(after))
+    assert report.loss == pytest.approx(before - after)
+
+
+def test_a_pruned_folder_is_smaller_newer_and_the_same(model, labels, tmp_path):
+    small, _ = prune(model, TEXTS, labels)
+    save_run(model, tmp_path / "whole")
+    save_run(small, tmp_path / "small")
+    sizes = [(tmp_path / n / "vectors.safetensors").stat().st_size for n in ("whole", "small")]
+    assert sizes[1] < sizes[0] / 5
+    formats = [
+        json.loads((tmp_path / n / "manifest.json").read_text())["format"]
+        for n in ("whole", "small")
+    ]
+    assert formats == [1, 2], "a reader that knows no left-out rows must not try"
+    loaded = load_model(tmp_path / "small")
+    assert np.array_equal(loaded.features(SENTENCES), small.features(SENTENCES))
+    assert np.array_equal(loaded.reserve.subwords.buckets, small.reserve.subwords.buckets)
+    assert superconext.load(tmp_path / "small").predict(TEXTS).shape == (24,)
+
+
+def test_words_that_are_not_expected_are_left_out(model, labels):
+    vectors = np.full((3, model.reserve.dimension), 0.5, dtype=np.float16)
+    words = ["kolchi", "walou", "Daba"]
+    model = replace(model, reserve=WordVectors(words, vectors, model.reserve.subwords))
+    small, report = prune(model, TEXTS, labels, expected=["kolchi mzyan", "daba"])
+    assert small.reserve.words == ["kolchi", "Daba"] and report.words == (3, 2)
+    assert np.array_equal(small.features(["kolchi"]), model.features(["kolchi"]))

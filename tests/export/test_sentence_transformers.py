@@ -1,0 +1,60 @@
+"""The exported folder opens in sentence-transformers and gives the same vectors."""
+
+import importlib.metadata
+
+import numpy as np
+import pytest
+
+from superconext.errors import MissingExtraError
+from superconext.export.sentence_module import SentenceModule, write_sentence_transformer
+from tests.export.conftest import SENTENCES
+
+
+def opened(folder):
+    library = pytest.importorskip(
+        "sentence_transformers", reason="needs the sentence-transformers extra"
+    )
+    # From version 6 on, every module that is not the library's own must be allowed.
+    return library.SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
+
+
+def test_the_folder_opens_and_embeds_alike(model, tmp_path):
+    pytest.importorskip("sentence_transformers", reason="needs the sentence-transformers extra")
+    write_sentence_transformer(model, tmp_path)
+    other = opened(tmp_path)
+    expected = model.features(SENTENCES)
+    for size in (1, 5, 64):
+        vectors = other.encode(SENTENCES, batch_size=size)
+        assert vectors.shape == expected.shape and np.abs(vectors - expected).max() < 1e-6
+    assert np.abs(other.encode("zwin bzaf") - model.features(["zwin bzaf"])[0]).max() < 1e-6
+    module = other[0]
+    assert module.get_sentence_embedding_dimension() == expected.shape[1]
+    assert len(list(tmp_path.rglob("*.bin"))) == len(list(tmp_path.rglob("*.pkl"))) == 0
+
+
+def test_what_the_library_saves_opens_again(model, tmp_path):
+    pytest.importorskip("sentence_transformers", reason="needs the sentence-transformers extra")
+    first = tmp_path / "first"
+    first.mkdir()
+    write_sentence_transformer(model, first)
+    opened(first).save(str(tmp_path / "second"))
+    again = opened(tmp_path / "second").encode(SENTENCES)
+    assert np.abs(again - model.features(SENTENCES)).max() < 1e-6
+
+
+def test_the_module_works_without_the_library(model):
+    module = SentenceModule(model)
+    features = module(module.tokenize(["zwin bzaf", "khayyyb"]))
+    vectors = features["sentence_embedding"].detach().numpy()
+    assert np.abs(vectors - model.features(["zwin bzaf", "khayyyb"])).max() < 1e-6
+    prompted = module(module.preprocess(["bzaf"], prompt="zwin "))["sentence_embedding"]
+    assert np.abs(prompted.detach().numpy() - vectors[:1]).max() < 1e-6
+
+
+def test_without_the_package_the_extra_is_named(model, tmp_path, monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(MissingExtraError, match=r"superconext\[sentence-transformers\]"):
+        write_sentence_transformer(model, tmp_path)
