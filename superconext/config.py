@@ -127,7 +127,10 @@ class Config:
     )
     epochs: int = _parameter(15, "Passes over the data.", low=1)
     steps_per_epoch: int | None = _parameter(
-        None, "Batches in an epoch; unset: enough to see every row of the largest class.", low=1
+        None,
+        "Batches in an epoch; unset: enough to see every row of the largest class, at least 8 "
+        "where batches are balanced.",
+        low=1,
     )
     batch_size: int = _parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
     learning_rate: float = _parameter(0.001, "Adam's step size.", low=0.0, open_low=True)

@@ -14,6 +14,11 @@ import numpy as np
 from superconext.errors import DataError
 
 
+#: Balanced batches in an epoch at least. A class smaller than its share of a batch repeats
+#: rows, so a few dozen rows would fill an epoch with one batch, and a run with too few updates.
+FEWEST_BATCHES = 8
+
+
 class Batches(Protocol):
     """Row numbers, batch by batch."""
 
@@ -35,7 +40,8 @@ class BalancedBatches:
     for, each batch takes `batch_size // 2` classes in a rotating, shuffled order.
 
     An epoch has `steps_per_epoch` batches. Unset, it has as many as it takes to see
-    every row of the largest class once, so each row is seen at least once an epoch.
+    every row of the largest class once, so each row is seen at least once an epoch, but
+    not fewer than `FEWEST_BATCHES`.
     Where `steps_per_epoch` is too small for that, the passes go on from epoch to epoch
     and no row comes a second time before every row of its class came once.
 
@@ -64,7 +70,8 @@ class BalancedBatches:
         self.rows_per_class = max(2, batch_size // self.classes_per_batch)
         largest = max(len(rows) for rows in self.members)
         visits = -(-largest // self.rows_per_class)
-        self.steps = steps_per_epoch or -(-classes * visits // self.classes_per_batch)
+        cover = -(-classes * visits // self.classes_per_batch)
+        self.steps = steps_per_epoch or max(cover, FEWEST_BATCHES)
         self.seed = seed
         # Draws of each class before each epoch, so far as computed.
         self._starts = [np.zeros(classes, dtype=np.int64)]

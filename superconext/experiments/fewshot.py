@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from superconext.data.sampler import FEWEST_BATCHES
 from superconext.errors import ConfigError
 from superconext.experiments.grid import Grid, write_grid
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
@@ -15,6 +16,7 @@ from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.systems import fit_config
 from superconext.experiments.tables import Table, make_tables, told_systems
+from superconext.objectives.catalogue import objective_class
 from superconext.training.progress import Progress
 
 FIGURE = "shots.png"
@@ -129,12 +131,16 @@ def _warn_of_few_steps(request: Request, progress: Progress) -> None:
     """Say how many steps a training takes where its length was left to the defaults."""
     few: dict[int, list[str]] = {}
     for system in request.systems:
+        if system.is_baseline:
+            continue
         config = fit_config(request.given_on(request.datasets[0]), system, 0)
         if config.steps_per_epoch is None and min(request.shots) * 2 <= config.batch_size:
-            few.setdefault(config.epochs, []).append(system.name)
-    for epochs, names in few.items():
-        if epochs < FEW_STEPS:
+            balanced = objective_class(system.objective).batches == "balanced"
+            steps = config.epochs * (FEWEST_BATCHES if balanced else 1)
+            few.setdefault(steps, []).append(system.name)
+    for steps, names in few.items():
+        if steps < FEW_STEPS:
             progress.say(
-                f"note: {min(request.shots)} rows a class fill one batch, about {epochs} steps of "
+                f"note: {min(request.shots)} rows a class fill one batch, about {steps} steps of "
                 f"training for {', '.join(names)}; --steps-per-epoch or --epochs gives more"
             )

@@ -54,7 +54,8 @@ def test_short_epochs_still_see_every_row_before_repeating(sizes, batch_size, se
 def test_epoch_length_covers_the_largest_class():
     sampler = BalancedBatches(labels_of([90, 30, 45]), 30)
     assert sampler.rows_per_class == 10 and sampler.steps == 9
-    assert BalancedBatches(labels_of([91, 30]), 30).steps == math.ceil(91 / 15)
+    assert BalancedBatches(labels_of([151, 30]), 30).steps == math.ceil(151 / 15)
+    assert BalancedBatches(labels_of([9, 4]), 30).steps == 8, "few rows still make eight batches"
     assert BalancedBatches(labels_of([91, 30]), 30, steps_per_epoch=4).steps == 4
 
 

@@ -103,7 +103,7 @@ def test_few_steps_are_said(wanted):
     heard = Heard()
     fewshot(wanted(shots=(2,), seeds=1), heard)
     assert heard.lines[0].startswith(
-        "note: 2 rows a class fill one batch, about 2 steps of training for superloss;"
+        "note: 2 rows a class fill one batch, about 16 steps of training for superloss;"
     )
     heard = Heard()
     request = wanted(shots=(2,), seeds=1, out=wanted().out + "2")
