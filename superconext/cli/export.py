@@ -65,6 +65,7 @@ def export(
             from superconext.export.onnx_folder import write_onnx
 
             told["largest_difference"] = write_onnx(model, fresh)
+            told["tfidf_left_out"] = model.lexical is not None
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -109,6 +110,12 @@ def _show(told: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     click.echo(f"{told['out']}: {told['format']}, {told['bytes'] / 1e6:.1f} MB", err=True)
+    if told.get("tfidf_left_out"):
+        click.echo(
+            "warning: the run answers by the mean of its encoder and TF-IDF; this file holds the "
+            "encoder and its linear probe alone, whose probabilities are others",
+            err=True,
+        )
     if "largest_difference" in told:
         difference = told["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)

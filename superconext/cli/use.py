@@ -55,11 +55,12 @@ def evaluate(
             f"{', '.join(unknown[:5])}; they count as wrong",
             err=True,
         )
-    answer = model.answer(corpus.texts)
-    scores = probability_metrics(corpus.labels, answer.probabilities, model.classes)
-    table = {"reported_split": "test", "test": scores}
+    probe = model.probe.probabilities(model.features(corpus.texts))
+    probabilities = model.combined(corpus.texts, probe)
+    scores = probability_metrics(corpus.labels, probabilities, model.classes)
+    table: dict[str, Any] = {"reported_split": "test", "test": scores}
     if model.lexical is not None:
-        alone = probability_metrics(corpus.labels, answer.probe, model.classes)
+        alone = probability_metrics(corpus.labels, probe, model.classes)
         table |= {"test": alone, "combined": {"test": scores}}
         scores = {**scores, "encoder_alone": alone}
     if as_json:

@@ -91,7 +91,8 @@ class TextStream:
 
     def _parser(self, stream: LineStream, lines: list[Numbered]) -> Parser | None:
         """What reads this format, decided by the first line that is not blank."""
-        first = next((line for _, line in lines if line.strip()), None)
+        # A line of tabs is a row of empty cells: `format_of` too strips no tabs.
+        first = next((line for _, line in lines if line.strip("\r\n ")), None)
         if first is None:
             self._pending_blank += len(lines)
             return None
