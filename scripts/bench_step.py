@@ -88,7 +88,8 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     from superconext.training.callbacks import Callback
     from superconext.training.trainer import Trainer
 
-    tune, ngrams = bool(settings.pop("tune", False)), None
+    ragged, tune = bool(settings.pop("ragged", True)), bool(settings.pop("tune", False))
+    ngrams = None
     if settings.pop("subwords", False):
         words = draw_words()
         ngrams = NgramVocabulary.build(words)
@@ -105,6 +106,7 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     encoder = BiLSTMEncoder(
         embedding, size.hidden, size.layers, config.dropout, config.word_dropout, config.pooling
     )
+    encoder.ragged = ragged
     head = projection_head(config.projection, 2 * size.hidden, config.projection_size)
     shape = Shape(2, 2 * size.hidden, config.projection_size)
     labels = np.arange(len(sentences)) % 2
@@ -222,6 +224,7 @@ def measure(
     makers: dict[str, Callable[[], Callable]] = {
         "ours": lambda: ours(size, sentences, steps),
         "ours bf16": lambda: ours(size, sentences, steps, precision="bfloat16"),
+        "ours, padded": lambda: ours(size, sentences, steps, ragged=False),
         "ours, vectors tuned": lambda: ours(size, sentences, steps, tune=True),
         "ours, n-grams": lambda: ours(size, sentences, steps, subwords=True),
         "packed": lambda: packed(size, sentences, steps),

@@ -57,6 +57,7 @@ def fit_model(
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
+    set_aside: Sequence[str] = (),
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
@@ -66,6 +67,7 @@ def fit_model(
         classes: the distinct labels in the order of the probability columns; sorted if None.
         checkpoint: folder to save to after each epoch and to go on from if it holds a
             state of the same training.
+        set_aside: texts that an objective's unlabelled pool must not hold: the test rows.
 
     Raises:
         DataError, ConfigError, VectorsError, TrainingError: see there.
@@ -74,7 +76,8 @@ def fit_model(
     check_device(config.device)
     check_unfreezing(config)
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
-        prepared = prepare((texts, labels), dev, classes or sorted(set(labels)), config, progress)
+        names = classes or sorted(set(labels))
+        prepared = prepare((texts, labels), dev, names, config, progress, set_aside)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []

@@ -92,7 +92,7 @@ class Model:
 
         Of the probe, or its mean with TF-IDF's where the model has that.
         """
-        return self._combined(texts, self.probe.probabilities(self.features(texts)))
+        return self.combined(texts, self.probe.probabilities(self.features(texts)))
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of the probe; with TF-IDF, logarithms of the mean probabilities."""
@@ -102,8 +102,8 @@ class Model:
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        best = self.decision(texts).argmax(axis=1)
-        return [self.classes[k] for k in best]
+        scores = (self.decision if self.lexical is None else self.probabilities)(texts)
+        return [self.classes[k] for k in scores.argmax(axis=1)]
 
     def answer(self, texts: Sequence[str]) -> Answer:
         """Vectors, probabilities, the probe's and the objective's own, of one encoding."""
@@ -129,17 +129,18 @@ class Model:
         """
         return self.answer(texts).native
 
-    def _answer(
-        self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None
-    ) -> Answer:
-        probe = self.probe.probabilities(features)
-        return Answer(features, self._combined(texts, probe), probe, native)
-
-    def _combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
+    def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
+        """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
         if self.lexical is None:
             return probe
         mean: np.ndarray = (probe + self.lexical.probabilities(texts)) / 2
         return mean
+
+    def _answer(
+        self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None
+    ) -> Answer:
+        probe = self.probe.probabilities(features)
+        return Answer(features, self.combined(texts, probe), probe, native)
 
 
 @torch.no_grad()

@@ -56,9 +56,16 @@ class Prepared:
 
 
 def prepare(
-    train: Rows, dev: Rows | None, classes: Sequence[str], config: Config, progress: Progress
+    train: Rows,
+    dev: Rows | None,
+    classes: Sequence[str],
+    config: Config,
+    progress: Progress,
+    set_aside: Sequence[str] = (),
 ) -> Prepared:
     """Build vocabulary, vectors and stores from (texts, labels).
+
+    set_aside: texts beside the dev rows that an unlabelled pool must not hold.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named.
@@ -102,7 +109,8 @@ def prepare(
         progress.say(_unknown_words(facts))
     pool = None
     if unlabelled:
-        held = tokens + ([tokenizer(text) for text in dev[0]] if dev is not None else [])
+        others = [*(dev[0] if dev is not None else ()), *set_aside]
+        held = tokens + [tokenizer(text) for text in others]
         drawn = _pool_tokens(unlabelled, held, tokenizer, config, progress)
         pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
         facts["pool"] = len(pool)

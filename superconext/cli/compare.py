@@ -61,8 +61,9 @@ def compare(
     """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
     The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
-    always fitted beside. A fit that DIR already holds is not run again. With several TRAIN
-    files, or data sets from a file, each has a table of its own.
+    always fitted beside, nbsvm and fasttext where --objectives names them. A fit that DIR
+    already holds is not run again. With several TRAIN files, or data sets from a file, each has
+    a table of its own.
     """
     from superconext.training.progress import TerminalProgress
 

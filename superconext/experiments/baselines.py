@@ -1,4 +1,7 @@
-"""The baselines everybody would otherwise use, fitted on the same rows."""
+"""The baselines everybody would otherwise use, fitted on the same rows.
+
+Two more have files of their own: `nbsvm` and `fasttext_baseline`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from superconext.lexical import fit_lexical, tfidf
 from superconext.metrics import classification_metrics
-from superconext.probe import FEWEST_DEV_ROWS, GRID, dev_key
-
-#: Rows of TF-IDF have unit length and want less regularisation than standardised features.
-TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
+from superconext.probe import FEWEST_DEV_ROWS
 
 #: C of the linear SVM; beyond 10 the training rows are fitted to the last one.
 SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -33,6 +34,25 @@ class Baseline:
     seconds: float
 
 
+def fit_baseline(name: str, train: Split, dev: Split | None, seed: int = 0) -> Baseline:
+    """Fit a baseline by its name; `seed` matters to those that are random.
+
+    Raises KeyError for a name that is none, and what fitting raises.
+    """
+    from superconext.experiments.fasttext_baseline import fit_fasttext
+    from superconext.experiments.nbsvm import fit_nbsvm
+
+    if name == "fasttext":
+        return fit_fasttext(train, dev, seed)
+    fitters: dict[str, Callable[[Split, Split | None], Baseline]] = {
+        "majority": lambda train, dev: fit_majority(train),
+        "tfidf_logreg": fit_tfidf,
+        "tfidf_svm": fit_tfidf_svm,
+        "nbsvm": fit_nbsvm,
+    }
+    return fitters[name](train, dev)
+
+
 def fit_majority(train: Split) -> Baseline:
     """Always the commonest training label (the first in sorted order on ties)."""
     counts = Counter(train[1])
@@ -46,31 +66,22 @@ def fit_tfidf(train: Split, dev: Split | None) -> Baseline:
     C is chosen on dev by the rule the probe's is; with fewer than
     `FEWEST_DEV_ROWS` dev rows it is 1.
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
     started = time.perf_counter()
-    features = _tfidf()
-    rows = features.fit_transform(train[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if dev is None or len(dev[1]) < FEWEST_DEV_ROWS:
-            best = LogisticRegression(C=1.0, max_iter=1000).fit(rows, train[1])
-        else:
-            index = {name: k for k, name in enumerate(sorted(set(train[1])))}
-            truth = np.array([index.get(label, -1) for label in dev[1]])
-            dev_rows = features.transform(dev[0])
-            candidates = [
-                LogisticRegression(C=c, max_iter=1000).fit(rows, train[1]) for c in TFIDF_GRID
-            ]
-            # The first of equals, that is the strongest regularisation, wins.
-            best = max(candidates, key=lambda m: dev_key(m.predict_proba(dev_rows), truth))
+    names = sorted(set(train[1]))
+    index = {name: k for k, name in enumerate(names)}
+    held, truth = dev or ((), ())
+    model = fit_lexical(
+        train[0],
+        np.array([index[label] for label in train[1]]),
+        held,
+        np.array([index.get(label, -1) for label in truth]),
+    )
 
     def predict(texts: Sequence[str]) -> list[str]:
-        return [str(label) for label in best.predict(features.transform(texts))]
+        return [names[k] for k in model.decision(texts).argmax(axis=1)]
 
     seconds = time.perf_counter() - started
-    return Baseline("tfidf_logreg", predict, {"C": float(best.C)}, seconds)
+    return Baseline("tfidf_logreg", predict, {"C": model.c}, seconds)
 
 
 def fit_tfidf_svm(train: Split, dev: Split | None) -> Baseline:
@@ -83,7 +94,7 @@ def fit_tfidf_svm(train: Split, dev: Split | None) -> Baseline:
     from sklearn.svm import LinearSVC
 
     started = time.perf_counter()
-    features = _tfidf()
+    features = tfidf()
     rows = features.fit_transform(train[0])
     chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
     candidates = [LinearSVC(C=c, dual="auto", random_state=0) for c in SVM_GRID if chosen or c == 1]
@@ -101,17 +112,6 @@ def fit_tfidf_svm(train: Split, dev: Split | None) -> Baseline:
 
     seconds = time.perf_counter() - started
     return Baseline("tfidf_svm", predict, {"C": float(best.C)}, seconds)
-
-
-def _tfidf() -> Any:
-    """Sublinear TF-IDF of word 1-2-grams beside that of character 2-5-grams, not fitted."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.pipeline import make_union
-
-    return make_union(
-        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+"),
-        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True),
-    )
 
 
 def baseline_report(train: Split, dev: Split | None, splits: dict[str, Split]) -> dict[str, Any]:

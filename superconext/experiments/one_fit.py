@@ -35,10 +35,12 @@ def run_fit(
 
     Returns:
         system, objective, seed, split (and dataset where it has a name), rows (of each
-        part), dev, test (figures of merit), seconds (wall time of fit and prediction), `C`
-        or `probe_C`, truth and predictions of the test rows; for an objective that predicts
-        by itself `native` (the same figures and predictions by its own rule); for a draw of
-        a few rows `shots` and `overlap` (expected share of them in another draw).
+        part), dev, test (figures of merit, by what the system predicts by), seconds (wall
+        time of fit and prediction), `probe_C` (and `tfidf_C` where TF-IDF stands beside the
+        encoder) or a baseline's settings, truth and predictions of the test rows; for an
+        objective that predicts by itself `native` (the same figures and predictions by its
+        own rule); for a draw of a few rows `shots` and `overlap` (expected share of them in
+        another draw).
 
     Raises the project's errors, and KeyboardInterrupt even when epochs are done: a line is
     a whole fit or none.
@@ -110,13 +112,9 @@ Predicted = dict[str, dict[str, list[str]]]
 def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Predicted]:
-    from superconext.experiments.baselines import fit_majority, fit_tfidf, fit_tfidf_svm
+    from superconext.experiments.baselines import fit_baseline
 
-    if fit.system.objective == "majority":
-        baseline = fit_majority(parts["train"])
-    else:
-        fitter = {"tfidf_logreg": fit_tfidf, "tfidf_svm": fit_tfidf_svm}[fit.system.objective]
-        baseline = fitter(parts["train"], parts["dev"])
+    baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
     answers = {name: baseline.predict(parts[name][0]) for name in ("dev", "test")}
     return dict(baseline.settings), {"probe": answers}
 
@@ -131,7 +129,7 @@ def _objective(
     config = fit_config(given, fit.system, fit.seed)
     # For the predictions too: sums depend on the number of threads in their last bits.
     torch.set_num_threads(config.threads)
-    fitted = fit_model(*parts["train"], config, parts["dev"])
+    fitted = fit_model(*parts["train"], config, parts["dev"], set_aside=parts["test"][0])
     if fitted.interrupted:
         raise KeyboardInterrupt
     model = fitted.model
@@ -148,4 +146,6 @@ def _objective(
     if not predicted["native"]:
         del predicted["native"]
     facts = {"probe_C": model.probe.c, "collapsed": fitted.collapse["collapsed"]}
+    if model.lexical is not None:
+        facts["tfidf_C"] = model.lexical.c
     return facts, predicted

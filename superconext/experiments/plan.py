@@ -23,7 +23,7 @@ Key = tuple[str, int, str]
 class Fit:
     """One fit: a system, the seed, the name of the split, and the data set's ("" for one).
 
-    The seed of a baseline is that of the split, for baselines have no randomness.
+    The seed of a baseline that is not random is that of the split.
     """
 
     system: System
@@ -69,6 +69,8 @@ def make_plan(
 ) -> list[Fit]:
     """Every fit on one data set: the baselines on each split, then each system's seeds.
 
+    A baseline that is random has every seed too.
+
     Seeds run from 0. Raises ConfigError for fewer than one seed.
     """
     if seeds < 1:
@@ -77,12 +79,20 @@ def make_plan(
     if scheme == "shots":
         splits = [(seed, split_name(k, seed)) for k in shots for seed in range(seeds)]
     distinct = splits[:1] if scheme == "given" else splits
+    baselines = [plain(name) for name in BASELINES] + [s for s in systems if s.is_baseline]
     plan = [
-        Fit(plain(name), seed, split, dataset) for name in BASELINES for seed, split in distinct
+        Fit(system, seed, split, dataset)
+        for system in baselines
+        for seed, split in (splits if system.is_seeded else distinct)
     ]
     # Neighbours differ in their split wherever splits differ, so that processes working side
     # by side seldom train the same word vectors twice.
-    plan += [Fit(system, seed, split, dataset) for system in systems for seed, split in splits]
+    plan += [
+        Fit(system, seed, split, dataset)
+        for system in systems
+        if not system.is_baseline
+        for seed, split in splits
+    ]
     return plan
 
 

@@ -143,13 +143,21 @@ def run_fits(
 
 
 def _check_parameters(request: Request) -> None:
-    """Raise ConfigError for what no fit could be made with, before anything is read."""
+    """Raise ConfigError for what no fit could be made with, before anything is read.
+
+    MissingExtraError where a baseline's package is not installed.
+    """
+    from superconext.experiments.fasttext_baseline import check_fasttext
     from superconext.fitting import check_device
     from superconext.objectives.catalogue import objective_class
     from superconext.objectives.options import parse_options
 
+    if any(system.objective == "fasttext" for system in request.systems):
+        check_fasttext()
     for data in request.datasets:
         for system in request.systems:
+            if system.is_baseline:
+                continue
             config = fit_config(request.given_on(data), system, 0)
             check_device(config.device)
             try:

@@ -1,7 +1,8 @@
 """What is compared? A system is an objective with parameters of its own, under a name.
 
 On the command line a system is `OBJECTIVE` or `OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE`,
-and that is its name too. A TOML file gives it a name of its own:
+and that is its name too; further baselines are named alike. A TOML file gives it a name of
+its own:
 
     [[system]]
     name = "mined"
@@ -12,8 +13,9 @@ and that is its name too. A TOML file gives it a name of its own:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,17 @@ from superconext.objectives.catalogue import check_objective
 #: Fitted beside the systems on every split, in this order.
 BASELINES = ("majority", "tfidf_logreg", "tfidf_svm")
 
+#: Baselines that are fitted where they are named among the objectives.
+MORE_BASELINES = ("nbsvm", "fasttext")
+
+#: Those of them that are random.
+_SEEDED = ("fasttext",)
+
 #: What the row of an objective's native prediction is called, after the system's name.
 OWN_RULE = " (own rule)"
+
+#: A plus between parameters, not one within a value (`encoder+tfidf`).
+_PLUS = re.compile(r"\+(?=[^+]*=)|\+\s*$")
 
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -48,7 +59,12 @@ class System:
 
     @property
     def is_baseline(self) -> bool:
-        return self.objective in BASELINES
+        return self.objective in (*BASELINES, *MORE_BASELINES)
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether another seed gives another model on the same rows."""
+        return not self.is_baseline or self.objective in _SEEDED
 
     def __str__(self) -> str:
         """What it is, where the name does not say it."""
@@ -74,9 +90,9 @@ def parse_systems(text: str) -> tuple[System, ...]:
     systems = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         objective, colon, rest = (piece.strip() for piece in part.partition(":"))
-        check_objective(objective)
+        _check_name(objective)
         settings = {}
-        for setting in rest.split("+") if colon else ():
+        for setting in _PLUS.split(rest) if colon else ():
             name, equals, value = (piece.strip() for piece in setting.partition("="))
             if not equals:
                 raise ConfigError(
@@ -86,7 +102,9 @@ def parse_systems(text: str) -> tuple[System, ...]:
             if name in settings:
                 raise ConfigError(f"{part}: {name} is given twice; expected each once")
             settings[name] = parse_value(name, value, part)
-        systems.append(with_parameters(objective, checked_parameters(settings, part)))
+        own = checked_parameters(settings, part)
+        _check_parameters(objective, own, part)
+        systems.append(with_parameters(objective, own))
     return distinct(systems)
 
 
@@ -103,7 +121,7 @@ def read_systems(path: Path) -> tuple[System, ...]:
             raise ConfigError(f'{where}: found no objective; expected objective = "superloss"')
         where = f"{path}, system {name or objective}"
         try:
-            check_objective(objective)
+            _check_name(objective)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
         rest = {key: value for key, value in table.items() if key not in ("name", "objective")}
@@ -113,9 +131,24 @@ def read_systems(path: Path) -> tuple[System, ...]:
                 f"{where}: found a name that ends in {OWN_RULE.strip()!r}, which marks an "
                 "objective's own rule; expected another: change it"
             )
+        _check_parameters(objective, parameters, where)
         system = with_parameters(objective, parameters)
         systems.append(System(name or system.name, objective, parameters))
     return distinct(systems)
+
+
+def _check_name(objective: str) -> None:
+    """Raise ConfigError unless it is an objective or a baseline that may be named."""
+    if objective not in MORE_BASELINES:
+        check_objective(objective)
+
+
+def _check_parameters(objective: str, parameters: Parameters, where: str) -> None:
+    if objective in MORE_BASELINES and parameters:
+        raise ConfigError(
+            f"{where}: found {parameters[0][0]} for {objective}, a baseline that chooses its own "
+            "settings; expected none: leave it out"
+        )
 
 
 def with_parameters(objective: str, parameters: Parameters) -> System:
@@ -164,11 +197,11 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def check_reference(reference: str, systems: Iterable[System]) -> None:
+def check_reference(reference: str, systems: Sequence[System]) -> None:
     """Raise ConfigError unless the reference will have a row in the table."""
     known = [*BASELINES, *(system.name for system in systems)]
     if reference.removesuffix(OWN_RULE) not in known or reference in {
-        name + OWN_RULE for name in BASELINES
+        name + OWN_RULE for name in (*BASELINES, *(s.name for s in systems if s.is_baseline))
     }:
         raise ConfigError(
             f"reference = {reference!r}: expected a system of the comparison: {', '.join(known)}, "

@@ -158,6 +158,11 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
             f"A row{OWN_RULE} is the same fits judged by the objective's own classifier; the row "
             "without is the linear probe on frozen features."
         )
+    if any("tfidf_C" in line for line in lines):
+        notes.append(
+            "A system with probe_features = encoder+tfidf answers by the mean of its probe and "
+            "TF-IDF + logistic regression, not by its encoder alone."
+        )
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
     if any(row.p is not None for row in rows):

@@ -25,7 +25,8 @@ from superconext.experiments.runner import Material, read_rows, run_fits
 from superconext.experiments.systems import BASELINES, System, plain
 from superconext.training.progress import Progress
 
-_SAME = ("predictions", "truth", "native", "dev", "test", "probe_C", "C")
+_SAME = ("predictions", "truth", "native", "dev", "test")
+_CHOSEN = ("probe_C", "tfidf_C", "C", "epochs", "minn", "maxn")
 
 
 @dataclass(frozen=True)
@@ -132,5 +133,6 @@ def _checked(fit: Fit, before: Mapping[str, Any], again: Mapping[str, Any]) -> C
     old = before.get("predictions", [])
     new = again.get("predictions", [])
     differing = sum(a != b for a, b in zip(old, new, strict=False)) + abs(len(old) - len(new))
-    changed = tuple(name for name in _SAME if before.get(name) != again.get(name))
+    same = (*_SAME, *_CHOSEN)
+    changed = tuple(name for name in same if before.get(name) != again.get(name))
     return Check(fit, len(old), differing, changed)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Pool(Protocol):
-    """Unlabelled sentences beside the batch, M >= 1 of them; none is a training or dev text."""
+    """Unlabelled sentences beside the batch, M >= 1 of them; none is a labelled text."""
 
     @property
     def memory(self) -> Tensor:

@@ -1,103 +1,296 @@
 """Pairwise losses of large batches: rows in chunks, the gradient formed with the loss.
 
-A loss of all N x N pairs needs of each anchor i only two numbers and two distributions::
+A loss over all N x N pairs needs of each anchor i only two numbers and two distributions::
 
     p_i = log sum over its positives of exp(s_ij),     softmax over its positives
     n_i = log sum over its negatives of exp(s_ij),     softmax over its negatives
 
 The loss is a scalar, so its gradient can be formed as soon as a chunk of rows is known, and the
-chunk forgotten: memory is b N + N d for chunks of b rows instead of several N x N. That takes
-four products of 2 b N d per chunk where autograd takes three, but far fewer passes over N x N
-numbers, which cost more than the products when d is small.
+chunk then forgotten: memory is b N + N d for chunks of b rows instead of several times N x N, and
+the passes over N x N numbers, which cost more than the matrix products, are few.
 
-Source: the tiling of Inf-CL (Cheng et al., 2024), for losses with many positives.
+Source: the tiling of Inf-CL (Cheng et al., 2024), here for losses with many positives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-#: Elements of one chunk of similarities (16 MiB in float32).
+from superconext.objectives.mining import count
+
+#: Rows from which on chunks are faster than masks over all pairs, on a CPU.
+CHUNKED_FROM = 256
+#: Similarities in one chunk of rows (16 MiB in float32).
 CHUNK = 1 << 22
-#: Classes of fewer rows in a batch than this share their chunks.
-_SMALL_CLASS = 32
-#: Stands for minus infinity where a whole row may be masked.
+#: A class of fewer rows shares its chunk with others.
+_SMALL = 32
+#: Stands for minus infinity, where a whole row may be masked.
 _FAR = -1e30
 
 
 @dataclass
-class Anchors:
-    """What a loss makes of n anchors' rows.
-
-    loss: their share of the loss, `[n]`.
-    negative: of the softmax over the negatives in dloss/ds, `[n]`.
-    positive: of the softmax over the positives, `[n]`.
-    """
-
-    loss: Tensor
-    negative: Tensor
-    positive: Tensor
-
-
-#: From p and n (see above) of the anchors with the given places in the batch, `[n]` each.
-Rule = Callable[[Tensor, Tensor, Tensor], Anchors]
-
-
-class Choose(Protocol):
-    """Which negatives stay, from cosines `[n, N]` and negatives `[n, N]` of some anchors."""
-
-    def __call__(self, cosine: Tensor, negative: Tensor, rows: Tensor) -> Tensor: ...
-
-
-@dataclass
 class Pairing:
-    """The pairs of a batch, summarised.
+    """The pairs of a batch in few numbers.
 
-    order: rows sorted by class, `[N]`. starts: where each class begins in it, then N.
-    positives, negatives: of each row (in the batch's order), how many it has, `[N]`.
-    same: pairs of places in `order` (each both ways) that hold the same sentence, `[2, R]`,
-        without those of a row with itself.
+    order: the rows sorted by class, `[N]`. Everything below is in this order.
+    group, sentence: class and (class, sentence) of each row, numbered from 0, `[N]`.
+    sizes, copies: rows of each class, and of each sentence.
     """
 
     order: Tensor
-    starts: list[int]
-    positives: Tensor
-    negatives: Tensor
-    same: Tensor
+    group: Tensor
+    sentence: Tensor
+    sizes: Tensor
+    copies: Tensor
+
+    @property
+    def positives(self) -> Tensor:
+        """Rows of the same class but another sentence, for each row, `[N]`."""
+        return self.sizes[self.group] - self.copies[self.sentence]
+
+    @property
+    def negatives(self) -> Tensor:
+        """Rows of other classes, for each row, `[N]`."""
+        return len(self.order) - self.sizes[self.group]
+
+    def twins(self) -> Tensor:
+        """All ordered pairs of different places that hold the same sentence, `[2, R]`."""
+        places = torch.argsort(self.sentence, stable=True)
+        count = self.copies[self.sentence[places]]
+        begin = (torch.cumsum(self.copies, 0) - self.copies)[self.sentence[places]]
+        first = torch.repeat_interleave(places, count)
+        run = torch.arange(len(first), device=first.device)
+        run = run - torch.repeat_interleave(torch.cumsum(count, 0) - count, count)
+        second = places[torch.repeat_interleave(begin, count) + run]
+        pairs = torch.stack([first, second])[:, first != second]
+        return pairs[:, torch.argsort(pairs[0], stable=True)]
 
 
 def pairing(labels: Tensor, ids: Tensor) -> Pairing:
-    """Summarise labels `[N]` and sentence ids `[N]` (see `similarity.pairs`)."""
+    """Of labels `[N]` and sentence ids `[N]`; what is positive says `similarity.pairs`."""
     order = torch.argsort(labels, stable=True)
-    _, group, counts = torch.unique(labels[order], return_inverse=True, return_counts=True)
-    starts = [0, *torch.cumsum(counts, 0).tolist()]
-    size = counts[group]
-    # Rows of one class and one sentence: adjacent once sorted by sentence within the class.
-    _, sentence = torch.unique(ids[order], return_inverse=True)
-    key = group * len(labels) + sentence
-    _, twin, twins = torch.unique(key, return_inverse=True, return_counts=True)
-    positives, negatives = torch.empty_like(size), torch.empty_like(size)
-    positives[order] = size - twins[twin]
-    negatives[order] = len(labels) - size
-    return Pairing(order, starts, positives, negatives, _twins(twin, twins))
+    group, sizes = _runs(labels[order])
+    sorted_ids, place = torch.sort(ids)
+    number, copies = _runs(sorted_ids)
+    if len(copies) == len(ids):
+        return Pairing(order, group, torch.arange(len(ids), device=ids.device), sizes, copies)
+    own = torch.empty_like(number).index_copy(0, place, number)[order]
+    _, sentence, copies = torch.unique(
+        group * len(labels) + own, return_inverse=True, return_counts=True
+    )
+    return Pairing(order, group, sentence, sizes, copies)
 
 
-def _twins(twin: Tensor, counts: Tensor) -> Tensor:
-    """All ordered pairs of different places with equal `twin`, `[2, R]`."""
-    if int(counts.max()) == 1:
-        return twin.new_empty(2, 0)
-    places = torch.argsort(twin, stable=True)
-    count = counts[twin[places]]
-    first = torch.repeat_interleave(places, count)
-    begin = (torch.cumsum(counts, 0) - counts)[twin[places]]
-    offset = torch.arange(len(first), device=twin.device)
-    offset = offset - torch.repeat_interleave(torch.cumsum(count, 0) - count, count)
-    second = places[torch.repeat_interleave(begin, count) + offset]
-    different = first != second
-    return torch.stack([first[different], second[different]])
+def _runs(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Of sorted values `[N]`: which distinct one each is, from 0, and how often each occurs."""
+    number = torch.zeros_like(values, dtype=torch.long)
+    torch.cumsum(values[1:] != values[:-1], 0, out=number[1:])
+    return number, torch.bincount(number)
+
+
+@dataclass
+class Terms:
+    """What a loss makes of n anchors.
+
+    loss: their terms, weighted, `[n]`.
+    positive, negative: d loss / d p and d loss / d n, `[n]`.
+    """
+
+    loss: Tensor
+    positive: Tensor
+    negative: Tensor
+
+
+#: Terms of the anchors at the given places (a slice of `Pairing.order`) from their p and n, which
+#: are about -1e30 where there is no positive or no negative, and their number of negatives, `[n]`.
+Rule = Callable[[Tensor, Tensor, Tensor, slice], Terms]
+#: Negatives that stay, bool `[n, N]`, from cosines `[n, N]` and negatives `[n, N]` in that order.
+Choice = Callable[[Tensor, Tensor], Tensor]
+
+
+def pairwise_loss(
+    z: Tensor,
+    pairs: Pairing,
+    temperature: float,
+    rule: Rule,
+    choose: Choice | None = None,
+    include_self: bool = False,
+) -> Tensor:
+    """The sum of a rule's terms over all anchors, with gradient to unit vectors `[N, d]`.
+
+    s_ij = <z_i, z_j> / temperature. `include_self` counts a row, and every other copy of its
+    sentence, among its positives. A choice is constant: no gradient flows through it.
+    """
+    value: Tensor = _Pairwise.apply(z, pairs, temperature, rule, choose, include_self)
+    return value
+
+
+class _Pairwise(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        z: Tensor,
+        pairs: Pairing,
+        temperature: float,
+        rule: Rule,
+        choose: Choice | None,
+        include_self: bool,
+    ) -> Tensor:
+        rows = z.index_select(0, pairs.order)
+        wanted = bool(ctx.needs_input_grad[0])
+        gradient = torch.zeros_like(rows) if wanted else None
+        twins = torch.empty(2, 0, dtype=torch.long, device=z.device)
+        if not include_self and len(pairs.copies) < len(rows):
+            twins = pairs.twins()
+        total = z.new_zeros(())
+        buffer = z.new_empty(0)
+        for here, window in _chunks(pairs):
+            count = here.stop - here.start
+            if len(buffer) < count:
+                buffer = z.new_empty(count, len(rows))
+            # A choice wants cosines; otherwise the temperature costs no pass of its own.
+            scale = 1 / temperature if choose is None else 1.0
+            s = torch.mm(rows[here] * scale, rows.t(), out=buffer[:count])
+            positive = s[:, window].clone()
+            negatives = _part(s, positive, here, window, pairs, choose)
+            if not include_self:
+                _drop_same_sentence(positive, here, window, twins)
+            if choose is not None:
+                positive.mul_(1 / temperature)
+                s.mul_(1 / temperature)
+            terms = rule(_soft_max_(positive), _soft_max_(s), negatives, here)
+            total += terms.loss.sum()
+            if gradient is None:
+                continue
+            s.mul_(terms.negative[:, None])
+            s[:, window].add_(positive.mul_(terms.positive[:, None]))
+            gradient[here].addmm_(s, rows)
+            gradient.addmm_(s.t(), rows[here])
+        if gradient is not None:
+            result = torch.empty_like(z)
+            result[pairs.order] = gradient.mul_(1 / temperature)
+            ctx.save_for_backward(result)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (formed,) = ctx.saved_tensors
+        return formed * gradient, None, None, None, None, None
+
+
+def _chunks(pairs: Pairing) -> list[tuple[slice, slice]]:
+    """Slices of rows, each with the slice of columns that holds all their positives."""
+    sizes = pairs.sizes.tolist()
+    most = max(1, CHUNK // len(pairs.order))
+    result: list[tuple[slice, slice]] = []
+    start = begin = 0
+    for k, size in enumerate(sizes):
+        stop = begin + size
+        following = sizes[k + 1] if k + 1 < len(sizes) else most
+        # Small classes wait for company, as long as it leaves room.
+        if max(size, following) < _SMALL and stop - start + following <= most:
+            begin = stop
+            continue
+        window = slice(start, stop)
+        for first in range(start, stop, most):
+            result.append((slice(first, min(first + most, stop)), window))
+        start = begin = stop
+    return result
+
+
+def _part(
+    s: Tensor, positive: Tensor, here: slice, window: slice, pairs: Pairing, choose: Choice | None
+) -> Tensor:
+    """Mask in cosines `[n, N]` what is no (chosen) negative and in those of the window what is no
+    positive; the number of negatives of each row, `[n]`."""
+    own, columns = pairs.group[here], pairs.group[window]
+    one_class = bool(columns[0] == columns[-1])
+    if not one_class:
+        same = own[:, None] == columns[None, :]
+        positive.add_((~same).to(s.dtype), alpha=_FAR)
+    if choose is not None and one_class:
+        # Only the others' columns: in a batch of few classes that is much less to search.
+        others = torch.cat([s[:, : window.start], s[:, window.stop :]], dim=1)
+        kept = choose(others, torch.ones_like(others, dtype=torch.bool))
+        far = (~kept).to(s.dtype)
+        s[:, window].fill_(_FAR)
+        s[:, : window.start].add_(far[:, : window.start], alpha=_FAR)
+        s[:, window.stop :].add_(far[:, window.start :], alpha=_FAR)
+        return count(kept)
+    if choose is not None:
+        negative = torch.ones_like(s, dtype=torch.bool)
+        negative[:, window] = ~same
+        kept = choose(s, negative)
+        s.add_((~kept).to(s.dtype), alpha=_FAR)
+        return count(kept)
+    if one_class:
+        s[:, window].fill_(_FAR)
+    else:
+        s[:, window].add_(same.to(s.dtype), alpha=_FAR)
+    return pairs.negatives[here]
+
+
+def _drop_same_sentence(positive: Tensor, here: slice, window: slice, twins: Tensor) -> None:
+    positive.diagonal(here.start - window.start).fill_(_FAR)
+    if twins.shape[1] == 0:
+        return
+    bounds = twins.new_tensor([here.start, here.stop])
+    low, high = torch.searchsorted(twins[0].contiguous(), bounds).tolist()
+    first, second = twins[:, low:high]
+    positive[first - here.start, second - window.start] = _FAR
+
+
+def _soft_max_(logits: Tensor) -> Tensor:
+    """log of the sum of exp of each row, `[n]`; the rows become their softmax."""
+    top = logits.amax(dim=1)
+    torch.softmax(logits, dim=1, out=logits)
+    return top - logits.amax(dim=1).log()
+
+
+def survivors(z: Tensor, pairs: Pairing, choose: Choice) -> Tensor:
+    """Whether a choice leaves each row a negative, bool `[N]` in `pairs.order`."""
+    rows, found = z[pairs.order], []
+    for here, window in _chunks(pairs):
+        s = rows[here] @ rows.t()
+        found.append(_part(s, s[:, window].clone(), here, window, pairs, choose) > 0)
+    return torch.cat(found)
+
+
+def cosine_sums(z: Tensor, pairs: Pairing) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums of cosines in O(N d): of each row with its positives and with the copies of its own
+    sentence, itself among them (`[N]` in `pairs.order`), and of all rows of different classes."""
+    rows = z.index_select(0, pairs.order)
+    width = rows.shape[1]
+    if len(pairs.sizes) <= _SMALL:
+        parts = rows.split(pairs.sizes.tolist())
+        classes = torch.stack([part.sum(dim=0) for part in parts])
+        inner = torch.cat([part @ total for part, total in zip(parts, classes, strict=True)])
+    else:
+        classes = rows.new_zeros(len(pairs.sizes), width).index_add(0, pairs.group, rows)
+        inner = (rows * classes.index_select(0, pairs.group)).sum(dim=1)
+    copies = rows
+    if len(pairs.copies) < len(rows):
+        totals = rows.new_zeros(len(pairs.copies), width).index_add(0, pairs.sentence, rows)
+        copies = totals.index_select(0, pairs.sentence)
+    own = (rows * copies).sum(dim=1)
+    negative = classes.sum(dim=0).square().sum() - classes.square().sum()
+    return inner - own, own, negative
+
+
+@torch.no_grad()
+def similarities(z: Tensor, pairs: Pairing, include_self: bool = False) -> dict[str, float]:
+    """Mean cosine of positive and of negative pairs, as `similarity.similarity_report`."""
+    positive, own, negative = cosine_sums(z, pairs)
+    count, total = int(pairs.positives.sum()), float(positive.sum())
+    if include_self:
+        count, total = count + int(pairs.copies.square().sum()), total + float(own.sum())
+    report = {"positive_similarity": total / count} if count else {}
+    others = int(pairs.negatives.sum())
+    return report | ({"negative_similarity": float(negative) / others} if others else {})

@@ -9,10 +9,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from superconext.errors import ConfigError
+
+
+@dataclass
+class Tally:
+    """Counts over the anchors of a batch: negatives, anchors that have any, negatives kept, and
+    anchors that kept none by themselves."""
+
+    available: int = 0
+    anchors: int = 0
+    kept: int = 0
+    empty: int = 0
+
+    def report(self) -> dict[str, float]:
+        """Shares and a mean, see `Miner.select`."""
+        anchors = max(self.anchors, 1)
+        return {
+            "kept": self.kept / self.available if self.available else 1.0,
+            "kept_per_anchor": self.kept / anchors,
+            "fallback": self.empty / anchors,
+        }
 
 
 @dataclass(frozen=True)
@@ -57,21 +78,26 @@ class Miner:
         The report has `kept` (share of all negatives kept), `kept_per_anchor` (mean
         count) and `fallback` (share of anchors that kept none by themselves).
         """
-        available = negative.sum(dim=1)
+        tally = Tally()
+        return self.choose(cosine, negative, tally), tally.report()
+
+    @torch.no_grad()
+    def choose(self, cosine: Tensor, negative: Tensor, tally: Tally) -> Tensor:
+        """The kept negatives of some anchors, `[n, N]`; what happened is added to the tally."""
+        available = count(negative)
         kept = negative & self._hard(cosine, negative, available)
         if self.max_similarity < 1.0:
             kept = kept & (cosine <= self.max_similarity)
-        empty = (~kept.any(dim=1)) & (available > 0)
+        numbers = count(kept)
+        empty = (numbers == 0) & (available > 0)
         if bool(empty.any()):
             kept = self._fall_back(kept, empty, cosine, negative)
-        total = int(available.sum())
-        anchors = max(int((available > 0).sum()), 1)
-        report = {
-            "kept": float(kept.sum()) / total if total else 1.0,
-            "kept_per_anchor": float(kept.sum()) / anchors,
-            "fallback": float(empty.sum()) / anchors,
-        }
-        return kept, report
+            numbers = count(kept)
+        tally.available += int(available.sum())
+        tally.anchors += int((available > 0).sum())
+        tally.kept += int(numbers.sum())
+        tally.empty += int(empty.sum())
+        return kept
 
     def _hard(self, cosine: Tensor, negative: Tensor, available: Tensor) -> Tensor:
         if self.mode == "threshold" and self.level > -1:
@@ -83,15 +109,30 @@ class Miner:
         else:
             # Guarded against 0.1 * 10 = 1.0000000000000002, which would keep one too many.
             wanted = torch.ceil(available.double() * self.level - 1e-9).long()
-        return _row_top(cosine.masked_fill(~negative, -torch.inf), wanted)
+        return _row_top(_negatives_only(cosine, negative), wanted)
 
     def _fall_back(self, kept: Tensor, empty: Tensor, cosine: Tensor, negative: Tensor) -> Tensor:
         if self.fallback == "skip":
             return kept
         if self.fallback == "all":
             return torch.where(empty[:, None], negative, kept)
-        one = _row_top(cosine.masked_fill(~negative, -torch.inf), empty.long())
-        return kept | (one & negative)
+        one = torch.zeros_like(kept)
+        one[empty] = _row_top(
+            _negatives_only(cosine[empty], negative[empty]), torch.ones_like(empty[empty].long())
+        )
+        return kept | one
+
+
+def count(mask: Tensor) -> Tensor:
+    """How many of each row are True, int64 `[n]`; numpy counts ten times as fast on a CPU."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.count_nonzero(mask.numpy(), axis=1))
+    return mask.sum(dim=1)
+
+
+def _negatives_only(cosine: Tensor, negative: Tensor) -> Tensor:
+    """Cosines, with whatever is no negative below all of them."""
+    return cosine.sub((~negative).to(cosine.dtype), alpha=4.0)
 
 
 def _row_top(scores: Tensor, wanted: Tensor) -> Tensor:
@@ -99,7 +140,24 @@ def _row_top(scores: Tensor, wanted: Tensor) -> Tensor:
     largest = int(wanted.max()) if wanted.numel() else 0
     if largest == 0:
         return torch.zeros_like(scores, dtype=torch.bool)
-    order = torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :largest]
-    rank = torch.arange(largest, device=scores.device)
-    chosen = rank[None, :] < wanted[:, None]
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(1, order, chosen)
+    chosen = scores >= _largest(scores, wanted)[:, None]
+    chosen &= (wanted > 0)[:, None]
+    tied = torch.nonzero(count(chosen) > wanted)[:, 0]
+    if len(tied):
+        order = torch.sort(scores[tied], dim=1, descending=True, stable=True).indices
+        rank = torch.arange(largest, device=scores.device)
+        first = rank[None, :] < wanted[tied, None]
+        none = torch.zeros_like(chosen[tied])
+        chosen[tied] = none.scatter(1, order[:, :largest], first)
+    return chosen
+
+
+def _largest(scores: Tensor, wanted: Tensor) -> Tensor:
+    """The `wanted[i]`-th largest entry of row i (the largest, where 0 are wanted), `[n]`."""
+    place = wanted.clamp(min=1)
+    if scores.device.type != "cpu":
+        top = torch.topk(scores, int(place.max()), dim=1).values
+        return top.gather(1, place[:, None] - 1)[:, 0]
+    columns = scores.shape[1] - place.numpy()
+    parted = np.partition(scores.numpy(), np.unique(columns), axis=1)
+    return torch.from_numpy(parted[np.arange(len(parted)), columns])

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.kernels import (
+    CHUNKED_FROM,
+    Terms,
+    cosine_sums,
+    pairing,
+    pairwise_loss,
+    similarities,
+)
 from superconext.objectives.options import parse_options
 from superconext.objectives.similarity import (
     masked_log_mean_exp,
@@ -68,13 +77,43 @@ class SupCon(Objective):
         return cls(config.temperature, parse_options(config.options, Options))
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
-        """Loss of `batch.projected` `[N, p]`; scalars: similarities."""
+        """Loss of `batch.projected` `[N, p]`; scalars: similarities.
+
+        Large batches are computed in chunks, see `kernels`.
+        """
+        if len(batch.labels) >= CHUNKED_FROM:
+            return self.chunked(batch)
+        return self.plain(batch)
+
+    def plain(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """The loss with masks over all N x N pairs, as the equations have it."""
         losses, scalars = supcon_losses(
             batch.projected, batch.labels, batch.ids, self.temperature, self.options.form
         )
         if len(losses) == 0:
             return (batch.projected * 0).sum(), scalars
         return losses.mean(), scalars
+
+    def chunked(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """The same loss a few rows at a time, its gradient formed with it."""
+        z = normalised(batch.projected)
+        pairs = pairing(batch.labels, batch.ids)
+        valid = (pairs.positives > 0).to(z.dtype)
+        weights = valid / valid.sum().clamp(min=1)
+        logs = pairs.positives.clamp(min=1).to(z.dtype).log()
+        inside = self.options.form == "in"
+
+        def rule(p: Tensor, n: Tensor, negatives: Tensor, here: slice) -> Terms:
+            everyone, w = torch.logaddexp(p, n), weights[here]
+            loss = everyone - (p - logs[here]) if inside else everyone
+            positive = w * (torch.exp(p - everyone) - (1.0 if inside else 0.0))
+            return Terms(w * loss, positive, w * torch.exp(n - everyone))
+
+        loss = pairwise_loss(z, pairs, self.temperature, rule)
+        if not inside:  # the positives' mean similarity takes no N x N numbers
+            mean = cosine_sums(z, pairs)[0] / pairs.positives.clamp(min=1)
+            loss = loss - (weights * mean).sum() / self.temperature
+        return loss, similarities(z, pairs)
 
 
 def supcon_losses(

@@ -6,14 +6,28 @@ Not to be confused with the curriculum loss of the same name (Castells et al., 2
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
+from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.mining import Miner
+from superconext.objectives.kernels import (
+    CHUNKED_FROM,
+    Pairing,
+    Terms,
+    pairing,
+    pairwise_loss,
+    similarities,
+    survivors,
+)
+from superconext.objectives.mining import Miner, Tally
+from superconext.objectives.options import parse_options
 from superconext.objectives.similarity import (
+    Pairs,
     class_mean,
     masked_log_mean_exp,
     normalised,
@@ -23,6 +37,39 @@ from superconext.objectives.similarity import (
 
 if TYPE_CHECKING:
     from superconext.config import Config
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of each batch, how many rows a class's part of the loss looks at; 0 for all of them.
+
+    n_positives: rows of the class itself, at least 2; they alone are its anchors and positives.
+    negatives_per_class: rows of every other class.
+
+    Both are drawn anew for every class and batch, uniformly, from torch's generator, so the
+    run's seed decides. A class that has fewer rows gives all it has. Figure 5 of SuperConText
+    takes, for example, `n_positives=300,negatives_per_class=175`; its 5 classes then need a
+    batch size of at least 1500.
+    """
+
+    n_positives: int = 0
+    negatives_per_class: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_positives < 0 or self.n_positives == 1:
+            raise ConfigError(
+                f"options: n_positives = {self.n_positives}; expected at least 2, for an anchor "
+                "is one of them, or 0 for all rows of the class"
+            )
+        if self.negatives_per_class < 0:
+            raise ConfigError(
+                f"options: negatives_per_class = {self.negatives_per_class}; expected at least "
+                "1, or 0 for all rows of the other classes"
+            )
+
+    @property
+    def sample(self) -> bool:
+        return bool(self.n_positives or self.negatives_per_class)
 
 
 class SuperLoss(Objective):
@@ -43,9 +90,13 @@ class SuperLoss(Objective):
     over the anchors that do. A batch in which none does gives 0 with zero gradient.
     A collapsed encoder has loss log 2, whatever the batch.
 
+    Batches of `kernels.CHUNKED_FROM` rows or more are computed in chunks, with memory for N d
+    numbers instead of N N; the values are the same.
+
     Source: SuperConText (2023), Algorithm 1 and equations 3 to 8.
     """
 
+    options_type = Options
     chance_level = math.log(2)
 
     def __init__(
@@ -54,6 +105,7 @@ class SuperLoss(Objective):
         reduction: str = "macro",
         include_self: bool = False,
         miner: Miner | None = None,
+        options: Options | None = None,
     ) -> None:
         super().__init__()
         if not temperature > 0:
@@ -64,6 +116,7 @@ class SuperLoss(Objective):
         self.reduction = reduction
         self.include_self = include_self
         self.miner = miner or Miner()
+        self.options = options or Options()
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> SuperLoss:
@@ -78,13 +131,22 @@ class SuperLoss(Objective):
                 config.mining_max_similarity,
                 config.mining_fallback,
             ),
+            options=parse_options(config.options, Options),
         )
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities and mining shares."""
+        if len(batch.labels) >= CHUNKED_FROM and not self.options.sample:
+            return self.chunked(batch)
+        return self.plain(batch)
+
+    def plain(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """The loss with masks over all N x N pairs, as the equations have it."""
         z = normalised(batch.projected)
         cosine = z @ z.T
         masks = pairs(batch.labels, batch.ids, self.include_self)
+        if self.options.sample:
+            masks = sampled(masks, batch.labels, self.options)
         negative, report = masks.negative, {"kept": 1.0}
         if self.miner.active(batch.epoch, batch.epochs):
             negative, report = self.miner.select(cosine, negative)
@@ -101,3 +163,60 @@ class SuperLoss(Objective):
         if self.reduction == "micro":
             return losses.mean(), scalars
         return class_mean(losses, batch.labels[valid]), scalars
+
+    def chunked(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """The same loss a few rows at a time, its gradient formed with it."""
+        z = normalised(batch.projected)
+        pairs = pairing(batch.labels, batch.ids)
+        positives, valid = pairs.positives, pairs.negatives > 0
+        if self.include_self:
+            positives = pairs.sizes[pairs.group]
+        valid &= positives > 0
+        scalars: dict[str, float] = similarities(z, pairs, self.include_self) | {"kept": 1.0}
+        tally = Tally()
+        choose = None
+        if self.miner.active(batch.epoch, batch.epochs):
+
+            def choose(cosine: Tensor, negative: Tensor) -> Tensor:
+                return self.miner.choose(cosine, negative, tally)
+
+            if self.miner.fallback == "skip":  # who is left decides the weights
+                valid &= survivors(z.detach(), pairs, choose)
+                tally = Tally()
+        weights = self._weights(valid, pairs).to(z.dtype)
+
+        def rule(p: Tensor, n: Tensor, negatives: Tensor, here: slice) -> Terms:
+            p = p - positives[here].clamp(min=1).to(p.dtype).log()
+            difference = n - negatives.clamp(min=1).to(p.dtype).log() - p
+            slope = weights[here] * torch.sigmoid(difference)
+            return Terms(weights[here] * functional.softplus(difference), -slope, slope)
+
+        loss = pairwise_loss(z, pairs, self.temperature, rule, choose, self.include_self)
+        return loss, scalars | (tally.report() if choose else {})
+
+    def _weights(self, valid: Tensor, pairs: Pairing) -> Tensor:
+        """Of each anchor's term, summing to 1, in the order of `pairs`."""
+        own = valid.double()
+        if self.reduction == "macro":
+            of_class = own.new_zeros(len(pairs.sizes)).index_add(0, pairs.group, own)
+            own = own / of_class[pairs.group].clamp(min=1)
+        return own / own.sum().clamp(min=1e-30)
+
+
+def sampled(masks: Pairs, labels: Tensor, options: Options) -> Pairs:
+    """The pairs that are left of a batch when each class looks at some rows only."""
+    kinds, group, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
+    # For each class, every row's place among the rows of its own class in a random order.
+    wanted = torch.full((len(kinds), len(kinds)), options.negatives_per_class or len(labels))
+    wanted.fill_diagonal_(options.n_positives or len(labels))
+    keys = torch.rand(len(kinds), len(labels)).to(labels.device)
+    place = torch.empty_like(group)
+    seen = torch.empty(len(kinds), len(labels), dtype=torch.bool, device=labels.device)
+    first = torch.cumsum(sizes, 0) - sizes
+    for k in range(len(kinds)):
+        order = torch.argsort(group + keys[k])  # by class, within it at random
+        place[order] = torch.arange(len(labels), device=labels.device) - first[group[order]]
+        seen[k] = place < wanted.to(labels.device)[k, group]
+    mine = seen[group]
+    anchor = mine.diagonal()
+    return Pairs(masks.positive & mine & anchor[:, None], masks.negative & mine & anchor[:, None])

@@ -105,6 +105,11 @@ def _what(facts: Facts) -> str:
         f"{objective}, and a linear probe (logistic regression) on its frozen sentence "
         "vectors. It gives each sentence exactly one class."
     ]
+    if look(facts, "combined") is not None:
+        lines.append(
+            "It answers by the mean of the probe's probabilities and those of a logistic "
+            "regression on TF-IDF features (word 1-2-grams, character 2-5-grams)."
+        )
     classes = look(facts, "data", "train", "classes")
     if isinstance(classes, Mapping) and classes:
         names = ", ".join(escape_markdown(str(name)) for name in classes)

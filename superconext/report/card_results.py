@@ -21,13 +21,18 @@ _NOTHING = "<!-- No scores were recorded. -->"
 
 
 def results(facts: Facts) -> str:
-    """The model and its baselines on the reported split, with intervals and in words."""
+    """The model and its baselines on the reported split, with intervals and in words.
+
+    Of a run that predicts by the mean with TF-IDF, that mean is the model.
+    """
     split = reported_split(facts)
-    own = look(facts, split)
+    own = _own(facts, split)
     if not isinstance(own, Mapping):
         return _NOTHING
     n = rows_judged(facts, split)
     rows = [_row("this model", own, n)]
+    if _is_combined(facts):
+        rows.append(_row("its encoder alone, with a linear probe", look(facts, split), n))
     native = look(facts, "native", split)
     if isinstance(native, Mapping):
         rows.append(_row("this model, by its objective's own rule", native, n))
@@ -54,7 +59,7 @@ def other_splits(facts: Facts) -> str:
     shown = reported_split(facts)
     others = [s for s in ("train", "dev", "test") if isinstance(look(facts, s), Mapping)]
     rows = [
-        {"split": split, **_row("", look(facts, split), rows_judged(facts, split))}
+        {"split": split, **_row("", _own(facts, split), rows_judged(facts, split))}
         for split in others
         if split != shown
     ]
@@ -70,7 +75,7 @@ def other_splits(facts: Facts) -> str:
 def per_class(facts: Facts) -> str:
     """Precision, recall, F1 and support of each class on the reported split."""
     split = reported_split(facts)
-    table = look(facts, split, "per_class")
+    table = look(_own(facts, split), "per_class")
     if not isinstance(table, Mapping) or not table:
         return "<!-- No scores of single classes were recorded. -->"
     rows = []
@@ -109,6 +114,15 @@ def collapse(facts: Facts) -> str:
     elif collapsed is False:
         parts.append("The encoder did not collapse.")
     return " ".join(parts) or "<!-- Did the encoder collapse? Not recorded. -->"
+
+
+def _own(facts: Facts, split: str) -> Any:
+    """The figures on a split of what the run predicts by."""
+    return look(facts, "combined", split) if _is_combined(facts) else look(facts, split)
+
+
+def _is_combined(facts: Facts) -> bool:
+    return isinstance(look(facts, "combined", reported_split(facts)), Mapping)
 
 
 def _others(facts: Facts) -> list[tuple[str, Any]]:

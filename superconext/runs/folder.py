@@ -8,7 +8,7 @@
 | `encoder.safetensors` | encoders and objectives of all members |
 | `vectors.safetensors` | reserve vectors and subword buckets, half precision |
 | `probe.safetensors` | the logistic regression |
-| `tfidf.json`, `tfidf.safetensors` | with `probe_features = "encoder+tfidf"`: `superconext.lexical` |
+| `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled.
@@ -46,8 +46,8 @@ from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
-#: The newest format that is read. 3: TF-IDF stands beside the probe. 2: rows of zeros are left out of the n-gram buckets, and
-#: `bucket_rows` says which are there. 1: all rows are there.
+#: The newest format that is read. 3: TF-IDF stands beside the probe. 2: rows of zeros are
+#: left out of the n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
 FORMAT = 3
 
 _MODEL_FILES = (

@@ -116,7 +116,12 @@ def _fill(
             )
     started = time.perf_counter()
     fitted = fit_model(
-        *rows["train"], config, rows["dev"], progress=progress, checkpoint=partial / "checkpoint"
+        *rows["train"],
+        config,
+        rows["dev"],
+        progress=progress,
+        checkpoint=partial / "checkpoint",
+        set_aside=rows["test"][0] if "test" in rows else (),
     )
     evaluation = Evaluation.of(fitted, rows, splits.reported, baselines)
     evaluation.metrics["seconds"] = round(time.perf_counter() - started, 2)

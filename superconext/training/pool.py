@@ -44,7 +44,7 @@ def draw_pool(
     says, token for token: an unlabelled copy of a dev text would leak it into training.
 
     Args:
-        held: tokens of every training and dev sentence.
+        held: tokens of every training, dev and test sentence.
         source: the file's name, for messages.
 
     Raises DataError if no row is left.
@@ -64,7 +64,7 @@ def draw_pool(
         kept.append(tokens)
     if not kept:
         raise DataError(
-            f"{source}: found {len(texts)} rows, and each is empty or a training or dev text; "
+            f"{source}: found {len(texts)} rows, and each is empty or a labelled text; "
             "expected other unlabelled sentences: name a file that has some"
         )
     return kept, passed

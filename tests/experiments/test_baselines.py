@@ -9,12 +9,12 @@ from sklearn.svm import LinearSVC
 
 from superconext.experiments.baselines import (
     SVM_GRID,
-    TFIDF_GRID,
     baseline_report,
     fit_majority,
     fit_tfidf,
     fit_tfidf_svm,
 )
+from superconext.lexical import TFIDF_GRID
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
 

@@ -352,7 +352,8 @@ def test_needs_no_more_than_queries_by_pool(name):
     )
     with Largest() as largest:
         objective(batch)[0].backward()
-    assert 0 < largest.size <= max(queries * pool, pool * width, (2 * width) ** 2)
+    # The memory of the pool, both spaces side by side, counts where a torch makes a view of it.
+    assert 0 < largest.size <= max(queries * pool, pool * 2 * width, (2 * width) ** 2)
 
 
 # ------------------------------------------------------------------- warm-up and the fall-back

@@ -94,6 +94,15 @@ def test_holds_no_dev_text_whose_label_training_never_saw(configured):
     assert tuple(prepared.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
 
 
+def test_holds_no_text_set_aside(configured):
+    config, aside = configured(), [UNLABELLED[0]]
+    prepared = prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress(), aside)
+    found = words(prepared.pool, prepared)
+    assert tuple(prepared.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
+    fitted = fit_model(TEXTS, LABELS, config, DEV, set_aside=aside)
+    assert fitted.facts["pool"] == 9
+
+
 def test_is_drawn_by_the_seed_and_no_larger_than_asked():
     tokenizer = Tokenizer(Normalizer("none"))
     texts = [f"w{i} w{i + 1}" for i in range(100)] + ["", "  "]

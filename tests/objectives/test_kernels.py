@@ -1,0 +1,153 @@
+"""The chunked form of the pairwise losses is the plain one, and needs less memory."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from superconext.objectives import kernels
+from superconext.objectives.kernels import CHUNKED_FROM, pairing
+from superconext.objectives.mining import Miner
+from superconext.objectives.supcon import Options, SupCon
+from superconext.objectives.superloss import SuperLoss
+from tests.objectives.batches import COMPOSITIONS, make_batch, random_vectors
+
+torch.set_num_threads(1)
+
+LOSSES = {
+    "superloss": SuperLoss(0.2),
+    "superloss micro": SuperLoss(0.2, "micro"),
+    "superloss with self": SuperLoss(0.2, include_self=True),
+    "superloss cold": SuperLoss(0.01),
+    "threshold": SuperLoss(0.2, miner=Miner("threshold", 0.3, 0.0)),
+    "threshold, all": SuperLoss(0.2, miner=Miner("threshold", 0.9, 0.0, fallback="all")),
+    "threshold, skip": SuperLoss(0.2, miner=Miner("threshold", 0.4, 0.0, fallback="skip")),
+    "upper cut": SuperLoss(0.2, miner=Miner("threshold", -0.5, 0.0, max_similarity=0.5)),
+    "topk": SuperLoss(0.2, miner=Miner("topk", 2, 0.0)),
+    "quantile": SuperLoss(0.2, miner=Miner("quantile", 0.3, 0.0)),
+    "supcon out": SupCon(0.2),
+    "supcon in": SupCon(0.2, Options("in")),
+    "supcon cold": SupCon(0.01),
+}
+BATCHES = {name: (labels, None) for name, labels in COMPOSITIONS.items()} | {
+    "rows drawn twice": ([0, 1, 0, 2, 1, 0, 2, 1], [0, 1, 0, 2, 3, 4, 2, 1]),
+    "one sentence over and over": ([0] * 6, [0] * 6),
+    "a class of one sentence": ([0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 2, 3]),
+    "large and small classes": ([5] * 70 + [1, 1, 2] + [9] * 40 + [3, 3, 4, 4], None),
+}
+
+
+def both(loss, vectors, labels, ids=None):
+    """Value, gradient and scalars of the plain and of the chunked form."""
+    results = []
+    for form in (loss.plain, loss.chunked):
+        x = vectors.clone().requires_grad_()
+        value, scalars = form(make_batch(x, labels, ids))
+        (3 * value).backward()
+        results.append((value.detach(), x.grad, scalars))
+    return results
+
+
+def assert_same(plain, chunked, tolerance):
+    for one, other in zip(plain[:2], chunked[:2], strict=True):
+        assert float((one - other).abs().max()) <= tolerance * max(1.0, float(one.abs().max()))
+    assert plain[2] == pytest.approx(chunked[2], rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+@pytest.mark.parametrize(("labels", "ids"), BATCHES.values(), ids=BATCHES.keys())
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_equals_the_plain_form(monkeypatch, loss, labels, ids, rows):
+    monkeypatch.setattr(kernels, "CHUNK", rows * len(labels))
+    drawn = range(len(labels)) if ids is None else ids
+    vectors = random_vectors(max(drawn) + 1, 6)[list(drawn)]
+    assert_same(*both(loss, vectors, labels, ids), 1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
+def test_equals_the_plain_form_in_single_precision(loss):
+    labels = [k % 3 for k in range(600)]
+    vectors = random_vectors(600, 16).float()
+    plain, chunked = both(loss, vectors, labels)
+    # A cosine near the threshold may be rounded to its other side.
+    assert_same(plain, chunked, 1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    labels=st.lists(st.integers(0, 5), min_size=1, max_size=20),
+    data=st.data(),
+    rows=st.integers(1, 7),
+    small=st.integers(0, 8),
+)
+def test_equals_the_plain_form_whatever_the_classes(labels, data, rows, small):
+    drawn = data.draw(st.lists(st.integers(0, len(labels) - 1), min_size=1, max_size=24))
+    vectors = random_vectors(len(labels), 4)[drawn]
+    classes = [labels[row] for row in drawn]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_SMALL", small)
+        patch.setattr(kernels, "CHUNK", rows * len(drawn))
+        for name in ("superloss", "supcon out", "topk"):
+            if name == "topk" and len(set(drawn)) < len(drawn):
+                continue  # copies tie, and which of them is kept is nobody's promise
+            assert_same(*both(LOSSES[name], vectors, classes, drawn), 1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if "cold" not in name])
+def test_gradcheck(name):
+    loss, labels = LOSSES[name], torch.tensor([0, 1, 0, 1, 2, 2, 0, 3])
+    vectors = random_vectors(8, 3, seed=4).requires_grad_()
+
+    def value(x):
+        return loss.chunked(make_batch(x, labels))[0]
+
+    assert torch.autograd.gradcheck(value, (vectors,))
+
+
+def test_chunks_hold_every_row_once_and_its_class_whole(monkeypatch):
+    labels = torch.tensor([0] * 100 + [1] * 3 + [2] * 5 + [3] * 40 + [4] * 2)
+    pairs = pairing(labels, torch.arange(150))
+    for rows in (1, 7, 50, 500):
+        monkeypatch.setattr(kernels, "CHUNK", rows * 150)
+        chunks = kernels._chunks(pairs)
+        assert [i for here, _ in chunks for i in range(here.start, here.stop)] == list(range(150))
+        for here, window in chunks:
+            inside = set(pairs.group[here].tolist())
+            assert inside == set(pairs.group[window].tolist())
+            assert sum(pairs.sizes[list(inside)].tolist()) == window.stop - window.start
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor made."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.size = max([self.size, *(tensor.numel() for tensor in tensors)])
+        return result
+
+
+@pytest.mark.parametrize("name", ["superloss", "threshold", "supcon out", "supcon in"])
+def test_no_tensor_is_the_square_of_a_large_batch(monkeypatch, name):
+    rows, width = 2 * CHUNKED_FROM, 8
+    monkeypatch.setattr(kernels, "CHUNK", 50 * rows)
+    x = random_vectors(rows, width).float().requires_grad_()
+    with Largest() as largest:
+        LOSSES[name](make_batch(x, [0, 1] * CHUNKED_FROM))[0].backward()
+    assert largest.size <= 50 * rows
+
+
+def test_small_batches_take_the_plain_form_and_large_ones_the_chunks(monkeypatch):
+    seen = []
+    for form in ("plain", "chunked"):
+        original = getattr(SuperLoss, form)
+        monkeypatch.setattr(
+            SuperLoss, form, lambda self, batch, f=form, o=original: seen.append(f) or o(self, batch)
+        )
+    for rows in (CHUNKED_FROM - 2, CHUNKED_FROM):
+        SuperLoss()(make_batch(random_vectors(rows), [0, 1] * (rows // 2)))
+    assert seen == ["plain", "chunked"]
