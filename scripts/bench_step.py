@@ -273,11 +273,14 @@ def main() -> int:
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
-        "--only", default="ours,ours bf16,ours, vectors tuned,ours, n-grams,packed",
+        "--only",
+        default="ours,ours bf16,ours, vectors tuned,ours, n-grams,packed",
         help="contestants, separated by semicolons",
     )
     parser.add_argument(
-        "--allocator", choices=("kept", "default"), default="kept",
+        "--allocator",
+        choices=("kept", "default"),
+        default="kept",
         help="whether freed memory stays with the process, for every contestant",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
@@ -295,13 +298,18 @@ def main() -> int:
         for n in options.sizes.split(",")
     ]
     if options.json:
-        print(json.dumps(results)); return 0
+        print(json.dumps(results))
+        return 0
     for r in results:
-        g=r["gemm_gflops"]
-        print(f"{r['size']} {r['lengths']} mean {r['mean_length']:.1f} p95 {r['p95_length']:.0f}; GEMM {g['median']:.0f} [{g['low']:.0f}, {g['high']:.0f}] GFLOP/s")
+        g = r["gemm_gflops"]
+        print(
+            f"{r['size']} {r['lengths']} mean {r['mean_length']:.1f} p95 {r['p95_length']:.0f}; GEMM {g['median']:.0f} [{g['low']:.0f}, {g['high']:.0f}] GFLOP/s"
+        )
         for which, v in r["contestants"].items():
             e, s = v["efficiency"], v["seconds"]
-            print(f"  {which:22s} {1e3*s['median']:8.1f} ms [{1e3*s['low']:.1f}, {1e3*s['high']:.1f}]  {e['median']:.3f} [{e['low']:.3f}, {e['high']:.3f}]  {v['page_faults']:.0f} faults")
+            print(
+                f"  {which:22s} {1e3 * s['median']:8.1f} ms [{1e3 * s['low']:.1f}, {1e3 * s['high']:.1f}]  {e['median']:.3f} [{e['low']:.3f}, {e['high']:.3f}]  {v['page_faults']:.0f} faults"
+            )
     return 0
 
 

@@ -2,11 +2,11 @@
 
 The baseline everybody would otherwise use, and, beside an encoder, half of a better model:
 with `probe_features = "encoder+tfidf"` a run answers by the mean of this model's
-probabilities and those of the linear probe. The two err on different rows: on three of four
-dialect sets the mean was 1 to 2 points better than either, on the fourth it was not. Features of
-both side by side under one logistic regression do not work: the encoder has memorised its
-training rows, there its features alone separate the classes, and the regression never
-learns to use anything else. So each half is fitted by itself.
+probabilities and those of the linear probe. The two err on different rows, so their
+mean may be better than either; the table of a run says whether it is. Features of both side by
+side under one logistic regression do not work: the encoder has memorised its training rows,
+there its features alone separate the classes, and the regression never learns to use anything
+else. So each half is fitted by itself.
 
 The analysis is that of scikit-learn's TfidfVectorizer, on the text as it was given and not
 as the encoder's normalisation leaves it. Fitting uses scikit-learn; a fitted model needs

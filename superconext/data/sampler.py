@@ -13,7 +13,6 @@ import numpy as np
 
 from superconext.errors import DataError
 
-
 #: Balanced batches in an epoch at least. A class smaller than its share of a batch repeats
 #: rows, so a few dozen rows would fill an epoch with one batch, and a run with too few updates.
 FEWEST_BATCHES = 8

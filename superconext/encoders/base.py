@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from superconext.data.token_store import Newcomers, TokenStore
 
-
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14
 

@@ -120,6 +120,7 @@ class BiLSTMEncoder(Encoder):
     def _read_packed(self, states: Tensor, packing: Packing) -> Tensor:
         """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order."""
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
+            assert isinstance(ahead, nn.LSTM) and isinstance(back, nn.LSTM)
             inner = ahead is not self.forwards[-1]
             states = packed_bilstm(self.dropout(states), packing, ahead, back, aligned=inner)
         return self.dropout(states)

@@ -51,11 +51,10 @@ def packed_bilstm(
     """
     # What products have here is asked of one: torch 2.3 has other names for the question.
     kind = torch.mm(x.new_zeros(1, 1), x.new_zeros(1, 1)).dtype
-    weights = [
-        weight
-        for lstm in (ahead, back)
-        for weight in (lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0)
-    ]
+    weights: list[Tensor] = []
+    for lstm in (ahead, back):
+        inputs, recurrent, bias, other_bias = lstm.parameters()
+        weights += [inputs, recurrent, bias + other_bias]
     states: Tensor = _Layer.apply(x, packing, aligned, kind, *weights)
     return states.flatten(1)
 

@@ -17,6 +17,7 @@ from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.kernels import (
     CHUNKED_FROM,
+    Choice,
     Pairing,
     Terms,
     pairing,
@@ -174,11 +175,13 @@ class SuperLoss(Objective):
         valid &= positives > 0
         scalars: dict[str, float] = similarities(z, pairs, self.include_self) | {"kept": 1.0}
         tally = Tally()
-        choose = None
+        choose: Choice | None = None
         if self.miner.active(batch.epoch, batch.epochs):
 
-            def choose(cosine: Tensor, negative: Tensor) -> Tensor:
+            def mined(cosine: Tensor, negative: Tensor) -> Tensor:
                 return self.miner.choose(cosine, negative, tally)
+
+            choose = mined
 
             if self.miner.fallback == "skip":  # who is left decides the weights
                 valid &= survivors(z.detach(), pairs, choose)

@@ -146,7 +146,9 @@ def test_small_batches_take_the_plain_form_and_large_ones_the_chunks(monkeypatch
     for form in ("plain", "chunked"):
         original = getattr(SuperLoss, form)
         monkeypatch.setattr(
-            SuperLoss, form, lambda self, batch, f=form, o=original: seen.append(f) or o(self, batch)
+            SuperLoss,
+            form,
+            lambda self, batch, f=form, o=original: seen.append(f) or o(self, batch),
         )
     for rows in (CHUNKED_FROM - 2, CHUNKED_FROM):
         SuperLoss()(make_batch(random_vectors(rows), [0, 1] * (rows // 2)))
