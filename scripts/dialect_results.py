@@ -32,6 +32,7 @@ from superconext.report.table import markdown
 SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss": {},
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
+    "SuperLoss + TF-IDF": {"probe_features": "encoder+tfidf"},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
 }
 

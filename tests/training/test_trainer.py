@@ -99,7 +99,7 @@ def test_hooks_are_called_in_order_and_can_stop():
         def on_train_end(self, trainer):
             calls.append("end")
 
-    make_trainer([Recorder()], epochs=9).fit()
+    make_trainer([Recorder()], epochs=9, steps_per_epoch=3).fit()
     assert calls == ["begin", "epoch 0", 0, 1, 2, 1, "epoch 1", 0, 1, 2, 2, "end"]
 
 
