@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from superconext.memory import keep_freed_memory
+
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 VOCABULARY = 15_000
 
@@ -216,8 +218,8 @@ def summary(values: list[float]) -> dict[str, float]:
 
 
 def measure(
-    name: str, lengths: str, rounds: int, clock: Callable[[], float], chosen: list[str]
-) -> dict[str, object]:
+    name: str, lengths: str, rounds: int, clock: Callable[[], float], chosen: list[str] | None
+) -> dict:
     """One size: contestants in turn, each warmed up once."""
     size, sentences = SIZES[name], draw_sentences(lengths)
     steps = max(1, (8 if name == "small" else 2) // (1 if lengths == "short" else 8))
@@ -229,7 +231,7 @@ def measure(
         "ours, n-grams": lambda: ours(size, sentences, steps, subwords=True),
         "packed": lambda: packed(size, sentences, steps),
     }
-    contestants = {which: makers[which]() for which in chosen}
+    contestants = {which: makers[which]() for which in chosen or makers}
     for run in contestants.values():
         run()
     rates: list[float] = []
@@ -265,51 +267,50 @@ def measure(
     }
 
 
+def show(result: dict) -> None:
+    rate = result["gemm_gflops"]
+    print(
+        f"{result['size']}, sentences of {result['mean_length']:.1f} tokens (95th percentile "
+        f"{result['p95_length']:.0f}), matrix product {rate['median']:.0f} "
+        f"[{rate['low']:.0f}, {rate['high']:.0f}] GFLOP/s"
+    )
+    for name, value in result["contestants"].items():
+        seconds, share = value["seconds"], value["efficiency"]
+        print(
+            f"  {name:22} {1e3 * seconds['median']:8.1f} ms  {share['median']:.3f} "
+            f"[{share['low']:.3f}, {share['high']:.3f}] of it  {value['page_faults']:.0f} page faults"
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", default="small,large", help="of small, large")
     parser.add_argument("--lengths", choices=("short", "long"), default="short")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--only",
-        default="ours,ours bf16,ours, vectors tuned,ours, n-grams,packed",
-        help="contestants, separated by semicolons",
-    )
+    parser.add_argument("--only", default="", help="contestants, separated by semicolons")
     parser.add_argument(
         "--allocator",
         choices=("kept", "default"),
         default="kept",
-        help="whether freed memory stays with the process, for every contestant",
+        help="whether freed memory stays with the process, for all contestants alike",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
-    if options.allocator == "kept":
-        from superconext.memory import keep_freed_memory
-
+    if options.allocator == "kept":  # before torch makes its first tensor
         keep_freed_memory()
     import torch
 
-    torch.set_num_threads(options.threads)
-    chosen = options.only.split(";")
-    results = [
-        measure(n, options.lengths, options.rounds, CLOCKS[options.clock], chosen)
-        for n in options.sizes.split(",")
-    ]
+    torch.set_num_threads(1)
+    results = []
+    for name in options.sizes.split(","):
+        chosen = options.only.split(";") if options.only else None
+        clock = CLOCKS[options.clock]
+        results.append(measure(name, options.lengths, options.rounds, clock, chosen))
+        if not options.json:
+            show(results[-1])
     if options.json:
         print(json.dumps(results))
-        return 0
-    for r in results:
-        g = r["gemm_gflops"]
-        print(
-            f"{r['size']} {r['lengths']} mean {r['mean_length']:.1f} p95 {r['p95_length']:.0f}; GEMM {g['median']:.0f} [{g['low']:.0f}, {g['high']:.0f}] GFLOP/s"
-        )
-        for which, v in r["contestants"].items():
-            e, s = v["efficiency"], v["seconds"]
-            print(
-                f"  {which:22s} {1e3 * s['median']:8.1f} ms [{1e3 * s['low']:.1f}, {1e3 * s['high']:.1f}]  {e['median']:.3f} [{e['low']:.3f}, {e['high']:.3f}]  {v['page_faults']:.0f} faults"
-            )
     return 0
 
 
