@@ -17,6 +17,7 @@ from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.errors import ConfigError
 from superconext.lexical import Lexical, fit_lexical
+from superconext.memory import keep_freed_memory
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
@@ -75,6 +76,7 @@ def fit_model(
     progress = progress or Progress()
     check_device(config.device)
     check_unfreezing(config)
+    keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
         prepared = prepare((texts, labels), dev, names, config, progress, set_aside)

@@ -2,6 +2,7 @@
 
 glibc gives every freed block of some size back to the kernel, and each page of the next one
 costs a fault and a clearing: at a large batch over a million faults a step, up to half its time.
+Large tensors in large pages (2 MiB instead of 4 KiB) spare the processor looking pages up.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ def keep_freed_memory() -> bool:
     """Ask the allocator to reuse freed blocks; True if it is one that can be asked (glibc).
 
     Memory once used then stays with the process until it ends. Nothing is changed where the
-    user has set the allocator up (`MALLOC_..._` or `GLIBC_TUNABLES` in the environment).
+    user has set the allocator up (`MALLOC_..._` or `GLIBC_TUNABLES` in the environment). Best
+    called before torch makes its first tensor: only then does torch ask for large pages
+    (unless `THP_MEM_ALLOC_ENABLE` says otherwise).
     """
     if not sys.platform.startswith("linux"):
         return False
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "") or any(
         name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
     ):

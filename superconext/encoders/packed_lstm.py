@@ -67,15 +67,15 @@ class _Layer(torch.autograd.Function):
         with torch.autocast("cpu", enabled=False):
             joined = _joined_input(x, packing, weights[1].shape[1], kind)
             matrices = [_joined_weights(weights[d : d + 3], _DOUBLED).to(kind) for d in (0, 3)]
-            gates, cells, bounded, states = _in_time(joined, matrices, packing, weights[0].dtype)
+            gates, cells, states = _in_time(joined, matrices, packing, weights[0].dtype)
         ctx.packing, ctx.aligned = packing, aligned
-        ctx.save_for_backward(joined, gates, cells, bounded, *weights)
+        ctx.save_for_backward(joined, gates, cells, *weights)
         return _turned(states, packing) if aligned else states
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        joined, gates, cells, bounded, *weights = ctx.saved_tensors
+        joined, gates, cells, *weights = ctx.saved_tensors
         packing, (width, before) = ctx.packing, (w.shape[1] for w in weights[:2])
         if ctx.aligned:
             gradient = _turned(gradient, packing)
@@ -83,7 +83,7 @@ class _Layer(torch.autograd.Function):
         needs_input = bool(ctx.needs_input_grad[0])
         start = 0 if needs_input else width
         matrices = [matrix[:, start : width + before] for matrix in matrices]
-        delta, into = _through_time(gradient, gates, cells, bounded, matrices, packing)
+        delta, into = _through_time(gradient, gates, cells, matrices, packing, needs_input)
         results: list[Tensor | None] = []
         for d in (0, 1):
             whole = (joined[:, d].t() @ delta[:, d]).t().to(gates.dtype)
@@ -128,20 +128,21 @@ def _joined_input(x: Tensor, packing: Packing, before: int, kind: torch.dtype) -
 
 def _in_time(
     joined: Tensor, matrices: list[Tensor], packing: Packing, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gates `[P, 2, 4h]`, cells 2c, tanh(c) and states h, all `[P, 2, h]`.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gates `[P, 2, 4h]`, cells 2c and states h, both `[P, 2, h]`.
 
     Puts h_{t-1} into its room in `joined`.
     """
     steps, width = packing.steps, matrices[0].shape[0] // 4
     gates = torch.empty(len(joined), 2, 4 * width, dtype=dtype)
-    cells, bounded, states = (torch.empty(len(joined), 2, width, dtype=dtype) for _ in range(3))
+    cells, states = (torch.empty(len(joined), 2, width, dtype=dtype) for _ in range(2))
+    bounded = torch.empty(steps[0], 2, width, dtype=dtype)
     low = joined.dtype != dtype
     products = torch.empty(steps[0], 2, 4 * width, dtype=joined.dtype) if low else None
     columns = [matrix.t() for matrix in matrices]
     whole, halves = gates.split(steps), [gates[:, d].split(steps) for d in (0, 1)]
     i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
-    c, b, h = (x.split(steps) for x in (cells, bounded, states))
+    c, h = cells.split(steps), states.split(steps)
     x = [joined[:, d].split(steps) for d in (0, 1)]
     room = joined[:, :, -1 - width : -1].split(steps)
     for t, n in enumerate(steps):
@@ -159,24 +160,26 @@ def _in_time(
         else:
             torch.mul(i[t], g[t], out=c[t])
             c[t].mul_(4).sub_(i[t], alpha=2)
-        torch.sigmoid(c[t], out=b[t])
-        b[t].mul_(2).sub_(1)
-        torch.mul(o[t], b[t], out=h[t])
+        torch.mul(o[t], _tanh_of_half(c[t], bounded[:n]), out=h[t])
         if t + 1 < len(steps):
             room[t + 1].copy_(h[t][: steps[t + 1]])
-    return gates, cells, bounded, states
+    return gates, cells, states
+
+
+def _tanh_of_half(doubled: Tensor, out: Tensor) -> Tensor:
+    return torch.sigmoid(doubled, out=out).mul_(2).sub_(1)
 
 
 def _through_time(
     gradient: Tensor,
     gates: Tensor,
     cells: Tensor,
-    bounded: Tensor,
     matrices: list[Tensor],
     packing: Packing,
+    keep_input: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of what the gates' non-linearities got `[P, 2, 4h]`, over `_FACTORS`, and those
-    times the matrices, which must end with W_h.
+    times the matrices (whose last columns are W_h), of the last step alone unless `keep_input`.
 
     With q = dL/dh_t and k = dL/dc_t, and s' = s (1 - s) taken of all four gates at once::
 
@@ -186,40 +189,45 @@ def _through_time(
     where g' is half of what s got, its weights being doubled.
     """
     steps, width = packing.steps, gates.shape[2] // 4
-    kind = matrices[0].dtype
-    delta = torch.empty_like(gates)
-    rounded = delta if kind == gates.dtype else torch.empty_like(gates, dtype=kind)
-    into = torch.empty(len(gates), 2, matrices[0].shape[1], dtype=kind)
-    whole, d_whole, d_rounded = (x.split(steps) for x in (gates, delta, rounded))
-    halves, results = ([x[:, d].split(steps) for d in (0, 1)] for x in (rounded, into))
-    earlier = into[:, :, -width:].split(steps)
+    kind, most = matrices[0].dtype, steps[0]
+    low = kind != gates.dtype
+    delta = torch.empty_like(gates, dtype=kind)
+    into = torch.empty(len(gates) if keep_input else most, 2, matrices[0].shape[1], dtype=kind)
+    # Whatever one step alone needs is written to the same place every time, and stays in cache.
+    exact = gates.new_empty(most, 2, 4 * width) if low else delta
+    q_all, m_all, b_all = (gates.new_empty(most, 2, width) for _ in range(3))
+    k_all = gates.new_zeros(most, 2, width)
+    whole, c, dh = (x.split(steps) for x in (gates, cells, gradient))
+    d_low = delta.split(steps)
+    d_whole = [exact[:n] for n in steps] if low else d_low
+    halves = [delta[:, d].split(steps) for d in (0, 1)]
+    results = into.split(steps) if keep_input else [into[:n] for n in steps]
     i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
-    di, df, dg, do = (delta[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
-    c, b, dh = cells.split(steps), bounded.split(steps), gradient.split(steps)
-    q_all, k_all, m_all = (gates.new_zeros(steps[0], 2, width) for _ in range(3))
     after = 0
     for t in range(len(steps) - 1, -1, -1):
         n = steps[t]
-        q, k, m = q_all[:n], k_all[:n], m_all[:n]
+        q, k, m, b = q_all[:n], k_all[:n], m_all[:n], b_all[:n]
         if after:
-            torch.add(dh[t][:after], earlier[t + 1], out=q[:after])
+            torch.add(dh[t][:after], results[t + 1][:, :, -width:], out=q[:after])
         if n > after:
             q[after:].copy_(dh[t][after:])
         after = n
-        torch.mul(q, b[t], out=do[t])
+        di, df, dg, do = d_whole[t].split(width, dim=2)
+        _tanh_of_half(c[t], b)
+        torch.mul(q, b, out=do)
         torch.mul(q, o[t], out=m)
-        k.add_(_tanh_backward(m, b[t], grad_input=m))
+        k.add_(_tanh_backward(m, b, grad_input=m))
         torch.mul(k, g[t], out=m)
-        torch.sub(m, k, alpha=0.5, out=di[t])
-        torch.mul(k, i[t], out=dg[t])
+        torch.sub(m, k, alpha=0.5, out=di)
+        torch.mul(k, i[t], out=dg)
         if t:
-            torch.mul(k, c[t - 1][:n], out=df[t])
+            torch.mul(k, c[t - 1][:n], out=df)
         else:
-            df[t].zero_()
+            df.zero_()
         _sigmoid_backward(d_whole[t], whole[t], grad_input=d_whole[t])
-        if rounded is not delta:
-            d_rounded[t].copy_(d_whole[t])
+        if low:
+            d_low[t].copy_(d_whole[t])
         for d in (0, 1):
-            torch.mm(halves[d][t], matrices[d], out=results[d][t])
+            torch.mm(halves[d][t], matrices[d], out=results[t][:, d])
         k.mul_(f[t])
-    return rounded, into
+    return delta, into

@@ -53,12 +53,6 @@ class Packing:
         return torch.from_numpy(mirrored)
 
     @cached_property
-    def before(self) -> Tensor:
-        """For each packed token that is not a first one, the token before it, `[P - N]`."""
-        first = len(self.lengths)
-        return torch.from_numpy(self.offsets[self.time[first:] - 1] + self.row[first:])
-
-    @cached_property
     def last(self) -> Tensor:
         """The last token of each row, `[N]`."""
         return torch.from_numpy(self.offsets[self.lengths - 1] + np.arange(len(self.lengths)))

@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 from superconext.objectives.mining import count
 
 #: Rows from which on chunks are faster than masks over all pairs, on a CPU.
-CHUNKED_FROM = 256
+CHUNKED_FROM = 160
 #: Similarities in one chunk of rows (16 MiB in float32).
 CHUNK = 1 << 22
 #: A class of fewer rows shares its chunk with others.

@@ -212,7 +212,7 @@ def sampled(masks: Pairs, labels: Tensor, options: Options) -> Pairs:
     # For each class, every row's place among the rows of its own class in a random order.
     wanted = torch.full((len(kinds), len(kinds)), options.negatives_per_class or len(labels))
     wanted.fill_diagonal_(options.n_positives or len(labels))
-    keys = torch.rand(len(kinds), len(labels)).to(labels.device)
+    keys = torch.rand(len(kinds), len(labels), dtype=torch.float64).to(labels.device)
     place = torch.empty_like(group)
     seen = torch.empty(len(kinds), len(labels), dtype=torch.bool, device=labels.device)
     first = torch.cumsum(sizes, 0) - sizes

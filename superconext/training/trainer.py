@@ -51,7 +51,7 @@ class Trainer:
         self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.learning_rate)
+        self.optimizer = _adam(self.parameters, config.learning_rate)
         self.pool: EncodedPool | None = None
         if pool is not None:
             self.pool = EncodedPool(pool, encoder, objective, self._arithmetic)
@@ -176,3 +176,11 @@ class Trainer:
     def _call(self, hook: str, *arguments: object) -> None:
         for callback in self.callbacks:
             getattr(callback, hook)(self, *arguments)
+
+
+def _adam(parameters: list[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
+    """Adam in one pass over the weights, much the faster way over a table of n-grams."""
+    try:
+        return torch.optim.Adam(parameters, lr=learning_rate, fused=True)
+    except RuntimeError:  # before torch 2.4 on a CPU, and on devices that lack it
+        return torch.optim.Adam(parameters, lr=learning_rate)

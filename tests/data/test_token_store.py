@@ -26,3 +26,10 @@ def test_empty_sentences_become_one_unknown_word():
     store = build_store([[], [5]], 10)
     assert store.lengths.tolist() == [1, 1] and store.tokens.tolist() == [UNK_ID, 5]
     assert len(build_store([], 10)) == 0
+
+
+def test_takes_the_ids_of_some_sentences_without_padding():
+    store = build_store([[5, 6], [7], [8, 9, 10]], 9)
+    ids, lengths = store.take(np.array([2, 0, 2]))
+    assert ids.tolist() == [8, 9, 10, 5, 6, 8, 9, 10] and lengths.tolist() == [3, 2, 3]
+    assert store.lengths_of(np.array([1, 2])).tolist() == [1, 3]
