@@ -23,75 +23,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from superconext.objectives.mining import count
+from superconext.objectives.pairing import SMALL, Pairing
 
-#: Rows from which on chunks are faster than masks over all pairs, on a CPU.
-CHUNKED_FROM = 160
 #: Similarities in one chunk of rows (16 MiB in float32).
 CHUNK = 1 << 22
-#: A class of fewer rows shares its chunk with others.
-_SMALL = 32
 #: Stands for minus infinity, where a whole row may be masked.
 _FAR = -1e30
-
-
-@dataclass
-class Pairing:
-    """The pairs of a batch in few numbers.
-
-    order: the rows sorted by class, `[N]`. Everything below is in this order.
-    group, sentence: class and (class, sentence) of each row, numbered from 0, `[N]`.
-    sizes, copies: rows of each class, and of each sentence.
-    """
-
-    order: Tensor
-    group: Tensor
-    sentence: Tensor
-    sizes: Tensor
-    copies: Tensor
-
-    @property
-    def positives(self) -> Tensor:
-        """Rows of the same class but another sentence, for each row, `[N]`."""
-        return self.sizes[self.group] - self.copies[self.sentence]
-
-    @property
-    def negatives(self) -> Tensor:
-        """Rows of other classes, for each row, `[N]`."""
-        return len(self.order) - self.sizes[self.group]
-
-    def twins(self) -> Tensor:
-        """All ordered pairs of different places that hold the same sentence, `[2, R]`."""
-        places = torch.argsort(self.sentence, stable=True)
-        count = self.copies[self.sentence[places]]
-        begin = (torch.cumsum(self.copies, 0) - self.copies)[self.sentence[places]]
-        first = torch.repeat_interleave(places, count)
-        run = torch.arange(len(first), device=first.device)
-        run = run - torch.repeat_interleave(torch.cumsum(count, 0) - count, count)
-        second = places[torch.repeat_interleave(begin, count) + run]
-        pairs = torch.stack([first, second])[:, first != second]
-        return pairs[:, torch.argsort(pairs[0], stable=True)]
-
-
-def pairing(labels: Tensor, ids: Tensor) -> Pairing:
-    """Of labels `[N]` and sentence ids `[N]`; what is positive says `similarity.pairs`."""
-    order = torch.argsort(labels, stable=True)
-    group, sizes = _runs(labels[order])
-    sorted_ids, place = torch.sort(ids)
-    number, copies = _runs(sorted_ids)
-    if len(copies) == len(ids):
-        return Pairing(order, group, torch.arange(len(ids), device=ids.device), sizes, copies)
-    own = torch.empty_like(number).index_copy(0, place, number)[order]
-    _, sentence, copies = torch.unique(
-        group * len(labels) + own, return_inverse=True, return_counts=True
-    )
-    return Pairing(order, group, sentence, sizes, copies)
-
-
-def _runs(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Of sorted values `[N]`: which distinct one each is, from 0, and how often each occurs."""
-    number = torch.zeros_like(values, dtype=torch.long)
-    torch.cumsum(values[1:] != values[:-1], 0, out=number[1:])
-    return number, torch.bincount(number)
 
 
 @dataclass
@@ -144,19 +81,22 @@ class _Pairwise(torch.autograd.Function):
     ) -> Tensor:
         rows = z.index_select(0, pairs.order)
         wanted = bool(ctx.needs_input_grad[0])
-        gradient = torch.zeros_like(rows) if wanted else None
+        # A batch that fits into a chunk keeps its matrix, which then takes one product, not two.
+        square = len(rows) ** 2 <= CHUNK
+        gradient = torch.zeros_like(rows) if wanted and not square else None
         twins = torch.empty(2, 0, dtype=torch.long, device=z.device)
         if not include_self and len(pairs.copies) < len(rows):
             twins = pairs.twins()
         total = z.new_zeros(())
-        buffer = z.new_empty(0)
+        buffer = z.new_empty(len(rows) if square else 0, len(rows))
         for here, window in _chunks(pairs):
             count = here.stop - here.start
-            if len(buffer) < count:
+            if not square and len(buffer) < count:
                 buffer = z.new_empty(count, len(rows))
             # A choice wants cosines; otherwise the temperature costs no pass of its own.
             scale = 1 / temperature if choose is None else 1.0
-            s = torch.mm(rows[here] * scale, rows.t(), out=buffer[:count])
+            s = buffer[here] if square else buffer[:count]
+            torch.mm(rows[here] * scale, rows.t(), out=s)
             positive = s[:, window].clone()
             negatives = _part(s, positive, here, window, pairs, choose)
             if not include_self:
@@ -166,12 +106,15 @@ class _Pairwise(torch.autograd.Function):
                 s.mul_(1 / temperature)
             terms = rule(_soft_max_(positive), _soft_max_(s), negatives, here)
             total += terms.loss.sum()
-            if gradient is None:
+            if not wanted:
                 continue
             s.mul_(terms.negative[:, None])
             s[:, window].add_(positive.mul_(terms.positive[:, None]))
-            gradient[here].addmm_(s, rows)
-            gradient.addmm_(s.t(), rows[here])
+            if gradient is not None:
+                gradient[here].addmm_(s, rows)
+                gradient.addmm_(s.t(), rows[here])
+        if wanted and gradient is None:
+            gradient = buffer.t().contiguous().add_(buffer) @ rows
         if gradient is not None:
             result = torch.empty_like(z)
             result[pairs.order] = gradient.mul_(1 / temperature)
@@ -195,7 +138,7 @@ def _chunks(pairs: Pairing) -> list[tuple[slice, slice]]:
         stop = begin + size
         following = sizes[k + 1] if k + 1 < len(sizes) else most
         # Small classes wait for company, as long as it leaves room.
-        if max(size, following) < _SMALL and stop - start + following <= most:
+        if max(size, following) < SMALL and stop - start + following <= most:
             begin = stop
             continue
         window = slice(start, stop)
@@ -261,36 +204,3 @@ def survivors(z: Tensor, pairs: Pairing, choose: Choice) -> Tensor:
         s = rows[here] @ rows.t()
         found.append(_part(s, s[:, window].clone(), here, window, pairs, choose) > 0)
     return torch.cat(found)
-
-
-def cosine_sums(z: Tensor, pairs: Pairing) -> tuple[Tensor, Tensor, Tensor]:
-    """Sums of cosines in O(N d): of each row with its positives and with the copies of its own
-    sentence, itself among them (`[N]` in `pairs.order`), and of all rows of different classes."""
-    rows = z.index_select(0, pairs.order)
-    width = rows.shape[1]
-    if len(pairs.sizes) <= _SMALL:
-        parts = rows.split(pairs.sizes.tolist())
-        classes = torch.stack([part.sum(dim=0) for part in parts])
-        inner = torch.cat([part @ total for part, total in zip(parts, classes, strict=True)])
-    else:
-        classes = rows.new_zeros(len(pairs.sizes), width).index_add(0, pairs.group, rows)
-        inner = (rows * classes.index_select(0, pairs.group)).sum(dim=1)
-    copies = rows
-    if len(pairs.copies) < len(rows):
-        totals = rows.new_zeros(len(pairs.copies), width).index_add(0, pairs.sentence, rows)
-        copies = totals.index_select(0, pairs.sentence)
-    own = (rows * copies).sum(dim=1)
-    negative = classes.sum(dim=0).square().sum() - classes.square().sum()
-    return inner - own, own, negative
-
-
-@torch.no_grad()
-def similarities(z: Tensor, pairs: Pairing, include_self: bool = False) -> dict[str, float]:
-    """Mean cosine of positive and of negative pairs, as `similarity.similarity_report`."""
-    positive, own, negative = cosine_sums(z, pairs)
-    count, total = int(pairs.positives.sum()), float(positive.sum())
-    if include_self:
-        count, total = count + int(pairs.copies.square().sum()), total + float(own.sum())
-    report = {"positive_similarity": total / count} if count else {}
-    others = int(pairs.negatives.sum())
-    return report | ({"negative_similarity": float(negative) / others} if others else {})

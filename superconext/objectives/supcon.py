@@ -10,15 +10,9 @@ from torch import Tensor
 
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.kernels import (
-    CHUNKED_FROM,
-    Terms,
-    cosine_sums,
-    pairing,
-    pairwise_loss,
-    similarities,
-)
+from superconext.objectives.kernels import Terms, pairwise_loss
 from superconext.objectives.options import parse_options
+from superconext.objectives.pairing import cosine_sums, pairing, similarities
 from superconext.objectives.similarity import (
     masked_log_mean_exp,
     masked_log_sum_exp,
@@ -31,6 +25,8 @@ if TYPE_CHECKING:
     from superconext.config import Config
 
 FORMS = ("out", "in")
+#: Rows from which on chunks are faster than masks over all pairs, measured on a CPU.
+CHUNKED_FROM = 320
 
 
 @dataclass(frozen=True)
@@ -109,11 +105,11 @@ class SupCon(Objective):
             positive = w * (torch.exp(p - everyone) - (1.0 if inside else 0.0))
             return Terms(w * loss, positive, w * torch.exp(n - everyone))
 
-        loss = pairwise_loss(z, pairs, self.temperature, rule)
+        loss, sums = pairwise_loss(z, pairs, self.temperature, rule), cosine_sums(z, pairs)
         if not inside:  # the positives' mean similarity takes no N x N numbers
-            mean = cosine_sums(z, pairs)[0] / pairs.positives.clamp(min=1)
+            mean = sums[0] / pairs.positives.clamp(min=1)
             loss = loss - (weights * mean).sum() / self.temperature
-        return loss, similarities(z, pairs)
+        return loss, similarities(sums, pairs)
 
 
 def supcon_losses(

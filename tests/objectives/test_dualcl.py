@@ -285,7 +285,7 @@ def test_learns_is_saved_and_predicts_alike_again(name, options, members, tmp_pa
     texts = [text for _ in range(6) for part in WORDS for text in part]
     labels = [label for _ in range(6) for label in ("pos", "neg", "ask") for _ in range(4)]
     model = SuperConTextClassifier(
-        objective=name, options=options, epochs=15, batch_size=16, learning_rate=0.03,
+        objective=name, options=options, epochs=25, batch_size=16, learning_rate=0.03,
         hidden_size=8, vector_dimension=8, word_dropout=0.0, members=members,
     ).fit(texts, labels)  # fmt: skip
     own = model.model_.native_probabilities(texts)

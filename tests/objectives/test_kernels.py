@@ -8,10 +8,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from superconext.objectives import kernels
-from superconext.objectives.kernels import CHUNKED_FROM, pairing
 from superconext.objectives.mining import Miner
+from superconext.objectives.pairing import pairing
 from superconext.objectives.supcon import Options, SupCon
-from superconext.objectives.superloss import SuperLoss
+from superconext.objectives.superloss import CHUNKED_FROM, SuperLoss
 from tests.objectives.batches import COMPOSITIONS, make_batch, random_vectors
 
 torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def test_equals_the_plain_form_whatever_the_classes(labels, data, rows, small):
     vectors = random_vectors(len(labels), 4)[drawn]
     classes = [labels[row] for row in drawn]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_SMALL", small)
+        patch.setattr(kernels, "SMALL", small)
         patch.setattr(kernels, "CHUNK", rows * len(drawn))
         for name in ("superloss", "supcon out", "topk"):
             if name == "topk" and len(set(drawn)) < len(drawn):
