@@ -107,23 +107,28 @@ class BiLSTMEncoder(Encoder):
             read = self._read_packed(rows.index_select(0, source), outer)
             behind = outer.offsets[outer.lengths[:, None] - 1 - slots.numpy()]
             classes = read[torch.from_numpy(behind + np.arange(len(behind))[:, None])]
-            classes = classes.index_select(0, packing.back)
+            classes = self.dropout(classes.index_select(0, packing.back))
             text = outer.offsets[packing.time + self.class_tokens] + packing.row
             states = read.index_select(0, torch.from_numpy(text))
-        sentence = self.packed_pool(states, packing)
         if not whole:
+            sentence = self.packed_pool(states, packing, self.dropout.active)
             return EncoderOutput.of_sentences(sentence, classes)
+        states = self.dropout(states)
+        sentence = self.packed_pool(states, packing, 0.0)
         mask = np.arange(len(packing.steps)) < lengths[:, None]
         states = packing.pad(align(states, packing))
         return EncoderOutput(states, torch.from_numpy(mask), sentence, classes)
 
     def _read_packed(self, states: Tensor, packing: Packing) -> Tensor:
-        """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order."""
+        """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order.
+
+        They are yet to be dropped.
+        """
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             assert isinstance(ahead, nn.LSTM) and isinstance(back, nn.LSTM)
             inner = ahead is not self.forwards[-1]
             states = packed_bilstm(self.dropout(states), packing, ahead, back, aligned=inner)
-        return self.dropout(states)
+        return states
 
     def _read(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Top layer states `[N, T, d]` of padded input `[N, T, e]`."""

@@ -24,21 +24,36 @@ class Dropout(nn.Module):
         super().__init__()
         self.share = share
 
+    @property
+    def active(self) -> float:
+        """The share that is dropped now: 0 outside training."""
+        return self.share if self.training else 0.0
+
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.share == 0:
-            return x
-        if x.device.type != "cpu":
-            return nn.functional.dropout(x, self.share)
-        return x * dropout_mask(x.shape, self.share, x.dtype)
+        return drop(x, self.active)
 
 
-def dropout_mask(shape: torch.Size, share: float, dtype: torch.dtype) -> Tensor:
-    """Zeros with probability `share` and 1 / (1 - share) elsewhere, on the CPU."""
+def drop(x: Tensor, share: float) -> Tensor:
+    """`x` with a share of its elements dropped and the others scaled up."""
+    if share == 0:
+        return x
+    if x.device.type != "cpu":
+        return nn.functional.dropout(x, share)
+    cut, scale = rounded(share)
+    mask = torch.empty(x.shape, dtype=x.dtype)
+    torch.ge(random_bits(x.shape), cut, out=mask)
+    return x * mask.mul_(scale)
+
+
+def rounded(share: float) -> tuple[int, float]:
+    """(the lowest of `random_bits` that keeps an element, the scale of those kept)."""
+    dropped = round(share * _LEVELS)
+    return dropped - _LEVELS // 2, _LEVELS / (_LEVELS - dropped)
+
+
+def random_bits(shape: torch.Size) -> Tensor:
+    """Uniform int16 on the CPU, from one draw of torch's generator."""
     seed = int(torch.randint(2**62, ()))
     count = shape.numel()
     words = np.random.SFC64(seed).random_raw(-(-count // 4))
-    bits = torch.from_numpy(words.view(np.int16)[:count]).view(shape)
-    dropped = round(share * _LEVELS)
-    mask = torch.empty(shape, dtype=dtype)
-    torch.ge(bits, dropped - _LEVELS // 2, out=mask)
-    return mask.mul_(_LEVELS / (_LEVELS - dropped))
+    return torch.from_numpy(words.view(np.int16)[:count]).view(shape)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.encoders.base import token_groups
-from superconext.encoders.dropout import Dropout, dropout_mask
+from superconext.encoders.dropout import Dropout, drop
 from superconext.encoders.packed_pooling import PACKED_POOLING
 from superconext.encoders.packing import Packing, align, surround
 from superconext.encoders.pooling import POOLING
@@ -110,8 +110,31 @@ def test_dropout_keeps_the_mean_and_the_share():
 def test_dropout_follows_from_torchs_random_state(shape):
     torch.manual_seed(5)
     state = torch.get_rng_state()
-    first, second = (dropout_mask(torch.Size(shape), 0.5, torch.float64) for _ in range(2))
+    x = torch.ones(shape, dtype=torch.float64)
+    first, second = drop(x, 0.5), drop(x, 0.5)
     torch.set_rng_state(state)
-    again = dropout_mask(torch.Size(shape), 0.5, torch.float64)
+    again = drop(x, 0.5)
     assert torch.equal(first, again) and first.shape == shape and first.dtype == torch.float64
     assert first.numel() < 10 or not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("pooling", list(POOLING))
+def test_dropout_on_the_way_to_the_pool_is_dropout_of_the_states(pooling):
+    """The random bits are known from torch's state, so the dropped states can be made by hand."""
+    packing = Packing(np.array([4, 1, 7, 7, 2]))
+    torch.manual_seed(0)
+    packed = torch.randn(len(packing), 6, dtype=torch.float64)
+    one, other = packed.clone().requires_grad_(), packed.clone().requires_grad_()
+    torch.manual_seed(1)
+    found = PACKED_POOLING[pooling](one, packing, 0.4)
+    torch.manual_seed(1)
+    if pooling == "last":
+        expected = drop(PACKED_POOLING[pooling](other, packing, 0.0), 0.4)
+    else:
+        expected = PACKED_POOLING[pooling](drop(other, 0.4), packing, 0.0)
+    weights = torch.randn_like(found)
+    (found * weights).sum().backward()
+    (expected * weights).sum().backward()
+    assert torch.allclose(found, expected)
+    assert float((found != PACKED_POOLING[pooling](packed, packing, 0.0)).float().mean()) > 0.3
+    assert torch.allclose(one.grad, other.grad)
