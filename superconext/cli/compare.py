@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from superconext.cli.experiments import (
     DECIDED,
+    OF_DATA,
     as_usage,
     chosen_systems,
     chosen_workers,
@@ -20,11 +22,13 @@ from superconext.cli.experiments import (
     without,
 )
 from superconext.cli.parameters import with_parameters
+from superconext.cli.protocols import LIST, run_protocol, show_protocols, tell
 from superconext.errors import RunError
 
 if TYPE_CHECKING:
     from superconext.experiments.compare import Compared
     from superconext.experiments.datasets import DataSet
+    from superconext.experiments.request import Request
 
 _DECIDED = ("objective", *DECIDED)
 
@@ -41,6 +45,18 @@ _DECIDED = ("objective", *DECIDED)
     help="Files as they are, or each seed an 80/10/10 split of all rows.  "
     "[default: given with --test, else resample]",
 )
+@click.option(
+    "--protocol",
+    metavar="NAME",
+    help="Compare what a paper compared, its figures beside; list: explain each.",
+)
+@click.option(
+    "--study",
+    "studies",
+    multiple=True,
+    metavar="NAME",
+    help="Of the protocol, this study alone; may be repeated.  [default: all]",
+)
 @with_run
 @click.option(
     "--verify",
@@ -54,6 +70,8 @@ def compare(
     ctx: click.Context,
     train_files: tuple[str, ...],
     verify: tuple[str, int] | None,
+    protocol: str | None,
+    studies: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -63,7 +81,8 @@ def compare(
     The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
     always fitted beside, nbsvm and fasttext where --objectives names them. A fit that DIR
     already holds is not run again. With several TRAIN files, or data sets from a file, each has
-    a table of its own.
+    a table of its own. With --protocol a paper says what is compared; parameters given hold
+    for all of its systems that do not name them.
     """
     from superconext.training.progress import TerminalProgress
 
@@ -78,6 +97,23 @@ def compare(
                 "--jobs, --backend, --scheduler, --json and --quiet"
             )
         _verify(*verify, options, as_json, progress)
+        return
+    if protocol == LIST:
+        show_protocols()
+        return
+    if studies and not protocol:
+        raise click.UsageError("--study belongs to --protocol: name that too")
+    if protocol:
+        if options["objectives"] or options["systems"]:
+            raise click.UsageError(
+                "a protocol names its systems; leave out --objectives and --systems beside it"
+            )
+        require(options, out="folder")
+        given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
+        wanted = _request(ctx, train_files, progress, options, options["reference"] * given)
+        reports = run_protocol(protocol, studies, wanted, options["seeds"], progress)
+        tell(reports, as_json)
+        click.echo(f"comparison folder: {options['out']}", err=True)
         return
     if not options["systems"]:
         require(options, objectives="names")
@@ -98,27 +134,39 @@ def _compare(
     ctx: click.Context, train_files: tuple[str, ...], progress: Any, options: dict[str, Any]
 ) -> Compared:
     from superconext.experiments import compare as comparing
+
+    request = _request(ctx, train_files, progress, options, options["reference"])
+    request = replace(request, systems=chosen_systems(options), seeds=options["seeds"])
+    as_usage(request.plan)
+    return comparing.compare(request, progress)
+
+
+def _request(
+    ctx: click.Context,
+    train_files: tuple[str, ...],
+    progress: Any,
+    options: dict[str, Any],
+    reference: str,
+) -> Request:
+    """All but the systems and the seeds."""
     from superconext.experiments.request import Request
 
-    request = Request(
+    return Request(
         datasets=_datasets(train_files, options),
-        systems=chosen_systems(options),
-        seeds=options["seeds"],
+        systems=(),
+        seeds=1,
         out=options["out"],
         given=common_parameters(options, _DECIDED, "compare", progress),
-        reference=options["reference"],
+        reference=reference,
         workers=chosen_workers(options),
         command=("superconext", *(ctx.obj or ())),
     )
-    as_usage(request.plan)
-    return comparing.compare(request, progress)
 
 
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
     from superconext.experiments.datasets import from_files, read_datasets
 
-    common = ("splits", "deduplicate", "text_column", "label_column")
-    fields = {name: options[name] for name in common}
+    fields = {name: options[name] for name in ("splits", *OF_DATA)}
     if options["datasets"]:
         if train_files or options["dev"] or options["test"]:
             raise click.UsageError(

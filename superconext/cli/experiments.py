@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from superconext.experiments.systems import System
     from superconext.training.progress import Progress
 
+#: Fields of a data set that are options of all three commands.
+OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_column")
+
 Command = Callable[..., Any]
 
 #: Parameters of `train` that an experiment decides itself.
@@ -48,6 +51,17 @@ def with_run(command: Command) -> Command:
         click.option("--label-column", metavar="NAME", help="Label column, name or number from 1."),
         click.option("--text-column", metavar="NAME", help="Text column, name or number from 1."),
         click.option("--config", metavar="TOML", help="Parameters from a file; options win."),
+        click.option(
+            "--at-most",
+            type=click.IntRange(8),
+            metavar="N",
+            help="Keep N rows of each file, drawn by class; for sets that take too long.",
+        ),
+        click.option(
+            "--deduplicate-near",
+            is_flag=True,
+            help="Remove training rows that are almost a dev or test text.",
+        ),
         click.option("--deduplicate", is_flag=True, help="Remove copies within and across splits."),
         click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster to run fits on."),
         click.option(

@@ -10,6 +10,7 @@ import click
 
 from superconext.cli.experiments import (
     DECIDED,
+    OF_DATA,
     as_usage,
     chosen_systems,
     chosen_workers,
@@ -68,7 +69,7 @@ def fewshot(
     if not options["objectives"] and not options["systems"]:
         options["objectives"] = parse_systems("superloss,cross_entropy")
     progress = TerminalProgress(quiet)
-    fields = ("dev", "test", "deduplicate", "text_column", "label_column")
+    fields = ("dev", "test", *OF_DATA)
     request = Request(
         datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
         systems=chosen_systems(options),

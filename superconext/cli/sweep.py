@@ -9,6 +9,7 @@ import click
 
 from superconext.cli.experiments import (
     DECIDED,
+    OF_DATA,
     as_usage,
     chosen_workers,
     common_parameters,
@@ -25,7 +26,17 @@ from superconext.cli.parameters import with_parameters
 @click.option("--test", metavar="FILE", help="Rows the chosen one is reported on.")
 @click.option("--parameter", multiple=True, metavar="NAME", help="What to vary; may be repeated.")
 @click.option(
-    "--values", multiple=True, metavar="A,B,C", help="Its values, one list for each --parameter."
+    "--values",
+    multiple=True,
+    metavar="A,B,C",
+    help="Its values, one list for each --parameter; with --optuna also LOW:HIGH[:log].",
+)
+@click.option(
+    "--optuna",
+    "trials",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Search by N trials of one fit each, in place of a grid (extra optuna).",
 )
 @click.option(
     "--splits",
@@ -41,13 +52,15 @@ def sweep(
     train_file: str,
     parameter: tuple[str, ...],
     values: tuple[str, ...],
+    trials: int | None,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
     """Vary a parameter, or several as a grid; choose on dev, report the chosen on test.
 
-    The other parameters hold for every grid point. The baselines are fitted beside.
+    The other parameters hold for every grid point. The baselines are fitted beside. With
+    --optuna each trial is a fit with seed 0, and the chosen values get the other seeds.
     """
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.datasets import DataSet
@@ -66,8 +79,14 @@ def sweep(
         raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
     objective = given.pop("objective", "superloss")
     names = tuple(name.replace("-", "_") for name in parameter)
-    systems = as_usage(sweeping.make_grid, objective, names, values)
-    fields = ("dev", "test", "splits", "deduplicate", "text_column", "label_column")
+    if trials:
+        from superconext.experiments import search
+
+        axes = as_usage(search.parse_axes, names, values)
+        systems = ()
+    else:
+        systems = as_usage(sweeping.make_grid, objective, names, values)
+    fields = ("dev", "test", "splits", *OF_DATA)
     request = Request(
         datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
         systems=systems,
@@ -79,8 +98,11 @@ def sweep(
         workers=chosen_workers(options),
         command=("superconext", *(ctx.obj or ())),
     )
-    as_usage(request.plan)
-    swept = sweeping.sweep(request, progress)
+    if trials:
+        swept = search.search(request, objective, axes, trials, progress)
+    else:
+        as_usage(request.plan)
+        swept = sweeping.sweep(request, progress)
     if as_json:
         document = {
             "chosen": swept.chosen.values,

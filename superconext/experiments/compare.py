@@ -44,10 +44,11 @@ def compare(request: Request, progress: Progress) -> Compared:
     With one data set they lie in the folder; with several each has a folder of its own
     there, and the folder has an overview of all. Raises as `runner.carry_out` does.
     """
-    return carry_out(request, progress, lambda finished: _publish(finished, progress))
+    return carry_out(request, progress, lambda finished: publish(finished, progress))
 
 
-def _publish(finished: Finished, progress: Progress) -> Compared:
+def publish(finished: Finished, progress: Progress) -> Compared:
+    """Write the tables and figures of what has ended."""
     request = finished.request
     tables = {
         data.name: make_table(

@@ -30,6 +30,7 @@ from superconext.experiments.toml_tables import (
 SCHEMES = ("given", "dev", "resampled", "shots")
 
 _FILES = ("train", "dev", "test")
+_FLAGS = ("deduplicate", "deduplicate_near")
 _TEXTS = ("name", *_FILES, "splits", "text_column", "label_column")
 #: A data set's name is a folder's too.
 _NAME = re.compile(r"\w[\w.+-]*")
@@ -40,7 +41,9 @@ _TAKEN = ("figures",)
 class DataSet:
     """name: "" for the only one. splits: "given", "resample", or None to go by the files.
 
-    parameters: those of `train` that hold on this data set, such as its word vectors.
+    deduplicate, deduplicate_near: take copies, and texts almost the same, out. at_most: rows
+    kept of each file. parameters: those of `train` that hold on this data set, such as its word
+    vectors.
     """
 
     name: str
@@ -49,6 +52,8 @@ class DataSet:
     test: str | None = None
     splits: str | None = None
     deduplicate: bool = False
+    deduplicate_near: bool = False
+    at_most: int | None = None
     text_column: str | None = None
     label_column: str | None = None
     parameters: Parameters = ()
@@ -146,14 +151,17 @@ def read_datasets(path: Path, common: Mapping[str, Any]) -> tuple[DataSet, ...]:
             raise ConfigError(
                 f"{where}: splits = {texts['splits']!r}; expected 'given' or 'resample'"
             )
-        deduplicate = table.get("deduplicate", common.get("deduplicate", False))
-        if not isinstance(deduplicate, bool):
-            raise ConfigError(f"{where}: deduplicate = {deduplicate!r}; expected true or false")
-        known = (*_TEXTS, "deduplicate")
+        for key in _FLAGS:
+            if not isinstance(table.get(key, False), bool):
+                raise ConfigError(f"{where}: {key} = {table[key]!r}; expected true or false")
+        most = table.get("at_most", 1)
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise ConfigError(f"{where}: at_most = {most!r}; expected a number of rows")
+        known = (*_TEXTS, *_FLAGS, "at_most")
         rest = {key: value for key, value in table.items() if key not in known}
         own: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
         own |= {role: os.path.join(path.parent, own[role]) for role in _FILES if role in own}
-        own["deduplicate"] = deduplicate
+        own |= {key: table[key] for key in (*_FLAGS, "at_most") if key in table}
         own["parameters"] = checked_parameters(rest, where, path.parent, known)
         found.append(DataSet(**{**common, **own}))
     return _distinct(found, str(path))

@@ -6,16 +6,20 @@ import contextlib
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superconext.errors import TrainingError
-from superconext.experiments.plan import Fit, Labelled, cut
-from superconext.experiments.shots import overlap, shots_of
+from superconext.experiments.draws import draw_of, expected_overlap
+from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of
 from superconext.experiments.systems import fit_config
 from superconext.metrics import classification_metrics
+
+if TYPE_CHECKING:
+    from superconext.experiments.transfer import Source
 
 _KEPT = ("n", "accuracy", "f1_macro", "f1_weighted")
 
@@ -24,7 +28,11 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_fit(
-    fit: Fit, pools: Mapping[str, Labelled], given: Mapping[str, Any], labels: Sequence[str]
+    fit: Fit,
+    pools: Mapping[str, Labelled],
+    given: Mapping[str, Any],
+    labels: Sequence[str],
+    source: Source | None = None,
 ) -> dict[str, Any]:
     """Fit, predict dev and test, and tell of it.
 
@@ -32,6 +40,7 @@ def run_fit(
         pools: what `plan.cut` splits.
         given: the parameters that hold for all systems.
         labels: all labels, in the order `truth` and `predictions` index them `[N]`.
+        source: what the encoder is trained on, for a system that is judged on other rows.
 
     Returns:
         system, objective, seed, split (and dataset where it has a name), rows (of each
@@ -39,8 +48,9 @@ def run_fit(
         time of fit and prediction), `probe_C` (and `tfidf_C` where TF-IDF stands beside the
         encoder) or a baseline's settings, truth and predictions of the test rows; for an
         objective that predicts by itself `native` (the same figures and predictions by its
-        own rule); for a draw of a few rows `shots` and `overlap` (expected share of them in
-        another draw).
+        own rule); for a draw of some rows `draw`, `base` (how dev and test are split),
+        `class_rows` (training rows of each of `labels`), `shots` and `overlap` (expected share
+        of the rows in another draw).
 
     Raises the project's errors, and KeyboardInterrupt even when epochs are done: a line is
     a whole fit or none.
@@ -49,15 +59,16 @@ def run_fit(
 
     parts = cut(pools, fit)
     line = _head(fit)
-    shots = shots_of(fit.split)
-    if shots is not None:
-        line |= {"shots": shots, "overlap": overlap(*pools["train"], shots, dev="dev" not in pools)}
+    line |= _draw_facts(fit, pools, parts, labels)
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
     started = time.perf_counter()
     threads = fit_config(given, fit.system, fit.seed).threads if not fit.is_baseline else 1
     with threadpool_limits(threads):
-        predict = _baseline if fit.is_baseline else _objective
-        facts, predicted = predict(fit, parts, given)
+        if source is not None:
+            facts, predicted = _transferred(fit, parts, source)
+        else:
+            predict = _baseline if fit.is_baseline else _objective
+            facts, predicted = predict(fit, parts, given)
     line["seconds"] = round(time.perf_counter() - started, 3)
     classes = sorted(set(parts["train"][1]))
     index = {label: k for k, label in enumerate(labels)}
@@ -90,19 +101,47 @@ def run_fit_aside(*arguments: Any) -> dict[str, Any]:
 
 
 def run_or_tell(
-    fit: Fit, pools: Mapping[str, Labelled], given: Mapping[str, Any], labels: Sequence[str]
+    fit: Fit, pools: Mapping[str, Labelled], given: Mapping[str, Any], *others: Any
 ) -> dict[str, Any]:
     """`run_fit`, or why training failed."""
     try:
-        return run_fit(fit, pools, given, labels)
+        return run_fit(fit, pools, given, *others)
     except TrainingError as error:
         return {**_head(fit), "failed": str(error)}
+
+
+def _draw_facts(
+    fit: Fit,
+    pools: Mapping[str, Labelled],
+    parts: Mapping[str, Labelled],
+    labels: Sequence[str],
+) -> dict[str, Any]:
+    """What a line tells of its draw; nothing where all rows are taken as they are."""
+    draw = draw_of(fit.split)
+    if draw is None:
+        return {}
+    counts = Counter(parts["train"][1])
+    facts: dict[str, Any] = {
+        "draw": str(draw),
+        "base": scheme_of(pools),
+        "class_rows": [counts[label] for label in labels],
+    }
+    if draw.kind == "shots":
+        facts["shots"] = draw.amount
+    if draw.takes_fewer:
+        rows = pools["all"] if "all" in pools else pools["train"]
+        facts["overlap"] = expected_overlap(rows, draw, own_dev="dev" in pools or "all" in pools)
+        if "all" in pools:  # the test rows are drawn too
+            facts["overlap"] = max(facts["overlap"], HELD_OUT)
+    return facts
 
 
 def _head(fit: Fit) -> dict[str, Any]:
     """What `plan.key_of` reads."""
     named = {"dataset": fit.dataset} if fit.dataset else {}
     system = {"system": fit.system.name, "objective": fit.system.objective}
+    if fit.system.source:
+        system["source"] = fit.system.source
     return {**named, **system, "seed": fit.seed, "split": fit.split}
 
 
@@ -117,6 +156,15 @@ def _baseline(
     baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
     answers = {name: baseline.predict(parts[name][0]) for name in ("dev", "test")}
     return dict(baseline.settings), {"probe": answers}
+
+
+def _transferred(
+    fit: Fit, parts: Mapping[str, Labelled], source: Source
+) -> tuple[dict[str, Any], Predicted]:
+    from superconext.experiments.transfer import fit_transferred
+
+    facts, answers = fit_transferred(fit, parts, source)
+    return facts, {"probe": answers}
 
 
 def _objective(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.experiments.draws import parse_draw
 from superconext.experiments.significance import (
     mcnemar_exact,
     paired_bootstrap,
@@ -45,10 +46,10 @@ class Paired:
 
 def design_of(lines: Lines) -> str:
     """How the rows of these lines were drawn, a key of TESTS."""
-    splits = [str(line["split"]) for line in lines]
-    return next(
-        (d for d in ("resampled", "shots") if any(s.startswith(d) for s in splits)), "given"
-    )
+    if any("overlap" in line or str(line["split"]).startswith("shots") for line in lines):
+        return "shots"
+    drawn = any(str(line.get("base", line["split"])).startswith("resampled") for line in lines)
+    return "resampled" if drawn else "given"
 
 
 def compare_lines(design: str, ours: Lines, theirs: Lines) -> Paired | None:
@@ -69,6 +70,13 @@ def about_rows(design: str, lines: Lines) -> str:
     mean = {name: round(float(np.mean([size[name] for size in sizes]))) for name in sizes[0]}
     splits = len({line["split"] for line in lines})
     about = f"{mean['train']} training, {mean['dev']} dev and {mean['test']} test rows"
+    draws = sorted({str(line["draw"]) for line in lines if line.get("draw")})
+    if draws and not all("shots" in line for line in lines):
+        told = "; ".join(f"{name}: {parse_draw(name).told()}" for name in draws)
+        where = "test rows drawn anew" if lines[0]["base"] == "resampled" else "the given test rows"
+        return (
+            f"Percent on {where}, mean ± standard deviation over {splits} draws ({about}). {told}."
+        )
     if design == "resampled":
         return (
             f"Percent on test, mean ± standard deviation over {splits} random stratified split"

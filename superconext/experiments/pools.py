@@ -1,7 +1,7 @@
 """Which rows is a comparison made on, and what is wrong with them?
 
-Exact copies across train, dev and test flatter the figures, and texts with two labels
-bound them. Both are looked for before anything is fitted, and are part of the result.
+Copies and near-copies across train, dev and test flatter the figures, and texts with two labels
+bound them. All are looked for before anything is fitted, and are part of the result.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from superconext.data.corpus import Corpus, check_training, read_labelled
 from superconext.data.source import STDIN
 from superconext.data.splits import conflicting, deduplicate, leaks
 from superconext.errors import DataError
+from superconext.experiments.near_rows import near_findings, subsampled, without_near
 from superconext.experiments.plan import Labelled
 from superconext.training.progress import Progress
 
@@ -46,6 +47,9 @@ def read_pools(
     text_column: str | None = None,
     label_column: str | None = None,
     remove_copies: bool = False,
+    remove_near: bool = False,
+    at_most: int | None = None,
+    look: bool = True,
     progress: Progress | None = None,
     called: str = "",
 ) -> Pools:
@@ -56,6 +60,10 @@ def read_pools(
             their rows become one pool.
         remove_copies: keep the first of equal texts in each pool, and drop rows of train
             whose text stands in dev or test, and of dev whose text stands in test.
+        remove_near: drop rows of train that resemble one of dev or test, of dev that resemble
+            one of test, and all but the first of those that resemble each other in a pool.
+        at_most: rows kept of each pool, after that.
+        look: whether to look for near-duplicates, which takes longest.
         called: the data set's name, said before what is found in it.
 
     Raises DataError for files that cannot be read or trained on.
@@ -84,6 +92,10 @@ def read_pools(
     if scheme == "resampled":
         corpora = {"all": _joined(list(corpora.values()))}
     removed = _without_copies(corpora) if remove_copies else []
+    if remove_near:
+        removed += without_near(corpora, progress)
+    if at_most is not None:
+        removed += subsampled(corpora, at_most)
     for line in removed:
         progress.say(f"note: {lead}{line}")
     check_training(corpora["all"] if scheme == "resampled" else corpora["train"])
@@ -91,13 +103,15 @@ def read_pools(
         if role in corpora and not len(corpora[role]):
             raise DataError(f"{files[role]}: no row is left; expected some {role} rows: add some")
     findings = [*_leaks(corpora), *_copies(corpora), *_conflicts(corpora), *_unknown(corpora)]
+    if look:
+        findings += near_findings(corpora, progress)
     for line in findings:
         progress.warn(lead + line)
     return Pools(
         {role: (corpus.texts, corpus.labels) for role, corpus in corpora.items()},
         sorted({label for corpus in corpora.values() for label in corpus.labels}),
         facts,
-        removed + [line.removesuffix(_ADVICE) for line in findings],
+        removed + [line.partition("; add --dedup")[0] for line in findings],
         {role: _digest(corpus) for role, corpus in corpora.items()},
     )
 

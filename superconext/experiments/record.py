@@ -88,6 +88,7 @@ def make_record(
         "command": list(request.command),
         "seeds": request.seeds,
         "shots": list(request.shots),
+        "protocol": request.protocol,
         "reference": request.reference,
         "given": _absolute(request.given),
         "systems": {system.name: _kept(system) for system in request.systems},
@@ -206,7 +207,8 @@ def _from_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept(system: System) -> dict[str, Any]:
-    return {"objective": system.objective, "parameters": _absolute(dict(system.parameters))}
+    own = {"objective": system.objective, "parameters": _absolute(dict(system.parameters))}
+    return {**own, "source": system.source} if system.source else own
 
 
 def _source(dataset: DataSet) -> dict[str, Any]:
@@ -215,6 +217,8 @@ def _source(dataset: DataSet) -> dict[str, Any]:
         **{role: files.get(role) for role in _ROLES},
         "splits": dataset.splits,
         "deduplicate": dataset.deduplicate,
+        "deduplicate_near": dataset.deduplicate_near,
+        "at_most": dataset.at_most,
         "text_column": dataset.text_column,
         "label_column": dataset.label_column,
         "parameters": _absolute(dict(dataset.parameters)),

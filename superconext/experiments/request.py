@@ -18,7 +18,9 @@ class Request:
 
     out: the folder. given: the parameters of `train` that hold for all, without those in
     OWN_PARAMETERS. reference: the row that others are tested against. shots: how many rows
-    of each class are drawn (`fewshot` alone). command: the words of the command line.
+    of each class are drawn (`fewshot` alone). draws: which training rows, or what damage to
+    them (protocols alone; see `draws`). protocol: its name. command: the words of the command
+    line.
     """
 
     datasets: tuple[DataSet, ...]
@@ -29,6 +31,8 @@ class Request:
     given: dict[str, Any] = field(default_factory=dict)
     reference: str = "tfidf_logreg"
     shots: tuple[int, ...] = ()
+    draws: tuple[str, ...] = ()
+    protocol: str = ""
     workers: Workers = field(default_factory=Workers)
     command: tuple[str, ...] = ()
 
@@ -47,7 +51,9 @@ class Request:
         return [
             fit
             for data in self.datasets
-            for fit in make_plan(self.systems, self.seeds, self.scheme(data), data.name, self.shots)
+            for fit in make_plan(
+                self.systems, self.seeds, self.scheme(data), data.name, self.shots, self.draws
+            )
         ]
 
     def changed(self, **changes: Any) -> Request:
@@ -62,7 +68,8 @@ class Request:
 
 def saved_system(name: str, saved: Mapping[str, Any]) -> System:
     """A system as `comparison.json` keeps it."""
-    return System(name, saved["objective"], tuple(saved["parameters"].items()))
+    own = tuple(saved["parameters"].items())
+    return System(name, saved["objective"], own, saved.get("source", ""))
 
 
 def saved_dataset(name: str, saved: Mapping[str, Any]) -> DataSet:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from superconext import locks
 from superconext.errors import RunError
 from superconext.experiments.plan import Key, key_of
+from superconext.files import sync
 from superconext.training.progress import Progress
 
 FILE = "results.jsonl"
 LOCK = ".lock"
-
-#: The byte that is locked: one past all content, for Windows lets nobody read a locked byte.
-_LOCKED = 1 << 20
 
 
 def read_results(path: Path) -> dict[Key, dict[str, Any]]:
@@ -56,12 +54,20 @@ class ResultsFile:
         self._cut_torn_line()
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Append a line; when this returns it is on the disk."""
+        """Append a line; when this returns it is on the disk, and when it raises, gone again."""
         text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-        with self.path.open("ab") as stream:
-            stream.write(text.encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        new = not self.path.exists()
+        with self.path.open("ab", buffering=0) as stream:
+            before = stream.seek(0, os.SEEK_END)
+            try:
+                _write_all(stream, text.encode() + b"\n")
+                os.fsync(stream.fileno())
+            except OSError as error:
+                stream.truncate(before)
+                error.filename = str(self.path)
+                raise
+        if new:
+            sync(self.path.parent)
         self.lines[key_of(line)] = dict(line)
 
     def _cut_torn_line(self) -> None:
@@ -75,50 +81,14 @@ class ResultsFile:
                 stream.truncate(whole)
 
 
+def _write_all(stream: FileIO, content: bytes) -> None:
+    """A full disk takes a part of it before it refuses the rest."""
+    while content:
+        content = content[stream.write(content) :]
+
+
 @contextmanager
 def only_writer(folder: Path, progress: Progress) -> Iterator[None]:
-    """Hold the folder's lock inside the block, for one process at a time may write there.
-
-    The lock is the operating system's, and dies with its holder, however that dies: a lock
-    file whose process has gone does not stand in the way. Raises RunError while another
-    process, on this machine or, where the file system tells, on another, is writing.
-    """
-    with (folder / LOCK).open("a+", encoding="utf-8") as stream:
-        taken = _try_lock(stream)
-        stream.seek(0)
-        holder = stream.read().strip()
-        if not taken:
-            raise RunError(
-                f"{folder}: {holder or 'another process'} is writing there; expected a folder of "
-                "one's own: wait until it ends, or choose another with --out"
-            )
-        if holder:
-            progress.say(
-                f"note: {holder} was stopped while writing {folder}; its finished fits are kept"
-            )
-        stream.truncate(0)
-        stream.write(f"process {os.getpid()} on {platform.node()}")
-        stream.flush()
-        try:
-            yield
-        finally:
-            stream.truncate(0)
-
-
-def _try_lock(stream: IO[str]) -> bool:
-    if sys.platform == "win32":
-        import msvcrt
-
-        stream.seek(_LOCKED)
-        try:
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    """Hold the folder's lock inside the block; see `locks.only_writer` for what it raises."""
+    with locks.only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
+        yield

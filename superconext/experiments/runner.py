@@ -15,7 +15,7 @@ from superconext.errors import ConfigError, RunError, StoppedEarly
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.one_fit import run_fit_aside, run_or_tell
 from superconext.experiments.parallel import Workers, side_by_side
-from superconext.experiments.plan import Fit, key_of
+from superconext.experiments.plan import Fit, Key, key_of, possible_fits
 from superconext.experiments.pools import Pools, read_pools
 from superconext.experiments.record import (
     Fingerprints,
@@ -29,6 +29,7 @@ from superconext.experiments.request import Request
 from superconext.experiments.results import ResultsFile, only_writer
 from superconext.experiments.shots import draw_shots
 from superconext.experiments.systems import fit_config
+from superconext.experiments.transfer import Source
 from superconext.training.progress import Progress
 
 Line = dict[str, Any]
@@ -53,23 +54,71 @@ class Finished:
     findings: dict[str, list[str]]
 
 
-def carry_out(
-    request: Request,
-    progress: Progress,
-    publish: Callable[[Finished], T],
-    judged_on: str = "test",
-) -> T:
-    """Run every fit that has no line yet, then call `publish` while the folder is locked.
+class Session:
+    """An experiment's folder while this process may write there.
+
+    material: by data set. lines: of the fits that stand. findings: by data set.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        material: Mapping[str, Material],
+        results: ResultsFile,
+        progress: Progress,
+        judged_on: str,
+        prints: Fingerprints,
+    ) -> None:
+        self.material = material
+        self.findings = {name: of.pools.findings for name, of in material.items()}
+        self._results, self._progress, self._judged_on = results, progress, judged_on
+        self._prints = prints
+        self.adopt(request)
+
+    def adopt(self, request: Request) -> None:
+        """Take systems that the folder may not know yet into its record.
+
+        Raises RunError for a name that stands for something else there.
+        """
+        pools = {name: of.pools for name, of in self.material.items()}
+        self._record = make_record(request, pools, self._prints)
+        check_systems(self.folder, self._results.lines.values(), request.systems, self._prints)
+        claim(self.folder, self._record)
+        self.request = request
+
+    @property
+    def folder(self) -> Path:
+        return self._results.path.parent
+
+    @property
+    def lines(self) -> Mapping[Key, Line]:
+        return self._results.lines
+
+    def run(self, plan: Sequence[Fit], progress: Progress | None = None) -> list[str]:
+        """Run the fits that have no line. Returns what went wrong with those that failed."""
+        progress = progress or self._progress
+        return _run_missing(
+            plan, self._results, self._add, self.material, self.request, progress, self._judged_on
+        )
+
+    def _add(self, fit: Fit, line: Line) -> None:
+        own = self._prints.of(dict(fit.system.parameters))
+        identity = self._record["datasets"][fit.dataset]["identity"]
+        if fit.system.source:
+            identity = [identity, self._record["datasets"][fit.system.source]["identity"]]
+        self._results.add({**line, "parameters": own, "config": config_hash(identity, fit, own)})
+
+
+@contextmanager
+def opened(request: Request, progress: Progress, judged_on: str = "test") -> Iterator[Session]:
+    """Read the data of a request and hold its folder inside the block.
 
     Args:
         judged_on: the part whose figures are told after each fit.
 
-    Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in
-    use, or when a training failed (after publishing the others), and what reading and
-    fitting raise.
+    Raises RunError when the folder is another experiment's or in use, and what reading raises.
     """
     folder = Path(request.out)
-    plan = request.plan()
     request.workers.check()
     check_folder(folder)
     _check_parameters(request)
@@ -82,32 +131,51 @@ def carry_out(
             rows = of.pools.rows
             draw_shots(*rows["train"], max(request.shots), 0, dev="dev" not in rows)
     prints = Fingerprints()
-    record = make_record(request, {name: of.pools for name, of in material.items()}, prints)
+    # Files that are not there are told of before there is a folder.
+    make_record(request, {name: of.pools for name, of in material.items()}, prints)
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, progress):
-        results = ResultsFile(folder)
-        check_systems(folder, results.lines.values(), request.systems, prints)
-        claim(folder, record)
+        yield Session(request, material, ResultsFile(folder), progress, judged_on, prints)
 
-        def add(fit: Fit, line: Line) -> None:
-            own = prints.of(dict(fit.system.parameters))
-            identity = record["datasets"][fit.dataset]["identity"]
-            made = {"parameters": own, "config": config_hash(identity, fit, own)}
-            results.add({**line, **made})
 
-        failed = _run_missing(plan, results, add, material, request, progress, judged_on)
-        lines = [results.lines[fit.key] for fit in plan if fit.key in results.lines]
-        findings = {name: of.pools.findings for name, of in material.items()}
-        published = publish(Finished(request, folder, lines, findings))
-    if failed:
-        raise RunError(
-            f"{len(failed)} of {len(plan)} fits failed, and the tables in {folder} lack them; "
-            f"expected all to end; the first was {failed[0]}"
-        )
+def carry_out(
+    request: Request,
+    progress: Progress,
+    publish: Callable[[Finished], T],
+    judged_on: str = "test",
+) -> T:
+    """Run every fit that has no line yet, then call `publish` while the folder is locked.
+
+    A draw that a data set has too few rows for is said and left out.
+
+    Args:
+        judged_on: the part whose figures are told after each fit.
+
+    Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in
+    use, or when a training failed (after publishing the others), and what reading and
+    fitting raise.
+    """
+    plan = request.plan()
+    with opened(request, progress, judged_on) as session:
+        rows = {name: of.pools.rows for name, of in session.material.items()}
+        plan = possible_fits(plan, rows, request.draws, progress.warn)
+        failed = session.run(plan)
+        lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
+        published = publish(Finished(request, session.folder, lines, session.findings))
+    raise_for(failed, len(plan), session.folder)
     return published
 
 
-def read_rows(data: DataSet, scheme: str, progress: Progress) -> Pools:
+def raise_for(failed: Sequence[str], planned: int, folder: Path) -> None:
+    """Raise RunError if fits failed."""
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {planned} fits failed, and the tables in {folder} lack them; "
+            f"expected all to end; the first was {failed[0]}"
+        )
+
+
+def read_rows(data: DataSet, scheme: str, progress: Progress, look: bool = True) -> Pools:
     """The rows of a data set, and what is wrong with them. Raises as `read_pools` does."""
     return read_pools(
         data.files(),
@@ -115,6 +183,9 @@ def read_rows(data: DataSet, scheme: str, progress: Progress) -> Pools:
         text_column=data.text_column,
         label_column=data.label_column,
         remove_copies=data.deduplicate,
+        remove_near=data.deduplicate_near,
+        at_most=data.at_most,
+        look=look,
         progress=progress,
         called=data.name,
     )
@@ -131,7 +202,11 @@ def run_fits(
     threads = 1
     for fit in fits:
         of = material[fit.dataset]
-        tasks.append((fit, of.pools.rows, dict(of.given), of.pools.labels))
+        task: tuple[Any, ...] = (fit, of.pools.rows, dict(of.given), of.pools.labels)
+        if fit.system.source:
+            of = material[fit.system.source]
+            task += (Source(of.pools.rows, dict(of.given)),)
+        tasks.append(task)
         if not fit.is_baseline:
             threads = max(threads, fit_config(of.given, fit.system, fit.seed).threads)
     if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):

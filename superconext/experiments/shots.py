@@ -56,10 +56,9 @@ def overlap(texts: Sequence[str], labels: Sequence[str], shots: int, *, dev: boo
     return float(np.mean([shots / size for size in sizes]))
 
 
-def _drawable(
-    texts: Sequence[str], labels: Sequence[str], shots: int, dev: bool
-) -> dict[str, list[int]]:
-    """The rows of each class, classes sorted, that may be drawn."""
+def distinct_rows(texts: Sequence[str], labels: Sequence[str]) -> dict[str, list[int]]:
+    """The rows of each class, classes sorted, that may be drawn: the first of equal texts,
+    none of a text with several labels."""
     first: dict[str, int] = {}
     several = set()
     for row, text in enumerate(texts):
@@ -69,6 +68,14 @@ def _drawable(
     for text, row in first.items():
         if text not in several:
             rows[labels[row]].append(row)
+    return rows
+
+
+def _drawable(
+    texts: Sequence[str], labels: Sequence[str], shots: int, dev: bool
+) -> dict[str, list[int]]:
+    """The same, with enough rows of each class for a draw."""
+    rows = distinct_rows(texts, labels)
     needed = 2 * shots if dev else shots
     for label, found in rows.items():
         if len(found) < needed:

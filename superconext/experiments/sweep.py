@@ -113,7 +113,29 @@ def _publish(finished: Finished, progress: Progress) -> Swept:
             f"{finished.folder}: found no grid point whose fits all ended; expected one or more: "
             "see the warnings above"
         )
-    chosen = choose(points)
+    return publish_points(finished, points, choose(points), progress, str(len(points)))
+
+
+def publish_points(
+    finished: Finished,
+    points: Sequence[Point],
+    chosen: Point,
+    progress: Progress,
+    among: str,
+    *,
+    searched: bool = False,
+) -> Swept:
+    """Write the tables and the figure of points whose choice is made.
+
+    Args:
+        finished: its lines are those of the baselines and of the chosen point at least.
+        among: what the choice was made among, in words.
+        searched: whether the points are trials in their order, not a grid.
+    """
+    request = finished.request
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for line in finished.lines:
+        lines.setdefault(name_of(line), []).append(line)
     shown_lines = [
         line for line in finished.lines if name_of(line) in (*BASELINES, chosen.system.name)
     ]
@@ -121,15 +143,18 @@ def _publish(finished: Finished, progress: Progress) -> Swept:
     table = make_table(shown_lines, request.reference, findings)
     table.notes.insert(
         0,
-        f"{chosen.system.name} was chosen among {len(points)} by mean dev weighted F1; no test "
+        f"{chosen.system.name} was chosen among {among} by mean dev weighted F1; no test "
         "figure of the others is shown.",
     )
     write_tables(finished.folder, table)
     baselines = {name: summarise(name, lines[name], "dev") for name in BASELINES if name in lines}
     grid = _grid(points, chosen, baselines, table)
     write_grid(finished.folder, "dev", grid, to_dev_rows(points, chosen))
-    _draw(finished, points, chosen, baselines, table, progress)
-    return Swept(points, chosen, table, grid, finished.lines)
+    if searched:
+        _draw_trials(finished, points, progress)
+    else:
+        _draw(finished, points, chosen, baselines, table, progress)
+    return Swept(list(points), chosen, table, grid, finished.lines)
 
 
 def _grid(
@@ -215,6 +240,25 @@ def _draw(
                 if name != "majority"
             ],
             chosen=Chosen(names[chosen.system.name], chosen.values[axis], test.values),
+        )
+
+    draw({finished.folder / "figures" / FIGURE: drawing}, progress)
+
+
+def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress) -> None:
+    """Each trial's dev figure, and the best so far."""
+    values = [point.dev.means[TESTED] for point in points]
+    best = list(itertools.accumulate(values, max))
+
+    def drawing(path: Path) -> None:
+        from superconext.report.figure_bands import draw_bands
+
+        curves = {"trial": values, "best so far": best}
+        draw_bands(
+            {name: {k: [v] for k, v in enumerate(of, 1)} for name, of in curves.items()},
+            path,
+            xlabel="trial",
+            ylabel="weighted F1 on dev, percent",
         )
 
     draw({finished.folder / "figures" / FIGURE: drawing}, progress)

@@ -51,11 +51,15 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 @dataclass(frozen=True)
 class System:
-    """name: of its row; objective: trained, or a baseline's name; parameters: its own."""
+    """name: of its row; objective: trained, or a baseline's name; parameters: its own.
+
+    source: the data set whose rows its encoder is trained on, "" for those it is judged on.
+    """
 
     name: str
     objective: str
     parameters: Parameters = ()
+    source: str = ""
 
     @property
     def is_baseline(self) -> bool:
@@ -68,7 +72,8 @@ class System:
 
     def __str__(self) -> str:
         """What it is, where the name does not say it."""
-        return ", ".join([self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)])
+        told = [self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)]
+        return ", ".join([*told, f"trained on {self.source}"] if self.source else told)
 
 
 def plain(name: str) -> System:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from superconext.config import BY_NAME
 from superconext.errors import ConfigError
+from superconext.toml_file import read_toml
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
 OWN_PARAMETERS = ("objective", "seed", "baselines")
@@ -24,18 +24,7 @@ Parameters = tuple[tuple[str, Any], ...]
 
 def read_tables(path: Path, key: str) -> list[dict[str, Any]]:
     """The `[[key]]` tables of a TOML file, in order. Raises ConfigError naming the file."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error.strerror}); expected a TOML file: check the path"
-        ) from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML ({error}); expected [[{key}]] tables") from None
+    document = read_toml(path, f"[[{key}]] tables")
     tables = document.pop(key, [])
     if document:
         raise ConfigError(

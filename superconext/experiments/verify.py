@@ -76,7 +76,7 @@ def verify(
     request = _request(record, folder, list(fits.values()))
     material = {
         data.name: Material(
-            read_rows(data, record["datasets"][data.name]["identity"]["splits"], progress),
+            read_rows(data, record["datasets"][data.name]["identity"]["splits"], progress, False),
             request.given_on(data),
         )
         for data in request.datasets
@@ -115,7 +115,8 @@ def _fit(record: Mapping[str, Any], line: Mapping[str, Any]) -> Fit:
 
 def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Request:
     """Enough of the request that the record tells of to run these fits."""
-    datasets = {fit.dataset: record["datasets"][fit.dataset] for fit in fits}
+    names = dict.fromkeys(name for fit in fits for name in (fit.dataset, fit.system.source))
+    datasets = {name: record["datasets"][name] for name in names if name in record["datasets"]}
     systems: dict[str, System] = {fit.system.name: fit.system for fit in fits}
     return Request(
         datasets=tuple(saved_dataset(name, saved) for name, saved in datasets.items()),

@@ -1,0 +1,157 @@
+"""Draws take the rows they say, the same for a seed, nested, and damage as much as they say."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.errors import ConfigError, DataError
+from superconext.experiments.draws import (
+    RAREST,
+    counts_of,
+    damaged_words,
+    draw_of,
+    expected_overlap,
+    parse_draw,
+    wrong_labels,
+)
+from superconext.experiments.plan import Fit, cut, make_plan
+from superconext.experiments.systems import BASELINES, System, parse_systems, plain
+
+
+def pool(sizes, start=0):
+    texts, labels = [], []
+    for label, size in sizes.items():
+        texts += [f"{label} text {k + start} of several words" for k in range(size)]
+        labels += [label] * size
+    return texts, labels
+
+
+def fit(split, seed=0):
+    return Fit(plain("majority"), seed, split)
+
+
+FILES = {"train": pool({"a": 700, "b": 300}), "test": pool({"a": 9, "b": 9}, 5000)}
+GIVEN = {**FILES, "dev": pool({"a": 30, "b": 20}, 9000)}
+
+
+@pytest.mark.parametrize(
+    "name", ["shots1", "shots", "rows3", "share0", "share101", "labels-1", "x"]
+)
+def test_names_that_are_none(name):
+    with pytest.raises(ConfigError, match="expected one of shots"):
+        parse_draw(name)
+
+
+def test_a_split_names_its_draw():
+    assert draw_of("rho5-12") == parse_draw("rho5") and str(draw_of("rho5-12")) == "rho5"
+    assert draw_of("given") is None and draw_of("dev-3") is None and draw_of("resampled-3") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("shots16", {"a": 16, "b": 16}),
+        ("rows20", {"a": 14, "b": 6}),
+        ("rows100", {"a": 70, "b": 30}),
+        ("share10", {"a": 70, "b": 30}),
+        ("rho1", {"a": RAREST, "b": RAREST}),
+        ("rho10", {"a": 10 * RAREST, "b": RAREST}),
+    ],
+)
+def test_as_many_rows_as_said_and_the_given_dev_and_test(name, counts):
+    parts = cut(GIVEN, fit(f"{name}-3", 3))
+    assert Counter(parts["train"][1]) == counts
+    assert parts["dev"] == GIVEN["dev"] and parts["test"] == GIVEN["test"]
+    assert len(set(parts["train"][0])) == sum(counts.values())
+    assert parts == cut(GIVEN, fit(f"{name}-3", 3))
+    assert parts["train"] != cut(GIVEN, fit(f"{name}-4", 4))["train"]
+
+
+def test_without_dev_rows_a_tenth_is_held_out_first_but_shots_draw_as_many():
+    parts = cut(FILES, fit("rows50-1", 1))
+    assert len(parts["dev"][0]) == 100 and len(parts["train"][0]) == 50
+    assert not set(parts["dev"][0]) & set(parts["train"][0])
+    parts = cut(FILES, fit("shots8-1", 1))
+    assert Counter(parts["dev"][1]) == {"a": 8, "b": 8}
+    one = {"all": FILES["train"]}
+    parts = cut(one, fit("share10-1", 1))
+    assert len(parts["test"][0]) == 100 and len(parts["train"][0]) == 80
+
+
+def test_smaller_draws_are_part_of_larger_ones():
+    for few, many in (("rows20", "rows100"), ("rho1", "rho5"), ("share10", "share50")):
+        small, large = (set(cut(GIVEN, fit(f"{n}-2", 2))["train"][0]) for n in (few, many))
+        assert small < large
+
+
+def test_three_classes_lie_on_an_exponential_curve():
+    counts = counts_of(parse_draw("rho9"), {"x": 10, "y": 999, "z": 500})
+    assert counts == {"y": 9 * 32, "z": 3 * 32, "x": 32}
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(
+        DataError, match=r"class 'a' has 700 distinct texts.*expected 960 for rho30"
+    ):
+        cut(GIVEN, fit("rho30-0"))
+    with pytest.raises(DataError, match="shots"):
+        cut(FILES, fit("shots200-0"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.integers(2, 60), min_size=2, max_size=5),
+    percent=st.integers(1, 100),
+)
+def test_a_share_is_near_its_size_and_keeps_two_of_each_class(sizes, percent):
+    named = {f"c{k}": size for k, size in enumerate(sizes)}
+    counts = counts_of(parse_draw(f"share{percent}"), named)
+    assert all(2 <= counts[name] <= size for name, size in named.items())
+    wanted = round(sum(sizes) * percent / 100)
+    assert wanted <= sum(counts.values()) <= wanted + 2 * len(sizes)
+
+
+def test_the_expected_overlap_is_that_of_draws():
+    draw = parse_draw("rows100")
+    shares = []
+    for seed in range(0, 40, 2):
+        one, two = (set(cut(GIVEN, fit(f"rows100-{s}", s))["train"][0]) for s in (seed, seed + 1))
+        shares.append(len(one & two) / 100)
+    assert expected_overlap(GIVEN["train"], draw, own_dev=True) == pytest.approx(0.1)
+    assert np.mean(shares) == pytest.approx(0.1, abs=0.03)
+
+
+def test_labels_are_wrong_at_the_rate_and_never_right():
+    labels = ["a", "b", "c"] * 100
+    found = wrong_labels(labels, 20, 1)
+    changed = [(old, new) for old, new in zip(labels, found, strict=True) if old != new]
+    assert len(changed) == 60 and set(found) == {"a", "b", "c"}
+    assert wrong_labels(labels, 20, 1) == found != wrong_labels(labels, 20, 2)
+    parts = cut(GIVEN, fit("labels40-0"))
+    assert parts["train"][0] == GIVEN["train"][0] and parts["dev"] == GIVEN["dev"]
+    assert sum(x != y for x, y in zip(parts["train"][1], GIVEN["train"][1], strict=True)) == 400
+
+
+def test_words_are_damaged_at_the_rate_and_one_is_left():
+    texts = [" ".join(f"w{k}" for k in range(20)) for _ in range(200)] + ["alone", ""]
+    found = damaged_words(texts, 30, 0)
+    lengths = [len(text.split()) for text in found[:200]]
+    assert np.mean(lengths) == pytest.approx(20 * (1 - 0.3 / 3), abs=0.4)  # a third is dropped
+    assert found[200:] == ["alone", ""] or found[200].startswith("w")
+    assert all(text for text in found[:201])
+    assert damaged_words(texts, 0, 0) == texts
+    assert len(cut(GIVEN, fit("words100-0"))["train"][0]) == 1000
+
+
+def test_a_plan_has_every_draw_and_no_fit_of_an_encoder_on_its_own_rows():
+    systems = (*parse_systems("superloss"), System("s from x", "superloss", (), "x"))
+    plan = make_plan(systems, 2, "given", "x", draws=("", "rows20"))
+    splits = Counter(fit.split for fit in plan if fit.system.name == "superloss")
+    assert splits == {"given": 2, "rows20-0": 1, "rows20-1": 1}
+    assert not any(fit.system.source for fit in plan)
+    baselines = Counter(fit.split for fit in plan if fit.is_baseline)
+    assert baselines == dict.fromkeys(["given", "rows20-0", "rows20-1"], len(BASELINES))
+    assert any(f.system.source for f in make_plan(systems, 1, "dev", "y", draws=("rows20",)))
