@@ -1,18 +1,26 @@
-"""Writing files so that nobody ever meets half of one: beside first, then renamed."""
+"""Writing files so that nobody ever meets half of one: beside, to the disk, then renamed."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import hashlib
 import io
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from superconext.locks import try_lock
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: What ends a row or a cell of a table for some reader of it.
 _BREAKS = re.compile("\r\n|[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
@@ -22,16 +30,19 @@ _BREAKS = re.compile("\r\n|[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 def beside(path: Path) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` if the block succeeds.
 
-    Raises OSError, naming `path`, when the system refuses to write.
+    When this returns the content and its name are on the disk, and at no moment, a loss of power
+    included, is there half of it under that name. What a process that was killed in here left for
+    the same `path` is cleared away. Raises OSError, naming `path`, when the system refuses.
     """
     temporary: Path | None = None
+    handle = -1
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-        os.close(handle)
-        temporary = Path(name)
+        handle, temporary = _made_beside(path)
         yield temporary
         temporary.chmod(0o666 & ~_umask())
+        sync(temporary)
         os.replace(temporary, path)
+        sync(path.parent)
     except OSError as error:
         if error.errno is not None:
             error.filename, error.filename2 = str(path), None
@@ -46,6 +57,55 @@ def beside(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        if handle >= 0:
+            os.close(handle)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk.
+
+    Raises OSError when the disk refuses what was written before.
+    """
+    folder = path.is_dir()
+    if folder and sys.platform == "win32":
+        return  # there no folder can be opened
+    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some network file systems know no such thing for a folder.
+        if not folder or error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _made_beside(path: Path) -> tuple[int, Path]:
+    """A new file, held by a lock while its maker lives, and its name."""
+    start, end = f".{path.name}.", ".tmp"
+    if sys.platform == "win32":  # no open file can be renamed there
+        handle, name = tempfile.mkstemp(end, start, path.parent)
+        os.close(handle)
+        return -1, Path(name)
+    for name in os.listdir(path.parent):
+        if len(name) == len(start) + 8 + len(end) and name.startswith(start) and name[-4:] == end:
+            with contextlib.suppress(OSError):
+                _clear_dead(path.parent / name)
+    while True:
+        handle, name = tempfile.mkstemp(end, start, path.parent)
+        # Somebody who clears away may have taken it in the moment before it was locked.
+        if try_lock(handle) is not False and os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)
+
+
+def _clear_dead(temporary: Path) -> None:
+    handle = os.open(temporary, os.O_RDWR)
+    try:
+        if try_lock(handle):
+            temporary.unlink()
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:
@@ -80,6 +140,20 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, buffer.getvalue())
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write a NumPy file; unlike `np.save`, which does not say, a full disk raises as one."""
+    import numpy as np
+
+    class Plain:
+        """No file object to NumPy, which would write past Python to one."""
+
+        def __init__(self, write: Any) -> None:
+            self.write = write
+
+    with path.open("wb") as stream:
+        np.lib.format.write_array(Plain(stream.write), array, allow_pickle=False)  # type: ignore[arg-type]
 
 
 def tsv_cell(text: str) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -118,7 +118,8 @@ class Sentences:
     Args:
         lines: the text to tokenise.
         scratch: folder for that file; by default the system's for such files.
-        given: tokens made already, which stand in memory.
+        given: tokens made already, which stand in memory, or anything that gives them anew on
+            each pass and whose `digest` is a hash that stands for them.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Sentences:
         tokenizer: Tokenizer,
         scratch: Path | None,
         progress: Progress,
-        given: Sequence[Sequence[str]] = (),
+        given: Iterable[Sequence[str]] = (),
     ) -> None:
         self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
         self.scratch, self.given = scratch, given
@@ -143,7 +144,10 @@ class Sentences:
 
         Raises DataError if a file is not there.
         """
-        digest = hashlib.sha256(json.dumps(self.given).encode() if self.given else b"")
+        known = getattr(self.given, "digest", None)
+        if known is None:
+            known = json.dumps(self.given) if self.given else ""
+        digest = hashlib.sha256(known.encode())
         if self.lines.paths:
             facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
             for path in self.lines.paths:
@@ -179,7 +183,7 @@ class Sentences:
                 read += len(line.encode("utf-8", "replace"))
                 tokens = self.tokenizer(line)
                 if tokens:
-                    kept.write(" ".join(tokens) + "\n")
+                    self._keep(kept, " ".join(tokens) + "\n")
                 if count % _REPORT == 0:
                     advance((done + min(read / packed, size)) / total)
             done += size
@@ -188,7 +192,17 @@ class Sentences:
                 f"{', '.join(map(str, self.lines.paths))}: no text found; expected one sentence a "
                 "line: check the file name"
             )
+        self._keep(kept, "", flush=True)
         return kept
+
+    def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:
+        try:
+            kept.write(line)
+            if flush:
+                kept.flush()
+        except OSError as error:  # the file has no name that anybody would know
+            error.filename = str(self.scratch or tempfile.gettempdir())
+            raise
 
 
 def _is_table(path: Path) -> bool:

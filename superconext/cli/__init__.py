@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
+import signal
 import sys
+from collections.abc import Iterator
 
 import click
 
 from superconext._version import __version__
 from superconext.cli.compare import compare
 from superconext.cli.data import data
+from superconext.cli.explain import explain
 from superconext.cli.export import export
 from superconext.cli.fewshot import fewshot
+from superconext.cli.hub import pull, push
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
-from superconext.errors import SuperConTextError
+from superconext.threads import wait_briefly
 
 
 class _Group(click.Group):
@@ -36,7 +40,10 @@ def cli(debug: bool) -> None:
     """Train sentence representations on a few labelled sentences and judge them honestly."""
 
 
-for command in (train, evaluate, predict, embed, compare, fewshot, sweep, vectors, data, export):
+_USING = (train, evaluate, predict, embed)
+_STUDYING = (compare, fewshot, sweep)
+_AROUND = (vectors, data, export, push, pull)
+for command in (*_USING, *_STUDYING, *_AROUND):
     cli.add_command(command)
 
 
@@ -44,13 +51,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 data, model or machine at fault, 2 usage."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
-    # Read when torch is first imported: idle workers sleep instead of spinning, for on a
-    # shared machine spinning ones slow everybody, themselves included.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    wait_briefly()
     try:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]
-        cli(args=plain, obj=plain, standalone_mode=False)
+        with _terminated_as_interrupted():
+            cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -62,30 +68,26 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted before anything could be saved; run the command again", debug)
-    except (SuperConTextError, OSError, MemoryError) as error:
-        _fail(explain(error), debug)
     except Exception as error:
-        _fail(
-            f"found {type(error).__name__} ({error}), which was not expected: "
-            "run again with --debug and report what it shows",
-            debug,
-        )
+        _fail(explain(error), debug)
 
 
-def explain(error: BaseException) -> str:
-    """One line for an error: what was found, what was expected, what to do."""
-    if isinstance(error, MemoryError):
-        return "out of memory; expected more of it: close other programs or lower batch_size"
-    if isinstance(error, OSError) and not isinstance(error, SuperConTextError):
-        name = error.filename or "a file"
-        advice = {
-            errno.ENOSPC: "expected free disk space: make room and run the command again",
-            errno.EDQUOT: "expected free disk space: make room and run the command again",
-            errno.EACCES: "expected permission: check who owns it",
-            errno.EROFS: "expected a folder that can be written to: choose another",
-        }.get(error.errno or 0, "check the path and run the command again")
-        return f"{name}: {error.strerror or error}; {advice}"
-    return str(error)
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Inside the block, let a polite request to end (SIGTERM) be as Ctrl-C, which saves."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # only a main thread may
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fail(message: str, debug: bool) -> None:

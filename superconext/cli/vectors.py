@@ -112,8 +112,7 @@ def train(
     text = Sentences(lines, tokenizer, folder.parent, progress)
     with progress.bar("training word vectors") as advance:
         made = cached_vectors(text, identity=text.identity(), progress=advance, **settings)
-    made.save(folder)
-    record_tokenizer(folder, tokenizer)
+    made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))
     _notes([*lines.notes, *made.notes])
     facts = {
         **facts_of(made, folder),
@@ -213,9 +212,12 @@ def convert(
         keep = set(count_words(map(_reader(source, lines, normalize), lines)))
         _notes(lines.notes)
     held = read_vectors(source, keep=keep, limit=limit)
-    held.save(folder)
-    if recorded is not None:
-        record_tokenizer(folder, recorded)
+
+    def also(fresh: Path) -> None:
+        if recorded:
+            record_tokenizer(fresh, recorded)
+
+    held.save(folder, also)
     _notes(held.notes)
     _show(facts_of(held, folder), as_json)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import IO, Any
 from superconext._version import __version__
 from superconext.errors import DataError
 from superconext.files import file_sha256, tsv_cell, write_json
+from superconext.folders import folder_beside, put_folder
 
 RECORD = "dataset.json"
 
@@ -66,8 +66,8 @@ def write_folder(
     """
     folder = check_folder(out, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(folder) as beside:
-        made, old = Path(beside) / "new", Path(beside) / "old"
+    with folder_beside(folder) as hidden:
+        made = hidden / "new"
         made.mkdir()
         files: dict[str, Any] = {}
         for name, rows in parts.items():
@@ -82,25 +82,8 @@ def write_folder(
             }
         document = {**record, "files": files, "superconext": __version__}
         write_json(made / RECORD, document)
-        if os.path.lexists(folder):
-            folder.rename(old)
-        try:
-            made.rename(folder)
-        except BaseException:
-            if os.path.lexists(old) and not os.path.lexists(folder):
-                old.rename(folder)
-            raise
+        put_folder(made, folder, hidden / "old")
     return document
-
-
-def _beside(folder: Path) -> tempfile.TemporaryDirectory[str]:
-    try:
-        return tempfile.TemporaryDirectory(
-            prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True
-        )
-    except OSError as error:
-        error.filename = str(folder)  # not the name of a folder nobody asked for
-        raise
 
 
 def _write(

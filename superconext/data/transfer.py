@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from superconext._version import __version__
 from superconext.data.catalogue import PublicFile
 from superconext.errors import DataError
+from superconext.files import beside
 
 _BLOCK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte
@@ -34,11 +35,19 @@ def transfer(url: str, path: Path, file: PublicFile, progress: Callable[[float],
         headers={"User-Agent": f"superconext/{__version__}", "Accept-Encoding": "identity"},
         hooks={"response": _stay_secure},
     )
-    known = None if file.md5 is None else f"md5:{file.md5}"
     by_hand = "or download it elsewhere and name its folder with --from"
     try:
-        with _quiet(pooch.get_logger()):
-            pooch.retrieve(url, known, path.name, path.parent, downloader=downloader)
+        if path.is_file() and _fits(path, file):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _quiet(pooch.get_logger()), beside(path) as temporary:
+            downloader(url, str(temporary), None)
+            if not _fits(temporary, file):
+                raise DataError(
+                    f"{url}: what came has another hash than MD5 {file.md5} as published; "
+                    "expected the file of the catalogue, not another version or the page of a "
+                    f"proxy: try again later, {by_hand}"
+                )
     except requests.HTTPError as error:
         answer: Any = error.response
         raise DataError(
@@ -59,14 +68,13 @@ def transfer(url: str, path: Path, file: PublicFile, progress: Callable[[float],
         ) from None
     except requests.RequestException as error:
         raise _broken(url, meter, error) from None
-    except ValueError as error:
-        if "hash" not in str(error):
-            raise
-        raise DataError(
-            f"{url}: what came has another hash than MD5 {file.md5} as published; expected the "
-            "file of the catalogue, not another version or the page of a proxy: try again later, "
-            + by_hand
-        ) from None
+
+
+def _fits(path: Path, file: PublicFile) -> bool:
+    """Whether a file has the hash that is published, if one is."""
+    import pooch
+
+    return file.md5 is None or pooch.file_hash(str(path), "md5") == file.md5
 
 
 class _Meter:

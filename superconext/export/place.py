@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from superconext.errors import RunError
+from superconext.folders import folder_beside, put_folder
 
 
 @contextmanager
@@ -19,8 +19,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     if folder.exists() or folder.is_symlink():
         raise RunError(f"{folder} exists already; expected a new folder: choose another")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-        fresh = Path(beside) / "new"
+    with folder_beside(folder) as hidden:
+        fresh = hidden / "new"
         fresh.mkdir()
         yield fresh
-        fresh.rename(folder)
+        put_folder(fresh, folder, hidden / "old")

@@ -7,13 +7,13 @@ pyplot, so drawing is safe without a display and from several threads.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from superconext.errors import MissingExtraError, RunError
+from superconext.files import beside
 from superconext.report.arabic import FONT, can_shape, shape
 from superconext.report.table import clean, clip
 
@@ -92,8 +92,8 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
     # The caller's own matplotlib settings may name a font without Arabic letters.
     for text in figure.findobj(Text):
         text.set_fontfamily(FONT)
-    with replacing(path) as beside:
-        figure.savefig(beside, format="png", dpi=DPI, metadata={"Software": None})
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=DPI, metadata={"Software": None})
     return Path(path)
 
 
@@ -105,14 +105,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     made. Raises RunError when the system refuses.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            yield beside
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+        with beside(target) as temporary:
+            yield temporary
     except OSError as error:
         raise RunError(
             f"{target}: cannot be written ({error.strerror or error}): expected a folder with "

@@ -2,12 +2,14 @@
 
 One checkpoint holds everything an epoch boundary needs: weights, Adam's moments, the
 random state and the history. The samplers are functions of (seed, epoch), so they need
-none. Tensors go to safetensors, the rest to JSON.
+none. Tensors go to safetensors, the rest to JSON in its header. The last two are kept.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +19,13 @@ from torch import Tensor
 from superconext.errors import RunError
 from superconext.files import beside
 from superconext.training.callbacks import Callback, Record, WeightKeeper
+from superconext.training.progress import Progress
 
 if TYPE_CHECKING:
     from superconext.training.trainer import Trainer
+
+#: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
+KEPT = 2
 
 
 class Checkpointer(Callback):
@@ -29,16 +35,31 @@ class Checkpointer(Callback):
         folder: made when missing.
         member: number of the member, from 0.
         stage: name of a later stage of its training; none for the first.
+        progress: told of a checkpoint that is damaged.
     """
 
-    def __init__(self, folder: Path, member: int, stage: str = "") -> None:
-        name = f"member-{member}-{stage}" if stage else f"member-{member}"
-        self.path = folder / f"{name}.safetensors"
+    def __init__(
+        self, folder: Path, member: int, stage: str = "", progress: Progress | None = None
+    ) -> None:
+        self.folder = folder
+        self.name = f"member-{member}-{stage}" if stage else f"member-{member}"
+        self.progress = progress or Progress()
+
+    def path(self, epoch: int) -> Path:
+        """The checkpoint after so many epochs."""
+        return self.folder / f"{self.name}-epoch-{epoch}.safetensors"
+
+    def saved(self) -> dict[int, Path]:
+        """The checkpoints that are there, by the epochs done; the last one first."""
+        pattern = re.compile(re.escape(self.name) + r"-epoch-(\d+)\.safetensors")
+        names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+        epochs = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
+        return {epoch: self.path(epoch) for epoch in sorted(epochs, reverse=True)}
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         from safetensors.torch import save_file
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
         for index, moments in trainer.optimizer.state_dict()["state"].items():
             for name, value in moments.items():
@@ -48,43 +69,90 @@ class Checkpointer(Callback):
             tensors |= {f"kept.{name}": value for name, value in keeper.weights.items()}
         tensors["random_state"] = torch.get_rng_state()
         contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        facts = {
-            "epoch": trainer.epoch,
-            "history": trainer.history,
-            "kept": keeper.value if keeper and keeper.weights else None,
-        }
+        facts = json.dumps(
+            {
+                "epoch": trainer.epoch,
+                "history": trainer.history,
+                "kept": keeper.value if keeper and keeper.weights else None,
+            }
+        )
         # One file, so that a stop between two writes cannot part tensors and facts.
-        with beside(self.path) as temporary:
-            save_file(contiguous, temporary, {"facts": json.dumps(facts)})
+        about = {"facts": facts, "sha256": _sha256(facts, contiguous)}
+        with beside(self.path(trainer.epoch)) as temporary:
+            save_file(contiguous, temporary, about)
+        for epoch, path in self.saved().items():
+            if not trainer.epoch - KEPT < epoch <= trainer.epoch:
+                path.unlink()
 
     def restore(self, trainer: Trainer) -> bool:
-        """Put the saved state back; False if there is none.
+        """Put the last whole state back, and say so if it is not the last; False if there is none.
 
-        Raises RunError when the file is damaged or of another training.
+        Raises RunError when all that is there is damaged, or the state of another training.
         """
-        from safetensors import SafetensorError, safe_open
+        damaged: list[str] = []
+        for epoch, path in self.saved().items():
+            try:
+                facts, tensors = _read(path)
+            except _DAMAGE as error:
+                damaged.append(f"{path}: the checkpoint cannot be used ({error})")
+                continue
+            if damaged:
+                what = "; ".join(damaged)
+                self.progress.warn(f"{what}; going on from the one before, after epoch {epoch}")
+            try:
+                self._put_back(trainer, facts, tensors)
+            except _DAMAGE as error:
+                raise _refused(f"{path}: the checkpoint cannot be used ({error})") from None
+            return True
+        if damaged:
+            raise _refused("; ".join(damaged))
+        return False
 
-        if not self.path.exists():
-            return False
-        try:
-            with safe_open(self.path, framework="pt") as saved:
-                facts: dict[str, Any] = json.loads(saved.metadata()["facts"])
-                tensors: dict[str, Tensor] = {n: saved.get_tensor(n) for n in saved.keys()}  # noqa: SIM118
-            trainer.load_weights(_part(tensors, "weights."))
-            state = trainer.optimizer.state_dict()
-            state["state"] = _moments(_part(tensors, "adam."))
-            trainer.optimizer.load_state_dict(state)
-            trainer.history, trainer.epoch = facts["history"], facts["epoch"]
-            keeper = _keeper(trainer)
-            if keeper and facts["kept"] is not None:
-                keeper.value, keeper.weights = facts["kept"], _part(tensors, "kept.")
-            torch.set_rng_state(tensors["random_state"])
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            raise RunError(
-                f"{self.path}: the checkpoint cannot be used ({error}); expected the "
-                "state of this very training: start anew with --force"
-            ) from None
-        return True
+    def _put_back(
+        self, trainer: Trainer, facts: dict[str, Any], tensors: dict[str, Tensor]
+    ) -> None:
+        trainer.load_weights(_part(tensors, "weights."))
+        state = trainer.optimizer.state_dict()
+        state["state"] = _moments(_part(tensors, "adam."))
+        trainer.optimizer.load_state_dict(state)
+        trainer.history, trainer.epoch = facts["history"], facts["epoch"]
+        keeper = _keeper(trainer)
+        if keeper and facts["kept"] is not None:
+            keeper.value, keeper.weights = facts["kept"], _part(tensors, "kept.")
+        torch.set_rng_state(tensors["random_state"])
+
+
+#: What reading a damaged checkpoint, or putting another training's in place, may raise;
+#: SafetensorError is an Exception alone and stands here by way of `_read`.
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, RuntimeError)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The facts and tensors of a checkpoint; raises one of `_DAMAGE` if any bit is wrong."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as saved:
+            about = saved.metadata() or {}
+            tensors = {name: saved.get_tensor(name) for name in saved.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+    if _sha256(about["facts"], tensors) != about["sha256"]:
+        raise ValueError("its content is not what was written")
+    facts: dict[str, Any] = json.loads(about["facts"])
+    return facts, tensors
+
+
+def _sha256(facts: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(facts.encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _refused(found: str) -> RunError:
+    return RunError(f"{found}; expected the state of this very training: start anew with --force")
 
 
 def _keeper(trainer: Trainer) -> WeightKeeper | None:

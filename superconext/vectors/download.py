@@ -138,7 +138,7 @@ def _attempt(
                 have += len(block)
                 if have > entry.limit:
                     break
-                sink.write(block)
+                _write(sink, block, part)
                 progress(have / expected if expected else 0.0)
     if have > entry.limit:
         part.unlink()
@@ -178,6 +178,15 @@ def _read(response: Any) -> bytes:
         return bytes(response.read1(_BLOCK))
     except (OSError, http.client.HTTPException) as error:
         raise _Interrupted(f"the connection broke ({_words(error)})") from error
+
+
+def _write(sink: IO[bytes], block: bytes, part: Path) -> None:
+    try:
+        sink.write(block)
+        sink.flush()  # a full disk is told here, by name, and not when the file is closed
+    except OSError as error:
+        error.filename = str(part)
+        raise
 
 
 def _words(error: object) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from superconext.errors import VectorsError
-from superconext.files import beside, write_json
+from superconext.files import beside, sync, write_json
 from superconext.vectors.cache import cache_dir
 from superconext.vectors.catalogue import PublicVectors
 from superconext.vectors.download import download
@@ -93,7 +93,9 @@ def fetch(
         except VectorsError:
             part.unlink()
             raise
+        sync(part)
         part.replace(packed)
+        sync(packed.parent)
     else:
         digests, check = _checked(packed, entry.file_name, entry.md5, ledger)
     if entry.unpack:

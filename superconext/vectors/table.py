@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.errors import VectorsError
+from superconext.files import write_array
+from superconext.folders import folder_beside, put_folder
+from superconext.vectors.arrays import open_floats
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"
@@ -166,11 +168,14 @@ class WordVectors:
                 digest.update(np.ascontiguousarray(array[start : start + _SCAN_ROWS]).data)
         return digest.hexdigest()
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, also: Callable[[Path], object] | None = None) -> None:
         """Write `info.json`, `words.json`, `matrix.npy` (and `subwords.npy`) into a folder.
 
         The folder is made beside its place and renamed, so that none stands there half written.
         An earlier folder of vectors is replaced; anything else in the way is left alone.
+
+        Args:
+            also: called with the folder before it gets its name, to write more into it.
 
         Raises:
             VectorsError: something else stands in the way.
@@ -182,8 +187,8 @@ class WordVectors:
                 "choose another one or remove it"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-            fresh = Path(beside) / "new"
+        with folder_beside(folder) as hidden:
+            fresh = hidden / "new"
             fresh.mkdir()
             content = self.content_sha256()
             info: dict[str, Any] = {
@@ -198,7 +203,7 @@ class WordVectors:
                 "notes": self.notes,
             }
             (fresh / "words.json").write_text(json.dumps(self.words), encoding="utf-8")
-            np.save(fresh / "matrix.npy", self.matrix, allow_pickle=False)
+            write_array(fresh / "matrix.npy", self.matrix)
             if self.subwords is not None:
                 table = self.subwords
                 info["subwords"] = {
@@ -206,18 +211,12 @@ class WordVectors:
                     "min_n": table.min_n,
                     "max_n": table.max_n,
                 }
-                np.save(fresh / "subwords.npy", table.buckets, allow_pickle=False)
+                write_array(fresh / "subwords.npy", table.buckets)
             text = json.dumps(info, indent=2, ensure_ascii=False)
             (fresh / "info.json").write_text(text + "\n", encoding="utf-8", errors="replace")
-            old = Path(beside) / "old"
-            if folder.exists():
-                folder.rename(old)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if old.exists() and not folder.exists():
-                    old.rename(folder)
-                raise
+            if also is not None:
+                also(fresh)
+            put_folder(fresh, folder, hidden / "old")
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = False) -> WordVectors:
@@ -271,8 +270,7 @@ def _replaceable(folder: Path) -> bool:
 
 
 def _open_array(path: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
-    # An array with no number cannot be mapped; a file shorter than its header says is refused.
-    array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
-    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != "f":
+    array = open_floats(path)
+    if array.shape != shape:
         raise ValueError(f"{path.name} is not a float array of shape {list(shape)}")
     return array

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import logging
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ class TokenLines:
                 with opener(path, "rb") as stream:
                     for line in stream:
                         yield self.tokenize(line.decode("utf-8", "replace").rstrip("\r\n"))
-            except (OSError, EOFError) as error:
+            except (OSError, EOFError, zlib.error) as error:
                 raise VectorsError(
                     f"{path}: cannot be read ({error}); expected a text file, one sentence a "
                     "line; check the path"

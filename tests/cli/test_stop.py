@@ -260,22 +260,30 @@ def test_a_run_does_not_go_on_with_other_data(call, data, tmp_path):
     assert before.pop("train.tsv") and after == before
 
 
-def test_a_damaged_checkpoint_is_refused(call, data, tmp_path):
+def test_a_damaged_checkpoint_falls_back_or_is_refused(call, data, whole, tmp_path):
     run = tmp_path / "run"
     with interrupted_at(3):
         call(*train_words(data, run))
-    names = [path.name for path in (run / "checkpoint").iterdir()]
-    assert "request.json" in names and len(names) > 1
-    for name in names:
-        damaged = tmp_path / name / "run"
+    names = sorted(path.name for path in (run / "checkpoint").iterdir())
+    epochs = ["member-0-epoch-2.safetensors", "member-0-epoch-3.safetensors"]
+    assert names == [*epochs, "request.json"]
+    for damage in (["request.json"], epochs):
+        damaged = tmp_path / damage[0] / "run"
         shutil.copytree(run, damaged)
-        path = damaged / "checkpoint" / name
-        path.write_bytes(path.read_bytes()[:-20])
+        for name in damage:
+            path = damaged / "checkpoint" / name
+            path.write_bytes(path.read_bytes()[:-20])
         said = call("train", "--resume", damaged)
         assert said.code == 1 and "Traceback" not in said.err
         last = said.err.splitlines()[-1]
         assert last.startswith("error: ") and "checkpoint" in last and "--force" in last
         assert call("predict", damaged, data.test).code == 0
+    path = run / "checkpoint" / epochs[1]
+    path.write_bytes(path.read_bytes()[:-20])
+    said = call("train", "--resume", run)
+    (line,) = [line for line in said.err.splitlines() if "warning: " in line]
+    assert epochs[1] in line and "going on from the one before, after epoch 2" in line
+    assert said.code == 0 and weights(run) == weights(whole)
 
 
 # A full disk
@@ -295,28 +303,35 @@ def full_at(patch, name):
 
 FILES = [
     "request.json",
-    "member-0.safetensors",
+    "member-0-epoch-1.safetensors",
     "config.toml",
-    "vocabulary.json",
     "probe.safetensors",
     "history.csv",
-    "predictions.tsv",
     "README.md",
     "manifest.json",
 ]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_full_disk_leaves_nothing_half_written(call, data, tmp_path, monkeypatch, name):
+def test_a_full_disk_leaves_nothing_or_the_epochs(call, data, tmp_path, monkeypatch, name):
     full_at(monkeypatch, name)
     said = call(*train_words(data, tmp_path / "run", "--epochs", "1"))
     assert said.code == 1 and said.out == "" and "Traceback" not in said.err
     last = said.err.splitlines()[-1]
     assert last.startswith("error: ") and "No space left" in last and name in last
-    assert not list(tmp_path.iterdir())
+    left = contents(tmp_path)
+    if name in FILES[:2]:
+        assert not list(tmp_path.iterdir())
+        return
+    assert f"go on with superconext train --resume {tmp_path / 'run'}" in said.err
+    folder = Path("run.partial", "checkpoint")
+    assert set(left) == {str(folder / kept) for kept in FILES[:2]}
+    monkeypatch.undo()
+    assert call("train", "--resume", tmp_path / "run").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-@pytest.mark.parametrize("name", ["member-0.safetensors", "vocabulary.json", "manifest.json"])
+@pytest.mark.parametrize("name", ["member-0-epoch-1.safetensors", "manifest.json"])
 def test_a_full_disk_leaves_the_earlier_run(call, data, finished, tmp_path, monkeypatch, name):
     run = tmp_path / "run"
     assert call(*train_words(data, run, "--epochs", "1")).code == 0
@@ -324,7 +339,9 @@ def test_a_full_disk_leaves_the_earlier_run(call, data, finished, tmp_path, monk
     full_at(monkeypatch, name)
     said = call(*train_words(data, run, "--epochs", "1", "--force"))
     assert said.code == 1 and "No space left" in said.err
-    assert contents(run) == before and list(tmp_path.iterdir()) == [run]
+    assert contents(run) == before
+    kept = [] if name.startswith("member") else [tmp_path / "run.partial"]
+    assert sorted(tmp_path.iterdir()) == [run, *kept]
 
 
 @pytest.mark.parametrize("module", ["torch", "numpy"])
@@ -337,7 +354,8 @@ def test_a_full_disk_in_the_words_of_safetensors(call, data, tmp_path, monkeypat
     said = call(*train_words(data, tmp_path / "run", "--epochs", "1"))
     last = said.err.splitlines()[-1]
     assert said.code == 1 and "No space left" in last and "make room" in last
-    assert ".safetensors" in last and not list(tmp_path.iterdir())
+    assert ".safetensors" in last and not (tmp_path / "run").exists()
+    assert module == "numpy" or not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_under_embed_leaves_the_earlier_file(call, finished, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest
 from superconext.training.checkpoint import Checkpointer
+from superconext.training.progress import Progress
 from superconext.training.trainer import Trainer
 
 torch.set_num_threads(1)
@@ -171,13 +172,32 @@ def test_resumed_training_equals_uninterrupted(tmp_path, keep, stop):
     assert timeless(whole.history) == timeless(second.history)
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path):
-    trainer = make_trainer([Checkpointer(tmp_path, 0)], epochs=1)
-    trainer.fit()
-    path = tmp_path / "member-0.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(RunError, match="checkpoint cannot be used"):
-        Checkpointer(tmp_path, 0).restore(make_trainer())
+@pytest.mark.parametrize("damage", ["cut", "header", "a bit", "gone"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, damage):
+    make_trainer([Checkpointer(tmp_path, 0)], epochs=4).fit()
+    assert not Checkpointer(tmp_path, 1).saved() and not Checkpointer(tmp_path, 0, "x").saved()
+    saved = Checkpointer(tmp_path, 0).saved()
+    assert list(saved) == [4, 3] and sorted(saved.values()) == sorted(tmp_path.iterdir())
+    heard = []
+    progress = Progress()
+    progress.warn = heard.append
+    for epoch, path in saved.items():
+        content = bytearray(path.read_bytes())
+        content[-9 if damage == "a bit" else 20] ^= 1
+        path.write_bytes(path.read_bytes()[:-1] if damage == "cut" else content)
+        if damage == "gone":
+            path.unlink()
+        trainer = make_trainer()
+        checkpointer = Checkpointer(tmp_path, 0, progress=progress)
+        if epoch == 4:
+            assert checkpointer.restore(trainer) and trainer.epoch == 3
+            assert len(heard) == (damage != "gone")
+            assert all(path.name in line and "after epoch 3" in line for line in heard)
+        elif damage == "gone":
+            assert not checkpointer.restore(trainer)
+        else:
+            with pytest.raises(RunError, match=r"checkpoint cannot be used .*--force"):
+                checkpointer.restore(trainer)
     assert not Checkpointer(tmp_path / "none", 0).restore(make_trainer())
 
 
