@@ -71,7 +71,7 @@ class Model:
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
-        return [self.tokenizer(text) for text in texts]
+        return self.tokenizer.many(texts)
 
     def store(self, texts: Sequence[str]) -> TokenStore:
         """Token ids of texts, with vectors for words the vocabulary lacks."""

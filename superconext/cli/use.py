@@ -103,13 +103,14 @@ def predict(
 ) -> None:
     """Labels for the texts of FILE (- is standard input): label TAB text.
 
-    With --proba a heading line names the classes. FILE may be of any size: it is read,
+    RUN may also be a folder of export --format onnx: then onnxruntime answers. With --proba a
+    heading line names the classes. FILE may be of any size: it is read,
     predicted and written a piece at a time, in its order.
     """
     from superconext.cli.predictions import write_predictions
     from superconext.data.stream import TextStream
 
-    model = _load(run, threads)
+    model = _load_any(run, threads)
     texts = TextStream(file, text_column, on_error)
     write_predictions(model, texts, as_json, proba, abstain_below)
 
@@ -135,7 +136,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
-    vectors = _load(run, threads).features(_texts(file, text_column))
+    vectors = _load_any(run, threads).features(_texts(file, text_column))
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
@@ -151,6 +152,17 @@ def _load(run: str, threads: int) -> Any:
 
     torch.set_num_threads(threads)
     return load_model(run)
+
+
+def _load_any(run: str, threads: int) -> Any:
+    """A run, or what export --format onnx made of one, which is answered by onnxruntime."""
+    from pathlib import Path
+
+    if not (Path(run) / "model.onnx").is_file():
+        return _load(run, threads)
+    from superconext.export.onnx_model import OnnxModel
+
+    return OnnxModel(run, threads)
 
 
 def _texts(file: str, text_column: str | None) -> Sequence[str]:

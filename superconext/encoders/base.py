@@ -99,6 +99,25 @@ def token_groups(lengths: np.ndarray, tokens: int = MOST_TOKENS) -> list[np.ndar
     return np.split(order, np.flatnonzero(np.diff(part)) + 1)
 
 
+def encode_at_once(
+    encoder: Encoder,
+    store: TokenStore,
+    rows: np.ndarray,
+    *,
+    whole: bool = False,
+    table: Tensor | None = None,
+) -> EncoderOutput:
+    """Rows of a store in one pass, ragged where the encoder takes that, see `encode_rows`."""
+    device = next(encoder.parameters()).device
+    if encoder.ragged and device.type == "cpu":
+        return encoder.forward_ragged(*store.take(rows), table, whole)
+    ids, lengths = store.pad(rows)
+    output: EncoderOutput = encoder(
+        torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table
+    )
+    return output
+
+
 def encode_rows(
     encoder: Encoder,
     store: TokenStore,
@@ -114,23 +133,13 @@ def encode_rows(
         encoded in groups of alike length and `token_states` and `mask` are empty.
     table: see `Encoder.forward`.
     """
-    device = next(encoder.parameters()).device
-    ragged = encoder.ragged and device.type == "cpu"
-
-    def run(part: np.ndarray) -> EncoderOutput:
-        if ragged:
-            return encoder.forward_ragged(*store.take(part), table, whole)
-        ids, lengths = store.pad(part)
-        output: EncoderOutput = encoder(
-            torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table
-        )
-        return output
-
     if whole:
-        return run(rows)
+        return encode_at_once(encoder, store, rows, whole=True, table=table)
+    device = next(encoder.parameters()).device
     lengths = store.lengths_of(rows)
+    ragged = encoder.ragged and device.type == "cpu"
     parts = token_groups(lengths) if ragged else length_groups(lengths, groups)
-    outputs = [run(rows[part]) for part in parts]
+    outputs = [encode_at_once(encoder, store, rows[part], table=table) for part in parts]
     back = torch.from_numpy(np.argsort(np.concatenate(parts))).to(device)
     states = [output.class_states for output in outputs if output.class_states is not None]
     return EncoderOutput.of_sentences(

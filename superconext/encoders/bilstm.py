@@ -22,6 +22,7 @@ from superconext.data.token_store import Newcomers
 from superconext.encoders.base import Encoder, EncoderOutput
 from superconext.encoders.dropout import Dropout
 from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.packed_inference import read_rows
 from superconext.encoders.packed_lstm import packed_bilstm
 from superconext.encoders.packed_pooling import PACKED_POOLING
 from superconext.encoders.packing import Packing, align, surround
@@ -97,10 +98,11 @@ class BiLSTMEncoder(Encoder):
         packing = Packing(lengths)
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = torch.from_numpy(tokens[starts[packing.row] + packing.time].astype(np.int64))
-        vectors, classes = self._vectors(ids, table), None
+        classes = None
         if self.class_rows is None:
-            states = self._read_packed(vectors, packing)
+            states = self._read_text(ids, packing, table)
         else:
+            vectors = self._vectors(ids, table)
             slots = self._slots(len(lengths), vectors.device)[torch.from_numpy(packing.order)]
             outer, source = surround(packing, slots.argsort(dim=1).numpy())
             rows = torch.cat([vectors, self.class_rows.to(vectors.dtype)])
@@ -118,6 +120,19 @@ class BiLSTMEncoder(Encoder):
         mask = np.arange(len(packing.steps)) < lengths[:, None]
         states = packing.pad(align(states, packing))
         return EncoderOutput(states, torch.from_numpy(mask), sentence, classes)
+
+    def _read_text(self, ids: Tensor, packing: Packing, table: Tensor | None) -> Tensor:
+        """Top layer states `[P, d]` of packed ids `[P]`, as `_read_packed` gives them."""
+        if torch.is_grad_enabled() or self.training:
+            return self._read_packed(self._vectors(ids, table), packing)
+        distinct, index = torch.unique(ids, return_inverse=True)
+        rows = self._vectors(distinct, table)
+        for ahead, back in zip(self.forwards, self.backwards, strict=True):
+            assert isinstance(ahead, nn.LSTM) and isinstance(back, nn.LSTM)
+            inner = ahead is not self.forwards[-1]
+            rows = read_rows(rows, index, packing, ahead, back, aligned=inner)
+            index = torch.arange(len(rows))
+        return rows
 
     def _read_packed(self, states: Tensor, packing: Packing) -> Tensor:
         """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order.

@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 from superconext.encoders.packing import Packing
 
 #: Of each gate's rows in the weights.
-_DOUBLED = (1.0, 1.0, 2.0, 1.0)
+DOUBLED = (1.0, 1.0, 2.0, 1.0)
 #: True gradient over the one computed, for each gate: see `_through_time`.
 _FACTORS = (2.0, 0.5, 4.0, 1.0)
 #: Rows of joined input begin at multiples of so many elements.
@@ -66,11 +66,11 @@ class _Layer(torch.autograd.Function):
     ) -> Tensor:
         with torch.autocast("cpu", enabled=False):
             joined = _joined_input(x, packing, weights[1].shape[1], kind)
-            matrices = [_joined_weights(weights[d : d + 3], _DOUBLED).to(kind) for d in (0, 3)]
+            matrices = [_joined_weights(weights[d : d + 3], DOUBLED).to(kind) for d in (0, 3)]
             gates, cells, states = _in_time(joined, matrices, packing, weights[0].dtype)
         ctx.packing, ctx.aligned = packing, aligned
         ctx.save_for_backward(joined, gates, cells, *weights)
-        return _turned(states, packing) if aligned else states
+        return turned(states, packing) if aligned else states
 
     @staticmethod
     @once_differentiable
@@ -78,7 +78,7 @@ class _Layer(torch.autograd.Function):
         joined, gates, cells, *weights = ctx.saved_tensors
         packing, (width, before) = ctx.packing, (w.shape[1] for w in weights[:2])
         if ctx.aligned:
-            gradient = _turned(gradient, packing)
+            gradient = turned(gradient, packing)
         matrices = [_joined_weights(weights[d : d + 3], _FACTORS).to(joined.dtype) for d in (0, 3)]
         needs_input = bool(ctx.needs_input_grad[0])
         start = 0 if needs_input else width
@@ -92,11 +92,11 @@ class _Layer(torch.autograd.Function):
             results += [whole[:, : ends[0]], whole[:, ends[0] : ends[1]], whole[:, ends[1]]]
         if not needs_input:
             return None, None, None, None, *results
-        turned = into[:, 1, :width].index_select(0, packing.reversed)
-        return into[:, 0, :width] + turned, None, None, None, *results
+        backward = into[:, 1, :width].index_select(0, packing.reversed)
+        return into[:, 0, :width] + backward, None, None, None, *results
 
 
-def _turned(states: Tensor, packing: Packing) -> Tensor:
+def turned(states: Tensor, packing: Packing) -> Tensor:
     """`[P, 2, h]` with the backward half in the other order."""
     return torch.stack([states[:, 0], states[:, 1].index_select(0, packing.reversed)], dim=1)
 

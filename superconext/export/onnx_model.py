@@ -39,6 +39,7 @@ class OnnxModel:
 
     Args:
         folder: made by `superconext export RUN --format onnx`.
+        threads: for onnxruntime.
 
     Attributes:
         classes: labels, as the columns of `probabilities`.
@@ -46,7 +47,7 @@ class OnnxModel:
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, threads: int = 1) -> None:
         from safetensors.numpy import load_file
 
         folder = Path(folder)
@@ -73,7 +74,7 @@ class OnnxModel:
             ) from None
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
-        self._session = session_of(folder / "model.onnx")
+        self._session = session_of(folder / "model.onnx", threads)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
@@ -88,7 +89,7 @@ class OnnxModel:
         return self._answer(texts)[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        tokens = [self.tokenizer(text) for text in texts]
+        tokens = self.tokenizer.many(texts)
         store = store_with_newcomers(
             tokens, self._vocabulary, self._reserve, self._ngrams, self._max_length
         )
@@ -125,14 +126,14 @@ def newcomer_vectors(newcomers: Newcomers, unknown: np.ndarray, ngrams: np.ndarr
     return vectors.astype(np.float32)
 
 
-def session_of(path: Path) -> Any:
-    """An onnxruntime session on one CPU thread. Raises MissingExtraError without it."""
+def session_of(path: Path, threads: int = 1) -> Any:
+    """An onnxruntime session on the CPU. Raises MissingExtraError without it."""
     try:
         import onnxruntime
     except ImportError:
         raise MissingExtraError("Running ONNX models", "onnx") from None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     options.log_severity_level = 3  # it would warn that `newcomers` can be left out
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 

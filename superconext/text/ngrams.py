@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from superconext.errors import RunError
 
+#: The longest n-grams a saved vocabulary may have, in characters.
+LONGEST = 64
+
 
 @dataclass(frozen=True)
 class WordNgrams:
@@ -84,6 +87,8 @@ class NgramVocabulary:
             or len(set(ngrams)) != len(ngrams)
             or not isinstance(data.get("shortest"), int)
             or not isinstance(data.get("longest"), int)
+            # The lengths are looped over for each word.
+            or not 1 <= data["shortest"] <= data["longest"] <= LONGEST
         ):
             raise RunError(
                 "n-grams: found no list of distinct texts with their lengths; expected the "

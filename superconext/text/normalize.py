@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from superconext.errors import ConfigError
+from superconext.text import patterns
 from superconext.text.characters import class_body
 from superconext.text.rules import PROFILES, RULE_NAMES, RULES, Rule
 
@@ -68,6 +69,18 @@ class Normalizer:
         for step in self._steps:
             text = step(text)
         return text
+
+    def each(self, pieces: Sequence[str]) -> list[str]:
+        """Every piece normalised, in one pass over all of them; white space is left as it is.
+
+        A piece has no newline: the pieces are lines of one text while the rules go over it, and
+        no rule reaches over the end of a line.
+        """
+        text = "\n".join(pieces)
+        for step in self._steps:
+            if step is not patterns.spaces:
+                text = step(text)
+        return text.split("\n") if pieces else []
 
     def __repr__(self) -> str:
         return f"Normalizer(profile={self.profile!r}, rules={', '.join(self.rules) or 'none'})"

@@ -7,8 +7,9 @@ Every character that is not white space ends up in exactly one token, so under t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from superconext.errors import ConfigError
@@ -19,6 +20,9 @@ from superconext.text.patterns import CONNECTORS, number_pattern
 
 # A run of one of these is one token (`!!!`, `...`); any other symbol stands alone.
 _RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~،؛؟٪…“”«»‘’•·–—¡¿°。、！？।॥።፣፤፧"
+
+#: Pieces of text that a tokenizer remembers, and characters in the longest of them.
+_REMEMBERED, _LONGEST_PIECE = 200_000, 64
 
 
 @lru_cache(maxsize=1)
@@ -68,10 +72,38 @@ class Tokenizer:
     def __init__(self, normalizer: Normalizer | None = None, bridge: str | None = None) -> None:
         self.normalizer = Normalizer("none") if normalizer is None else normalizer
         self.bridge = None if bridge is None else Bridge(bridge)
+        self._known: dict[str, list[str]] = {}
 
     def __call__(self, text: str) -> list[str]:
-        tokens = _find()(self.normalizer(text))
+        return self._split(self.normalizer(text))
+
+    def many(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tokens of each text: what a call for each gives, several times as fast.
+
+        No rule and no token reaches over a space, so what stands between two spaces is worked
+        out once, all new ones in one pass, and remembered for the next call.
+        """
+        if len(self._known) > _REMEMBERED:
+            self._known = {}
+        known = self._known
+        pieces = [text.split(" ") for text in texts]
+        fresh = list(set().union(*pieces).difference(known))
+        short = [piece for piece in fresh if len(piece) <= _LONGEST_PIECE and "\n" not in piece]
+        known.update(zip(short, map(self._split, self.normalizer.each(short)), strict=True))
+        others = {piece: self(piece) for piece in fresh if piece not in known}
+
+        def find(piece: str) -> list[str]:
+            return others[piece] if piece in others else known[piece]
+
+        get = find if others else known.__getitem__
+        return [list(chain.from_iterable(map(get, row))) for row in pieces]
+
+    def _split(self, text: str) -> list[str]:
+        tokens = _find()(text)
         return tokens if self.bridge is None else [self.bridge(token) for token in tokens]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": {}}  # what can be worked out again is not pickled
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder."""

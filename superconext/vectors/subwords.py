@@ -24,6 +24,9 @@ _SIGNED = tuple(byte if byte < 0x80 else 0xFFFFFF00 | byte for byte in range(256
 # Rows gathered at once while composing: bounds the working memory to this many times d floats.
 _GATHER_ROWS = 32_768
 
+#: Characters of the longest n-gram; hashing takes room for as many numbers a character.
+LONGEST = 100
+
 
 class SubwordTable:
     """Vectors of hashed character n-grams.
@@ -43,10 +46,11 @@ class SubwordTable:
                 f"subword table has shape {buckets.shape} and type {buckets.dtype}; expected a "
                 "float array [buckets, dimension] with at least one row; train or convert it again"
             )
-        if not 1 <= min_n <= max_n:
+        whole = all(isinstance(n, int | np.integer) for n in (min_n, max_n))
+        if not whole or not 1 <= min_n <= max_n <= LONGEST:
             raise VectorsError(
-                f"n-gram lengths are min_n={min_n}, max_n={max_n}; expected 1 <= min_n <= max_n; "
-                "choose such lengths"
+                f"n-gram lengths are min_n={min_n!r:.40}, max_n={max_n!r:.40}; expected "
+                f"1 <= min_n <= max_n <= {LONGEST}; choose such lengths"
             )
         self.buckets = buckets.astype(np.float32) if buckets.dtype.itemsize > 4 else buckets
         self.min_n = min_n
@@ -116,17 +120,66 @@ class SubwordTable:
         self, words: Sequence[str]
     ) -> Iterator[tuple[list[int], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Yield (positions of words, their bucket ids end to end, ids for each word)."""
-        at: list[int] = []
-        ids: list[int] = []
-        counts: list[int] = []
-        for position, word in enumerate(words):
-            hashes = self.hashes(word)
-            if hashes:
-                at.append(position)
-                ids += hashes
-                counts.append(len(hashes))
-            if len(ids) >= _GATHER_ROWS:
-                yield at, np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64)
-                at, ids, counts = [], [], []
-        if at:
-            yield at, np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64)
+        longest = max(self.max_n - self.min_n + 1, 1)
+        start = 0
+        while start < len(words):
+            # As many words as surely have no more n-grams than that, or one.
+            end, room = start, _GATHER_ROWS
+            while end < len(words) and (end == start or room >= longest * (len(words[end]) + 2)):
+                room -= longest * (len(words[end]) + 2)
+                end += 1
+            ids, counts = self._hash_many(words[start:end])
+            at = np.flatnonzero(counts)
+            if len(at):
+                yield (at + start).tolist(), ids, counts[at]
+            start = end
+
+    def _hash_many(
+        self, words: Sequence[str]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """`hashes` of many words, end to end, and how many each has `[n]`.
+
+        Column n - 1 of `values` goes through the n-grams of n characters from every beginning.
+        """
+        text = "".join([f"<{word}>" for word in words])
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        lone = (codes >= 0xD800) & (codes < 0xE000)
+        codes = np.where(lone, ord("?"), codes).astype(np.uint32)
+        units, sizes = _utf8(codes)
+        lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words)) + 2
+        ends = np.cumsum(lengths)
+        left = np.repeat(ends, lengths) - np.arange(len(codes))
+        first = np.zeros(len(codes), dtype=bool)
+        first[ends - lengths] = True
+        value = np.full(len(codes), _FNV_OFFSET, dtype=np.uint32)
+        values = np.zeros((len(codes), self.max_n), dtype=np.uint32)
+        taken = np.zeros((len(codes), self.max_n), dtype=bool)
+        begins = np.arange(len(codes))
+        for n in range(1, self.max_n + 1):
+            begins = begins[left[begins] >= n]
+            last = begins + n - 1
+            for unit in range(4):
+                some = sizes[last] > unit
+                rows = begins[some]
+                value[rows] = (value[rows] ^ units[last[some], unit]) * np.uint32(_FNV_PRIME)
+            if n >= self.min_n:
+                values[begins, n - 1] = value[begins]
+                # A lone bracket is not an n-gram.
+                taken[begins, n - 1] = (n > 1) | ~(first[begins] | (left[begins] == 1))
+        counts = np.add.reduceat(taken.sum(axis=1), ends - lengths)
+        return values[taken].astype(np.int64) % len(self.buckets), counts
+
+
+def _utf8(codes: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Bytes of each code point `[L, 4]`, widened as signed 8-bit numbers, and how many `[L]`."""
+    sizes = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000).astype(np.int64)
+    units = np.zeros((len(codes), 4), dtype=np.uint32)
+    heads = (0x00, 0xC0, 0xE0, 0xF0)
+    for size in range(1, 5):
+        rows = np.flatnonzero(sizes == size)
+        rest = codes[rows]
+        for unit in range(size - 1, 0, -1):
+            units[rows, unit] = 0x80 | (rest & 0x3F)
+            rest = rest >> np.uint32(6)
+        units[rows, 0] = heads[size - 1] | rest
+    return np.where(units >= 0x80, units | np.uint32(0xFFFFFF00), units), sizes

@@ -84,3 +84,22 @@ def test_what_cannot_be_done_is_refused_with_nothing_written(call, finished, tmp
         assert said.code == code and message in said.err, said.err
     assert call("export", tmp_path / "none", "--out", tmp_path / "x").code == 1
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_onnxruntime_answers_for_predict_and_embed(call, finished, tmp_path):
+    for name in ("onnx", "onnxruntime"):
+        pytest.importorskip(name, reason="needs the onnx extra")
+    out = tmp_path / "onnx"
+    assert call("export", finished.folder, "--format", "onnx", "--out", out).code == 0
+    given = "\n".join(TEXTS).encode() + b"\n"
+    ours, theirs = (
+        [line.split("\t") for line in call("predict", run, "--proba", stdin=given).out.splitlines()]
+        for run in (finished.folder, out)
+    )
+    assert [row[0] for row in ours] == [row[0] for row in theirs] and len(ours) == 11
+    numbers = [[[float(cell) for cell in row[1:-1]] for row in rows[1:]] for rows in (ours, theirs)]
+    assert np.allclose(*numbers, atol=2e-4)  # as printed
+    for run, name in ((finished.folder, "a.npy"), (out, "b.npy")):
+        assert call("embed", run, finished.data.test, "--out", tmp_path / name).code == 0
+    vectors = [np.load(tmp_path / name) for name in ("a.npy", "b.npy")]
+    assert vectors[1].dtype == np.float32 and np.allclose(*vectors, atol=1e-5)

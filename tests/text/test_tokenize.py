@@ -1,4 +1,5 @@
 import json
+import pickle
 import time
 
 import pytest
@@ -125,3 +126,33 @@ def test_a_long_run_takes_linear_time(unit):
     start = time.perf_counter()
     tokenize(unit * (300_000 // len(unit)) + "a")
     assert time.perf_counter() - start < 5
+
+
+@given(st.lists(texts, max_size=6), st.sampled_from(PROFILES), st.sampled_from([None, "moroccan"]))
+@settings(max_examples=300, deadline=None)
+def test_many_texts_at_once_are_as_one_by_one(some, profile, bridge):
+    tokenizer = Tokenizer(Normalizer(profile), bridge)
+    expected = [tokenizer(text) for text in some]
+    assert tokenizer.many(some) == expected
+    assert tokenizer.many(some[::-1]) == expected[::-1]  # from memory
+    assert tokenizer.many([" ".join(some)]) == [[token for tokens in expected for token in tokens]]
+
+
+@given(st.lists(texts, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_no_optional_rule_reaches_over_a_space(some):
+    tokenizer = Tokenizer(Normalizer("arabic", enable=["skin_tones", "ta_marbuta", "split_digits"]))
+    assert tokenizer.many(some) == [tokenizer(text) for text in some]
+
+
+def test_what_many_remembers_is_bounded_and_not_pickled(monkeypatch):
+    monkeypatch.setattr("superconext.text.tokenize._REMEMBERED", 10)
+    tokenizer = Tokenizer(Normalizer("arabic"))
+    long = ["xy" * 2500 + str(i) for i in range(3)]
+    for start in range(0, 100, 5):
+        words = [f"w{chr(97 + i % 26)}{i}" for i in range(start, start + 5)]
+        assert tokenizer.many([" ".join(words), *long]) == [words, *([text] for text in long)]
+        assert len(tokenizer._known) <= 16
+    again = pickle.loads(pickle.dumps(tokenizer))
+    assert again._known == {} and again("b w") == ["b", "w"]
+    assert again.many(["a\nb c", ""]) == [["a", "b", "c"], []]

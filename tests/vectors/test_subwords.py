@@ -43,6 +43,17 @@ def test_hashes_equal_gensim(lengths):
             assert subwords.hashes(word) == gensim.ft_ngram_hashes(word, *lengths, buckets)
 
 
+@given(st.lists(st.text(max_size=9), max_size=9), st.integers(1, 4), st.integers(0, 3))
+@settings(max_examples=200, deadline=None)
+def test_many_words_are_hashed_as_one_by_one(words, min_n, more):
+    subwords = table(min_n=min_n, max_n=min_n + more)
+    words = [*words, *WORDS, "\ud800a"]
+    ids, counts = subwords._hash_many(words)
+    expected = [subwords.hashes(word) for word in words]
+    assert counts.tolist() == [len(each) for each in expected]
+    assert ids.tolist() == [bucket for each in expected for bucket in each]
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.integers(1, 4))
 @settings(max_examples=200, deadline=None)
 def test_hashes_equal_the_definition(word, min_n):

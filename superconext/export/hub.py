@@ -1,0 +1,186 @@
+"""Runs on the Hugging Face Hub: pushed from a folder, pulled into one.
+
+Needs the extra `hub`; nothing else imports huggingface_hub, and a local load never does.
+What comes down is a run folder like any other: the same files, the same hashes checked,
+nothing unpickled and no code taken from it. `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE`
+mean what they mean to huggingface_hub.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.export.place import new_folder
+from superconext.runs.folder import load_model, read_manifest
+
+#: What `superconext.load` takes for a model on the Hub: hf://user/name or hf://user/name@revision.
+SCHEME = "hf://"
+
+#: Beside the model's own files. `predictions.tsv` is left at home: it holds texts of the user.
+REPORTS = ("manifest.json", "README.md", "metrics.json", "history.csv", "figures/*.png")
+
+#: All that a run on the Hub may consist of; anything else there is not fetched.
+FETCHED = (*REPORTS, "config.toml", "vocabulary.json", "tfidf.json", "*.safetensors")
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[\w])?/[A-Za-z0-9_](?:[\w.-]{0,94}[\w])?", re.ASCII)
+
+
+def parse_address(address: str) -> tuple[str, str | None]:
+    """(user/name, revision or None) of `[hf://]user/name[@revision]`.
+
+    Raises ConfigError for anything else.
+    """
+    name, at, revision = address.removeprefix(SCHEME).partition("@")
+    if not _NAME.fullmatch(name) or (at and not revision):
+        raise ConfigError(
+            f"found {address!r} as the name of a model on the Hub; expected user/name, as in its "
+            "web address: correct it"
+        )
+    return name, revision or None
+
+
+def push(
+    folder: str | Path,
+    name: str,
+    private: bool | None = None,
+    revision: str | None = None,
+    message: str = "Upload with superconext",
+) -> str:
+    """Upload a run folder; returns the web address of the commit.
+
+    The repository (and branch) is made where there is none.
+
+    Args:
+        name: user/name.
+        private: of a repository that is made; None leaves it to the account's settings.
+        revision: branch; None is the main one.
+
+    Raises RunError when the folder is damaged, nobody is logged in or the Hub refuses,
+    ConfigError for an impossible name, MissingExtraError without huggingface_hub.
+    """
+    name, also = parse_address(name)
+    revision = revision or also
+    folder = Path(folder)
+    load_model(folder)  # what others cannot load is not pushed
+    hub = _library("Pushing to the Hub")
+    if hub.get_token() is None:
+        raise RunError(
+            f"{name}: found no login, expected a token that may write: run hf auth login, or set "
+            "HF_TOKEN"
+        )
+    api = hub.HfApi(library_name="superconext")
+    listed = read_manifest(folder)["files"]
+    files = {folder / file for file in listed}
+    files.update(path for pattern in REPORTS for path in folder.glob(pattern))
+    operations = [
+        hub.CommitOperationAdd(path.relative_to(folder).as_posix(), str(path))
+        for path in sorted(files)
+        if path.is_file()
+    ]
+    with _told(name):
+        api.create_repo(name, private=private, exist_ok=True)
+        if revision is not None:
+            api.create_branch(name, branch=revision, exist_ok=True)
+        done = api.create_commit(name, operations, commit_message=message, revision=revision)
+    return str(done.commit_url)
+
+
+def pull(name: str, out: str | Path, revision: str | None = None) -> None:
+    """Download a run into a new folder, and check it as any run folder is checked.
+
+    revision: branch, tag or commit; None is the main branch.
+
+    Raises RunError when `out` exists, the Hub has no such run, or its files are not what its
+    manifest lists; ConfigError and MissingExtraError as `push`.
+    """
+    with new_folder(Path(out)) as fresh:
+        _copy(_cached(name, revision), fresh)
+        load_model(fresh)
+
+
+@contextmanager
+def cached(name: str, revision: str | None = None) -> Iterator[Path]:
+    """A run folder of huggingface_hub's cache, there as long as the block runs.
+
+    The cache is brought up to date where the Hub can be reached. Raises as `pull` does.
+    """
+    with tempfile.TemporaryDirectory(prefix="superconext-") as place:
+        _copy(_cached(name, revision), Path(place))
+        yield Path(place)
+
+
+def _copy(found: Path, place: Path) -> None:
+    """Files of the cache, which holds links that a run folder must not have."""
+    for path in sorted(found.rglob("*")):
+        if path.is_file():
+            copy = place / path.relative_to(found)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+def _cached(name: str, revision: str | None) -> Path:
+    name, also = parse_address(name)
+    hub = _library("Loading from the Hub")
+    with _told(name):
+        return Path(
+            hub.snapshot_download(
+                name,
+                revision=revision or also,
+                allow_patterns=list(FETCHED),
+                library_name="superconext",
+            )
+        )
+
+
+def _library(feature: str) -> Any:
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise MissingExtraError(feature, "hub") from None
+    return huggingface_hub
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Turn what huggingface_hub raises into one line that says what to do."""
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.RevisionNotFoundError:
+        found, advice = "the Hub has no such revision of it", "check the revision"
+    except errors.RepositoryNotFoundError:
+        found = "the Hub has no such model, or none that this login may see"
+        advice = "check the name, or run hf auth login"
+    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
+        offline = isinstance(error, errors.OfflineModeIsEnabled) or "HF_HUB_OFFLINE" in str(error)
+        found = "HF_HUB_OFFLINE is set" if offline else "the Hub cannot be reached"
+        found += ", and it is not in the cache" * (
+            not isinstance(error, errors.OfflineModeIsEnabled)
+        )
+        advice = "go online and run it again"
+    except errors.HfHubHTTPError as error:
+        code = getattr(error.response, "status_code", None)
+        found = f"the Hub answered {code} ({_reason(error)})"
+        advice = "run it again later"
+        if code in (401, 403):
+            found = f"the Hub refuses this login ({code})"
+            advice = "run hf auth login with a token that may write there"
+    # The HTTP library underneath differs from version to version.
+    except Exception as error:
+        found, advice = f"the Hub cannot be reached ({_reason(error)})", "go online, run it again"
+    else:
+        return
+    raise RunError(f"{name}: {found}; expected a model there and a connection to it: {advice}")
+
+
+def _reason(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return said[:200] or type(error).__name__

@@ -1,0 +1,228 @@
+"""Push and pull, against a Hub of this test's own on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import superconext
+from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.export.hub import parse_address, pull, push
+from superconext.runs.folder import load_model, save_run
+from tests.cli.conftest import call_main, environment
+from tests.export.hub_server import TOKEN, StandIn
+from tests.test_load_time import make_model
+
+NAME = "zahra/dialect"
+TEXTS = ["zwin bzaf", "khayb had film", "👍"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder with a card, a figure and predictions."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    save_run(make_model(50), folder)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n# A model\n", encoding="utf-8")
+    (folder / "predictions.tsv").write_text("a\tof a user\n", encoding="utf-8")
+    (folder / "figures").mkdir()
+    (folder / "figures" / "map.png").write_bytes(b"\x89PNG")
+    (folder / "notes.txt").write_text("of no use to others", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """The stand-in, and a library that knows no other Hub, cache or token."""
+    pytest.importorskip("huggingface_hub", reason="needs the hub extra")
+    from huggingface_hub import constants
+
+    server = StandIn()
+    monkeypatch.setattr(constants, "ENDPOINT", server.address)
+    template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    yield server
+    server.stop()
+
+
+def test_there_and_back(hub, run, tmp_path):
+    address = push(run, NAME, message="First")
+    repository = hub.repositories[NAME]
+    commit = repository.branches["main"]
+    assert address == f"{hub.address}/{NAME}/commit/{commit}"
+    assert repository.messages == ["First"]
+    listed = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["files"]
+    kept = {"manifest.json", "README.md", "figures/map.png"}
+    assert set(repository.commits[commit]) == {*listed, *kept}
+    pull(NAME, tmp_path / "down")
+    for name in (*listed, *kept):
+        assert (tmp_path / "down" / name).read_bytes() == (run / name).read_bytes()
+        assert not (tmp_path / "down" / name).is_symlink()
+    expected = load_model(run).probabilities(TEXTS)
+    assert np.array_equal(load_model(tmp_path / "down").probabilities(TEXTS), expected)
+    assert np.array_equal(superconext.load(f"hf://{NAME}").predict_proba(TEXTS), expected)
+
+
+def test_the_estimator_pushes_itself(hub, run):
+    model = superconext.load(run)
+    model.push_to_hub(NAME, private=True)
+    assert hub.repositories[NAME].visibility == "private"
+    again = superconext.load(f"hf://{NAME}")
+    assert (again.predict(TEXTS) == model.predict(TEXTS)).all()
+
+
+def test_revisions(hub, run, tmp_path):
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    first = repository.branches["main"]
+    push(run, NAME, revision="try-2", message="Again")
+    assert repository.branches["main"] == first
+    assert repository.branches["try-2"] != first
+    pull(f"{NAME}@try-2", tmp_path / "one")
+    pull(NAME, tmp_path / "two", revision=first)
+    superconext.load(f"hf://{NAME}@{first}")
+    with pytest.raises(RunError, match="zahra/dialect: the Hub has no such revision"):
+        pull(NAME, tmp_path / "three", revision="never")
+    assert not (tmp_path / "three").exists()
+
+
+def test_the_hashes_are_checked_as_in_a_local_folder(hub, run, tmp_path):
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    files = repository.commits[repository.branches["main"]]
+    files["config.toml"] += b"# changed\n"
+    with pytest.raises(RunError, match=r"config.toml: its content is not what the manifest lists"):
+        pull(NAME, tmp_path / "down")
+    assert not (tmp_path / "down").exists()
+    with pytest.raises(RunError, match="not what the manifest lists"):
+        superconext.load(f"hf://{NAME}")
+
+
+def test_nothing_that_is_no_run_is_fetched(hub, run, tmp_path):
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    files = repository.commits[repository.branches["main"]]
+    files |= {"model.pkl": b"\x80\x04.", "hubconf.py": b"raise SystemExit", "x/y.bin": b""}
+    pull(NAME, tmp_path / "down")
+    found = {path.name for path in (tmp_path / "down").rglob("*")}
+    assert not found & {"model.pkl", "hubconf.py", "y.bin"}
+    assert not [asked for asked in hub.asked if asked.endswith((".pkl", ".py", ".bin"))]
+
+
+def test_a_repository_that_holds_something_else(hub, run, tmp_path):
+    push(run, NAME)
+    repository = hub.repositories[NAME]
+    repository.commits[repository.branches["main"]] = {"README.md": b"# Another model\n"}
+    with pytest.raises(RunError, match=r"no manifest\.json"):
+        pull(NAME, tmp_path / "down")
+
+
+def test_once_loaded_the_cache_serves_without_a_connection(hub, run, tmp_path):
+    push(run, NAME)
+    superconext.load(f"hf://{NAME}")
+    hub.stop()
+    assert len(superconext.load(f"hf://{NAME}").predict(TEXTS)) == 3
+    with pytest.raises(RunError, match=r"zahra/other: the Hub cannot be reached.*go online"):
+        superconext.load("hf://zahra/other")
+
+
+def test_offline_by_choice(hub, run, tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for action in (lambda: push(run, NAME), lambda: pull(NAME, tmp_path / "down")):
+        with pytest.raises(RunError, match=r"zahra/dialect: .*go online"):
+            action()
+    assert not hub.asked
+
+
+def test_not_logged_in(hub, run, tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN")
+    with pytest.raises(RunError, match=r"found no login, .*run hf auth login, or set HF_TOKEN"):
+        push(run, NAME)
+    assert not hub.asked
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    with pytest.raises(RunError, match=r"the Hub refuses this login \(401\)|no such model"):
+        push(run, NAME)
+    with pytest.raises(RunError, match="no such model, or none that this login may see"):
+        pull(NAME, tmp_path / "down")
+
+
+@pytest.mark.parametrize("code, said", [(403, "refuses this login"), (500, "answered 500")])
+def test_the_hub_refuses(hub, run, code, said):
+    hub.refuse = code
+    with pytest.raises(RunError, match=f"zahra/dialect: the Hub {said}"):
+        push(run, NAME)
+
+
+def test_a_damaged_run_is_not_pushed(hub, run, tmp_path):
+    with pytest.raises(RunError, match="no such folder"):
+        push(tmp_path / "nothing", NAME)
+    save_run(load_model(run), tmp_path / "run")
+    (tmp_path / "run" / "vocabulary.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RunError, match="not what the manifest lists"):
+        push(tmp_path / "run", NAME)
+    assert not hub.asked
+
+
+def test_the_place_is_taken(hub, run, tmp_path):
+    push(run, NAME)
+    asked = len(hub.asked)
+    with pytest.raises(RunError, match="exists already"):
+        pull(NAME, run)
+    assert len(hub.asked) == asked
+
+
+@pytest.mark.parametrize("name", ["", "dialect", "a/b/c", "/x", "a/", "../run", "a/b@", "hf://"])
+def test_names_that_are_none(name):
+    with pytest.raises(ConfigError, match="expected user/name"):
+        parse_address(name)
+
+
+def test_names():
+    assert parse_address("hf://zahra/my-model.1_b") == ("zahra/my-model.1_b", None)
+    assert parse_address("z/m@feature/x") == ("z/m", "feature/x")
+
+
+def test_from_the_command_line(hub, run, tmp_path):
+    said = call_main("push", run, NAME, "--private", "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["commit"].startswith(f"{hub.address}/{NAME}/commit/")
+    assert hub.repositories[NAME].visibility == "private"
+    said = call_main("pull", NAME, "--out", tmp_path / "down")
+    assert (said.code, said.out) == (0, ""), said.err
+    assert call_main("predict", tmp_path / "down", stdin=b"zwin\n").code == 0
+    again = call_main("pull", NAME, "--out", tmp_path / "down")
+    assert again.code == 1 and "exists already" in again.err
+    assert call_main("push", run, "dialect").code == 1
+
+
+def test_without_the_library(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    for action in (lambda: push(run, NAME), lambda: pull(NAME, tmp_path / "down")):
+        with pytest.raises(MissingExtraError, match=r"superconext\[hub\]"):
+            action()
+
+
+def test_a_local_load_never_touches_it(run):
+    program = (
+        "import sys, superconext\n"
+        "superconext.load(sys.argv[1]).predict(['zwin'])\n"
+        "assert 'superconext.export.hub' not in sys.modules\n"
+        "found = [name for name in sys.modules if name.startswith('huggingface_hub')]\n"
+        "assert not found, found\n"
+    )
+    words = [sys.executable, "-c", program, str(run)]
+    said = subprocess.run(words, capture_output=True, env=environment(), check=False)
+    assert said.returncode == 0, said.stderr.decode()
