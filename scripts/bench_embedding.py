@@ -1,16 +1,17 @@
-"""What do the words that are not in a batch cost a training step?
+"""What do the words and n-grams that are not in a batch cost a training step?
 
-    python scripts/bench_embedding.py [--sizes 5000,50000,400000] [--dimension N] [--json]
+    python scripts/bench_embedding.py [--sizes 4000,40000,400000] [--dimension N] [--json]
 
 A step is all of it: batch, embedding, BiLSTM, head, SuperLoss, backward, clipping, optimiser. The
-same sentences, of the 5,000 most frequent words alone, are read with tables of each size, so
-whatever a larger table adds to the time is paid for rows that no batch needs. Three contestants
-take turns, and each size is compared with the smallest in the same run:
+same sentences, of the same 4,000 words alone, are read with tables of each size, so whatever a
+larger table adds to the time is paid for rows that no batch needs. The contestants take turns, and
+each size is compared with the smallest in the same run:
 
 - frozen: word vectors as they came;
 - tuned: word vectors trained, as `tune_vectors` does it;
-- dense Adam: word vectors trained with a dense gradient and torch's Adam, whose two moments
-  cover the whole table.
+- tuned, dense: the same with gradients of all rows and torch's fused Adam over them;
+- n-grams: frozen words and a table of trained n-grams, 15 for each word, as `subwords` does it;
+- n-grams, dense: the same with gradients of all rows.
 
 One thread; medians and quartiles of processor seconds, so that a busy neighbour disturbs less
 (`--clock wall` for the other). State is what the optimiser keeps between steps.
@@ -26,9 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from superconext.text.ngrams import WordNgrams
+
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
-CONTESTANTS = ("frozen", "tuned", "dense Adam")
-IN_USE = 5_000
+CONTESTANTS = ("frozen", "tuned", "tuned, dense", "n-grams", "n-grams, dense")
+IN_USE = 4_000
+NGRAMS_OF_A_WORD = 15
 BATCH = 200
 
 
@@ -50,25 +54,20 @@ def sentences(count: int = 2_000) -> list[np.ndarray]:
 
 
 def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
-    """A trainer with a table of `size` words."""
+    """A trainer with a table of `size` rows."""
     import torch
     from torch import Tensor
-    from torch.nn import functional
 
     from superconext.config import resolve
     from superconext.data.sampler import make_batches
     from superconext.data.token_store import build_store
+    from superconext.encoders import embedding as tables
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.embedding import WordEmbedding
     from superconext.encoders.projection import projection_head
     from superconext.objectives.base import Shape
     from superconext.objectives.catalogue import objective_class
     from superconext.training.callbacks import Callback
     from superconext.training.trainer import Trainer
-
-    class DenseEmbedding(WordEmbedding):
-        def forward(self, ids: Tensor) -> Tensor:
-            return functional.embedding(ids, self.words)
 
     class OneEpoch(Callback):
         def on_epoch_end(self, trainer: Trainer, record: dict) -> None:
@@ -76,8 +75,14 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
 
     config = resolve({"batch_size": BATCH, "steps_per_epoch": steps, "epochs": 10**6})
     torch.manual_seed(0)
-    kind = DenseEmbedding if which == "dense Adam" else WordEmbedding
-    embedding = kind(torch.randn(size, dimension) * 0.1, which != "frozen")
+    ngrams = which.startswith("n-grams")
+    words = torch.randn(IN_USE if ngrams else size, dimension) * 0.1
+    embedding = tables.WordEmbedding(
+        words,
+        which.startswith("tuned"),
+        size if ngrams else 0,
+        word_ngrams(size) if ngrams else None,
+    )
     encoder = BiLSTMEncoder(embedding, config.hidden_size, dropout=config.dropout, pooling="max")
     head = projection_head(config.projection, encoder.sentence_size, config.projection_size)
     rows = sentences()
@@ -94,12 +99,13 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
         config,
         [OneEpoch()],
     )
-    if which == "dense Adam":
-        trainer.optimizer = torch.optim.Adam(trainer.parameters, lr=config.learning_rate)
+    sparse_from = 10**9 if which.endswith("dense") else tables.SPARSE_FROM
 
     def run() -> None:
         trainer.stop = False
+        tables.SPARSE_FROM, before = sparse_from, tables.SPARSE_FROM
         trainer.fit()
+        tables.SPARSE_FROM = before
 
     def state() -> float:
         kept = trainer.optimizer.state_dict()["state"].values()
@@ -107,6 +113,14 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
         return sum(t.numel() * t.element_size() for t in tensors) / 1e6
 
     return Contestant(run, state)
+
+
+def word_ngrams(size: int) -> WordNgrams:
+    """N-grams of the words in use: as many in every table, all over it."""
+    drawn = np.random.default_rng(1).integers(0, IN_USE, (IN_USE, NGRAMS_OF_A_WORD))
+    offsets = np.arange(IN_USE + 1) * NGRAMS_OF_A_WORD
+    counts = np.full(IN_USE, NGRAMS_OF_A_WORD)
+    return WordNgrams(drawn.ravel() * (size // IN_USE), offsets, counts)
 
 
 def measure(
@@ -132,7 +146,7 @@ def measure(
             low, middle, high = np.percentile(times["here", which], [25, 50, 75])
             found.append(
                 {
-                    "words": size,
+                    "rows": size,
                     "vectors": which,
                     "milliseconds": 1e3 * middle,
                     "quartiles": [1e3 * low, 1e3 * high],
@@ -146,16 +160,16 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="5000,50000,400000", help="words, smallest first")
+    parser.add_argument("--sizes", default="4000,40000,400000", help="rows, smallest first")
     parser.add_argument("--dimension", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=4, help="in each turn")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=8, help="in each turn")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",")]
     if min(sizes) < IN_USE:
-        parser.error(f"a table of {min(sizes)} words; expected {IN_USE} or more")
+        parser.error(f"a table of {min(sizes)} rows; expected {IN_USE} or more")
     import torch
 
     torch.set_num_threads(1)
@@ -163,14 +177,12 @@ def main() -> None:
     if options.json:
         print(json.dumps({"dimension": options.dimension, "rows": rows}))
         return
-    print(
-        f"| words | vectors | ms a step | quartiles | to {sizes[0]:,} words | to frozen | state |"
-    )
+    print(f"| rows | trained | ms a step | quartiles | to {sizes[0]:,} rows | to frozen | state |")
     print("|---:|---|---:|---|---:|---:|---:|")
     for row in rows:
         low, high = row["quartiles"]  # type: ignore[misc]
         print(
-            f"| {row['words']:,} | {row['vectors']} | {row['milliseconds']:.1f} | "
+            f"| {row['rows']:,} | {row['vectors']} | {row['milliseconds']:.1f} | "
             f"{low:.1f}-{high:.1f} | {row['to_smallest']:.2f} | {row['to_frozen']:.2f} | "
             f"{row['state_megabytes']:.0f} MB |"
         )

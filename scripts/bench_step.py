@@ -12,8 +12,11 @@ so a busy neighbour disturbs less (`--clock wall` for the other).
 
 `ours` is the package's own trainer with frozen vectors, `ours, padded` the same over padded
 LSTMs in four sub-batches of alike length (how it runs where there is no CPU path), `ours, vectors
-tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too. `packed` is a
-loop as people write it, around nn.LSTM and packed sequences.
+tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too. The rivals stand
+in step_rivals.py: `packed`, a loop as people write it around nn.LSTM and packed sequences;
+sentence-transformers' WordEmbeddings + LSTM + pooling with its batch-hard loss; flair's document
+RNN classifier; fastText, of which only tokens a second mean something. Those that are not
+installed are left out with a line. All run in one process and in one allocator state.
 
 Sentences are random words with lengths as in SST-2 (`short`: mean 21, 95th percentile 39) or in
 IMDB (`long`: mean 230, at most 400).
@@ -22,6 +25,7 @@ IMDB (`long`: mean 230, at most 400).
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
 import statistics
@@ -31,11 +35,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from step_rivals import RIVALS
 
 from superconext.memory import keep_freed_memory
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 VOCABULARY = 15_000
+#: Contestants whose arithmetic is another.
+NO_BILSTM = {"fastText"}
 
 
 @dataclass(frozen=True)
@@ -137,62 +144,6 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     return run
 
 
-def packed(size: Size, sentences: list[np.ndarray], steps: int) -> Callable:
-    """The same model as it is usually written: a packed bidirectional nn.LSTM."""
-    import torch
-    from torch import nn
-    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
-
-    torch.manual_seed(0)
-    words = nn.Embedding(VOCABULARY, size.dimension, padding_idx=0)
-    words.weight.requires_grad_(False)
-    wide = 2 * size.hidden
-    lstm = nn.LSTM(
-        size.dimension,
-        size.hidden,
-        size.layers,
-        batch_first=True,
-        bidirectional=True,
-        dropout=0.2 if size.layers > 1 else 0.0,
-    )
-    dropout = nn.Dropout(0.2)
-    head = nn.Sequential(nn.Linear(wide, wide), nn.ReLU(), nn.Linear(wide, 256))
-    parameters = [*lstm.parameters(), *head.parameters()]
-    optimizer = torch.optim.Adam(parameters)
-    rows = [torch.from_numpy(sentence) for sentence in sentences]
-    labels = torch.arange(len(rows)) % 2
-    generator = torch.Generator().manual_seed(0)
-    members = [torch.nonzero(labels == k).flatten() for k in (0, 1)]
-
-    def step() -> int:
-        draws = [
-            own[torch.randperm(len(own), generator=generator)[: size.batch // 2]] for own in members
-        ]
-        chosen = torch.cat(draws)
-        batch = [rows[i] for i in chosen.tolist()]
-        lengths = torch.tensor([len(row) for row in batch])
-        vectors = dropout(words(pad_sequence(batch, batch_first=True)))
-        states, _ = lstm(pack_padded_sequence(vectors, lengths, True, enforce_sorted=False))
-        padded, _ = pad_packed_sequence(states, batch_first=True)
-        padded = dropout(padded)
-        mask = torch.arange(padded.shape[1])[None, :] < lengths[:, None]
-        sentence = padded.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
-        z = nn.functional.normalize(head(sentence), dim=1)
-        logits = z @ z.T / 0.1
-        target = labels[chosen]
-        same = target[:, None] == target[None, :]
-        other = ~torch.eye(len(target), dtype=torch.bool)
-        log_probability = logits - torch.logsumexp(logits.masked_fill(~other, -1e9), 1, True)
-        loss = -(log_probability * (same & other)).sum(1) / (same & other).sum(1)
-        optimizer.zero_grad()
-        loss.mean().backward()
-        nn.utils.clip_grad_norm_(parameters, 5.0)
-        optimizer.step()
-        return int(lengths.sum())
-
-    return lambda: sum(step() for _ in range(steps))
-
-
 def draw_words(seed: int = 0) -> list[str]:
     """Made-up words, so that their n-grams repeat about as in a language."""
     generator = np.random.default_rng(seed)
@@ -234,14 +185,20 @@ def measure(
         "ours, padded": lambda: ours(size, sentences, steps, ragged=False),
         "ours, vectors tuned": lambda: ours(size, sentences, steps, tune=True),
         "ours, n-grams": lambda: ours(size, sentences, steps, subwords=True),
-        "packed": lambda: packed(size, sentences, steps),
     }
-    contestants = {which: makers[which]() for which in chosen or makers}
+    for rival, make in RIVALS.items():
+        makers[rival] = functools.partial(make, size, sentences, steps, VOCABULARY)
+    contestants, missing = {}, {}
+    for which in chosen or makers:
+        try:
+            contestants[which] = makers[which]()
+        except ImportError as error:
+            missing[which] = f"not installed ({error})"
     for run in contestants.values():
         run()
     rates: list[float] = []
     results: dict[str, dict[str, list[float]]] = {
-        which: {"seconds": [], "rate": [], "faults": []} for which in contestants
+        which: {"seconds": [], "rate": [], "tokens": [], "faults": []} for which in contestants
     }
     for _ in range(rounds):
         rates.append(matrix_rate(clock))
@@ -252,23 +209,34 @@ def measure(
             taken = clock() - started
             results[which]["seconds"].append(taken / steps)
             results[which]["rate"].append(size.flops(tokens) / taken)
+            results[which]["tokens"].append(tokens / taken)
             faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
             results[which]["faults"].append(faults / steps)
     limit = statistics.median(rates)
+    reference = statistics.median(results["ours"]["tokens"]) if "ours" in results else None
     return {
         "size": name,
         "lengths": lengths,
         "mean_length": float(np.mean([len(row) for row in sentences])),
         "p95_length": float(np.percentile([len(row) for row in sentences], 95)),
         "gemm_gflops": summary([rate / 1e9 for rate in rates]),
+        "missing": missing,
         "contestants": {
             which: {
-                "seconds": summary(values["seconds"]),
-                "efficiency": summary([rate / limit for rate in values["rate"]]),
-                "page_faults": statistics.median(values["faults"]),
+                "tokens_per_second": summary(values["tokens"]),
+                "ours_over_it": reference and reference / statistics.median(values["tokens"]),
+                **({} if which in NO_BILSTM else _efficiency(values, limit)),
             }
             for which, values in results.items()
         },
+    }
+
+
+def _efficiency(values: dict[str, list[float]], limit: float) -> dict:
+    return {
+        "seconds": summary(values["seconds"]),
+        "efficiency": summary([rate / limit for rate in values["rate"]]),
+        "page_faults": statistics.median(values["faults"]),
     }
 
 
@@ -277,14 +245,23 @@ def show(result: dict) -> None:
     print(
         f"{result['size']}, sentences of {result['mean_length']:.1f} tokens (95th percentile "
         f"{result['p95_length']:.0f}), matrix product {rate['median']:.0f} "
-        f"[{rate['low']:.0f}, {rate['high']:.0f}] GFLOP/s"
+        f"[{rate['low']:.0f}, {rate['high']:.0f}] GFLOP/s, freed memory "
+        f"{'kept' if result['allocator'] == 'kept' else 'as the allocator has it'} for all"
     )
     for name, value in result["contestants"].items():
-        seconds, share = value["seconds"], value["efficiency"]
-        print(
-            f"  {name:22} {1e3 * seconds['median']:8.1f} ms  {share['median']:.3f} "
-            f"[{share['low']:.3f}, {share['high']:.3f}] of it, {value['page_faults']:.0f} faults"
-        )
+        line = f"  {name:22} {value['tokens_per_second']['median']:9.0f} tokens/s"
+        if value["ours_over_it"]:
+            line += f", ours {value['ours_over_it']:.2f} times that"
+        if "seconds" in value:
+            seconds, share = value["seconds"], value["efficiency"]
+            line += (
+                f", {1e3 * seconds['median']:.1f} ms, {share['median']:.3f} "
+                f"[{share['low']:.3f}, {share['high']:.3f}] of it, "
+                f"{value['page_faults']:.0f} faults"
+            )
+        print(line)
+    for name, reason in result["missing"].items():
+        print(f"  {name:22} {reason}")
 
 
 def main() -> int:
@@ -311,7 +288,8 @@ def main() -> int:
     for name in options.sizes.split(","):
         chosen = options.only.split(";") if options.only else None
         clock = CLOCKS[options.clock]
-        results.append(measure(name, options.lengths, options.rounds, clock, chosen))
+        result = measure(name, options.lengths, options.rounds, clock, chosen)
+        results.append({"allocator": options.allocator, **result})
         if not options.json:
             show(results[-1])
     if options.json:

@@ -1,11 +1,14 @@
-"""The dialect table of docs/results.md, from the labelled sets themselves.
+"""The tables of docs/results.md, from the labelled sets themselves.
 
-    python scripts/dialect_results.py DATA --out DIR [--unlabelled FILE] [--systems A,B]
+    python scripts/dialect_results.py DATA --out DIR [--vectors FILE | --unlabelled FILE]
+        [--sets A,B] [--systems A,B]
 
-DATA holds msac/all.tsv and afrisenti_arq/{train,dev,test}.tsv (label TAB text). MSAC:
-exact duplicates removed, ten stratified 80/10/10 splits; arq: its own splits, five seeds.
-Every fit is a line of DIR/results.jsonl as soon as it is done; run again, it goes on where
-it stopped. The table goes to stdout and DIR/table.md.
+DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
+text). A set with a test file is used as it is, a stratified tenth of train being dev where it
+has none, five seeds. Of a set in one file exact duplicates are removed, then it is split
+80/10/10, stratified, ten times for msac and five times for others. Every fit is a line of
+DIR/results.jsonl as soon as it is done; run again, it goes on where it stopped. The table
+goes to stdout and DIR/table.md.
 """
 
 from __future__ import annotations
@@ -23,24 +26,55 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from superconext.config import resolve
 from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
-from superconext.experiments.baselines import Split, fit_majority, fit_tfidf
+from superconext.experiments.baselines import Split, fit_baseline
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.fitting import fit_model
 from superconext.metrics import classification_metrics
 from superconext.report.table import markdown
 
-SYSTEMS: dict[str, dict[str, object]] = {
-    "SuperLoss": {},
-    "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
-    "SuperLoss + TF-IDF": {"probe_features": "encoder+tfidf"},
-    "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
+#: What stands beside our systems, by the name the table gives it.
+BASELINES = {
+    "majority": "majority",
+    "TF-IDF + LR": "tfidf_logreg",
+    "NB-SVM": "nbsvm",
+    "fastText": "fasttext",
 }
 
+SYSTEMS: dict[str, dict[str, object]] = {
+    "SuperLoss": {"probe_features": "encoder+tfidf"},
+    "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
+    "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
+    "SuperLoss best": {"preset": "best", "probe_features": "encoder+tfidf"},
+    "cross-entropy best": {"preset": "best", "objective": "cross_entropy", "batch_size": 64},
+}
 
-def msac(data: Path) -> Iterator[tuple[int, Split, Split, Split]]:
-    corpus = read_labelled(data / "msac" / "all.tsv")
+#: Of a fit with TF-IDF beside it the probe alone is one row of the table, the mean another.
+MEAN = " + TF-IDF"
+
+SCORES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
+
+Parts = tuple[int, Split, Split, Split]
+
+
+def splits(folder: Path) -> Iterator[Parts]:
+    """(seed, train, dev, test) of every fit of the set in a folder."""
+    if (folder / "all.tsv").exists():
+        yield from random_splits(folder)
+        return
+    train, test = (read_labelled(folder / f"{part}.tsv") for part in ("train", "test"))
+    for seed in range(5):
+        if (folder / "dev.tsv").exists():
+            own, dev = train, read_labelled(folder / "dev.tsv")
+        else:
+            kept, held = halves(train.labels, np.arange(len(train)), 0.1, seed)
+            own, dev = train.select(kept), train.select(held)
+        yield seed, *((part.texts, part.labels) for part in (own, dev, test))
+
+
+def random_splits(folder: Path) -> Iterator[Parts]:
+    corpus = read_labelled(folder / "all.tsv")
     corpus = corpus.select(deduplicate(corpus.texts))
-    for seed in range(10):
+    for seed in range(10 if folder.name == "msac" else 5):
         train, rest = halves(corpus.labels, np.arange(len(corpus)), 0.2, seed)
         dev, test = halves(corpus.labels, rest, 0.5, seed)
         parts = [corpus.select(rows) for rows in (train, dev, test)]
@@ -48,42 +82,54 @@ def msac(data: Path) -> Iterator[tuple[int, Split, Split, Split]]:
 
 
 def halves(labels: list[str], rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
-    """Rows split in two, stratified, as published figures on this set were made."""
+    """Rows split in two, stratified, as published figures on these sets were made."""
     splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
     parts = next(splitter.split(rows, [labels[i] for i in rows]))
     return [rows[part] for part in parts]
 
 
-def arq(data: Path) -> Iterator[tuple[int, Split, Split, Split]]:
-    parts = [read_labelled(data / "afrisenti_arq" / f"{s}.tsv") for s in ("train", "dev", "test")]
-    for seed in range(5):
-        yield seed, *((part.texts, part.labels) for part in parts)
-
-
-SETS = {"msac": msac, "afrisenti_arq": arq}
-
-
-def fit(name: str, seed: int, train: Split, dev: Split, test: Split, shared: dict) -> dict:
-    """One fit's line: scores of the probe (and of the objective's own rule) on dev and test."""
+def fit(
+    name: str, seed: int, train: Split, dev: Split, test: Split, shared: dict
+) -> dict[str, dict]:
+    """The lines of one fit by system: scores on dev and test, of a probe and of what predicts."""
     started = time.perf_counter()
-    line: dict[str, object] = {}
-    if name in ("majority", "TF-IDF + LR"):
-        baseline = fit_majority(train) if name == "majority" else fit_tfidf(train, dev)
-        predicted = {"dev": baseline.predict(dev[0]), "test": baseline.predict(test[0])}
+    if name in BASELINES:
+        baseline = fit_baseline(BASELINES[name], train, dev, seed)
         classes = sorted(set(train[1]))
-    else:
-        fitted = fit_model(*train, resolve({**shared, **SYSTEMS[name], "seed": seed}), dev)
-        model, classes = fitted.model, fitted.model.classes
-        predicted = {"dev": model.predict(dev[0]), "test": model.predict(test[0])}
-        own = model.native_probabilities(test[0])
-        if own is not None:
-            named = [classes[k] for k in own.argmax(axis=1)]
-            line["native"] = classification_metrics(test[1], named, classes)
-    line["seconds"] = time.perf_counter() - started
-    for split, rows in (("dev", dev), ("test", test)):
-        scores = classification_metrics(rows[1], predicted[split], classes)
-        line[split] = {k: scores[k] for k in ("n", "accuracy", "f1_macro", "f1_weighted")}
-    line["predicted"] = [classes.index(label) for label in predicted["test"]]
+        seconds = time.perf_counter() - started
+        return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
+                             classes, seconds)}  # fmt: skip
+    model = fit_model(*train, resolve({**shared, **SYSTEMS[name], "seed": seed}), dev).model
+    classes = model.classes
+    answers = [model.answer(part[0]) for part in (dev, test)]
+    seconds = time.perf_counter() - started
+
+    def labels(scores: np.ndarray) -> list[str]:
+        return [classes[k] for k in scores.argmax(axis=1)]
+
+    line = scored(*(labels(a.probe) for a in answers), dev, test, classes, seconds)
+    if answers[1].native is not None:
+        line["native"] = classification_metrics(test[1], labels(answers[1].native), classes)
+    lines = {name: line}
+    if model.lexical is not None:
+        both = (labels(a.probabilities) for a in answers)
+        lines[name + MEAN] = scored(*both, dev, test, classes, seconds)
+    return lines
+
+
+def scored(
+    on_dev: list[str],
+    on_test: list[str],
+    dev: Split,
+    test: Split,
+    classes: list[str],
+    seconds: float,
+) -> dict:
+    line: dict = {"seconds": seconds}
+    for split, labels, rows in (("dev", on_dev, dev), ("test", on_test, test)):
+        scores = classification_metrics(rows[1], labels, classes)
+        line[split] = {k: scores[k] for k in ("n", *SCORES)}
+    line["predicted"] = [classes.index(label) for label in on_test]
     line["truth"] = [classes.index(label) for label in test[1]]
     return line
 
@@ -94,17 +140,17 @@ def run(data: Path, out: Path, shared: dict, sets: list[str], systems: list[str]
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(line["set"], line["system"], line["seed"]) for line in lines}
     for name in sets:
-        for seed, train, dev, test in SETS[name](data):
+        for seed, train, dev, test in splits(data / name):
             for system in systems:
                 if (name, system, seed) in done:
                     continue
-                line = {"set": name, "system": system, "seed": seed}
-                line |= fit(system, seed, train, dev, test, shared)
-                lines.append(line)
+                found = fit(system, seed, train, dev, test, shared)
+                for title, scores in found.items():
+                    lines.append({"set": name, "system": title, "seed": seed} | scores)
+                    score = scores["test"]["accuracy"]
+                    print(f"{name} {title} seed {seed}: accuracy {score:.3f}", file=sys.stderr)
                 with path.open("a") as stream:
-                    stream.write(json.dumps(line) + "\n")
-                score = line["test"]["accuracy"]
-                print(f"{name} {system} seed {seed}: accuracy {score:.3f}", file=sys.stderr)
+                    stream.writelines(json.dumps(x) + "\n" for x in lines[-len(found) :])
     return lines
 
 
@@ -114,34 +160,36 @@ def table(lines: list[dict], reference: str) -> str:
     for name in dict.fromkeys(line["set"] for line in lines):
         of = {
             system: [x for x in lines if x["set"] == name and x["system"] == system]
-            for system in ("majority", "TF-IDF + LR", *SYSTEMS)
+            for system in dict.fromkeys((*BASELINES, *SYSTEMS, *(line["system"] for line in lines)))
         }
         rival = of[reference]
         for system, fits in of.items():
             if not fits:
                 continue
             row = {"set": name, "system": system, "fits": len(fits)}
-            for key, title in (("accuracy", "accuracy"), ("f1_weighted", "weighted F1")):
+            for key, title in SCORES.items():
                 values = [100 * x["test"][key] for x in fits]
                 row[title] = f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
             if system not in ("majority", reference) and len(fits) == len(rival):
-                result = compare(name, fits, rival)
+                result = compare(fits, rival)
                 row["difference"] = f"{100 * result.difference:+.1f}"
                 row["p"] = f"{result.p:.3f}"
             row["seconds"] = f"{np.median([x['seconds'] for x in fits]):.0f}"
             rows.append(row)
-    columns = ("set", "system", "fits", "accuracy", "weighted F1", "difference", "p", "seconds")
+    columns = ("set", "system", "fits", *SCORES.values(), "difference", "p", "seconds")
     return markdown(rows, columns)
 
 
-def compare(name: str, ours: list[dict], theirs: list[dict]):  # noqa: ANN201
-    """Accuracy over resampled splits (msac), weighted F1 over rows of one test set (arq)."""
-    if name == "msac":
+def compare(ours: list[dict], theirs: list[dict]):  # noqa: ANN201
+    """Accuracy over resampled splits, or weighted F1 over the rows of one test set."""
+    truth = ours[0]["truth"]
+    if any(line["truth"] != truth for line in ours):
         scores = [[x["test"]["accuracy"] for x in fits] for fits in (ours, theirs)]
         return resampled_t_test(*scores, test_share=0.1 / 0.8)
-    truth = np.array(ours[0]["truth"])
     return paired_bootstrap(
-        truth, np.array([x["predicted"] for x in ours]), np.array([x["predicted"] for x in theirs])
+        np.array(truth),
+        np.array([x["predicted"] for x in ours]),
+        np.array([x["predicted"] for x in theirs]),
     )
 
 
@@ -149,12 +197,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--unlabelled", help="text to train word vectors on, beside train")
-    parser.add_argument("--systems", default=",".join(("majority", "TF-IDF + LR", *SYSTEMS)))
+    parser.add_argument("--vectors", help="word vectors for all sets, instead")
+    parser.add_argument("--systems", default=",".join((*BASELINES, *SYSTEMS)))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--reference", default="TF-IDF + LR", help="system to compare with")
     parser.add_argument("--sets", default="msac,afrisenti_arq")
     options = parser.parse_args()
-    shared = {"unlabelled": options.unlabelled}
+    shared = {"unlabelled": options.unlabelled, "vectors": options.vectors}
     wanted = options.systems.split(",")
     lines = run(options.data, options.out, shared, options.sets.split(","), wanted)
     text = table(lines, options.reference)

@@ -133,6 +133,12 @@ class Config:
         low=1,
     )
     batch_size: int = _parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
+    mini_batch_size: int | None = _parameter(
+        None,
+        "Sentences encoded at once where memory does not hold a batch; the gradient is still the "
+        "whole batch's. Unset: decided by the batch's tokens.",
+        low=1,
+    )
     learning_rate: float = _parameter(0.001, "Adam's step size.", low=0.0, open_low=True)
     gradient_clip: float = _parameter(5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0)
     keep: str = _parameter(
@@ -217,7 +223,8 @@ class Config:
     seed: int = _parameter(0, "Seed of everything random.", low=0, high=2**31 - 1, group="run")
     threads: int = _parameter(
         1,
-        "Threads for matrix work; more help only on an idle machine.",
+        "Threads for matrix work; more help only on an idle machine. Unset, the command train "
+        "takes as many as it finds idle processors, up to 4, and everything else one.",
         low=1,
         high=1024,
         group="run",
@@ -232,11 +239,26 @@ class Config:
     calibrate: bool = _parameter(
         False, "Scale the probe's probabilities by a temperature fitted on dev.", group="run"
     )
+    logit_adjustment: float = _parameter(
+        0.0,
+        "Share of the log class frequencies taken off the probe's scores: 0 for most rows right, "
+        "1 for all classes alike, between them for the F1 scores.",
+        low=0.0,
+        high=1.0,
+        group="run",
+    )
     probe_features: str = _parameter(
         "encoder",
         "What predictions rest on: the linear probe on the encoder alone, or the mean of its "
         "probabilities and those of TF-IDF + logistic regression.",
         choices=("encoder", "encoder+tfidf"),
+        group="run",
+    )
+    probe_rows: str = _parameter(
+        "seen",
+        "Rows the probe is fitted on: those its encoder was trained on, or those it has not seen, "
+        "each of several members leaving out another part of the rows.",
+        choices=("seen", "unseen"),
         group="run",
     )
     members: int = _parameter(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from superconext.config import BY_NAME, PARAMETERS, Config, check_names
 from superconext.errors import ConfigError
 from superconext.files import write_text
+from superconext.toml_file import read_toml
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -17,20 +17,11 @@ def read_config(path: Path) -> dict[str, Any]:
 
     Raises ConfigError naming the file and the key.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        values = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error.strerror}); expected a TOML file"
-        ) from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML ({error}); expected name = value") from None
+    values = read_toml(path, "name = value")
     check_names(list(values), str(path))
     for name, value in values.items():
+        if isinstance(value, list | dict):
+            raise ConfigError(f"{path}: found tables under {name}; expected one value: change it")
         if BY_NAME[name].type is float and isinstance(value, int) and not isinstance(value, bool):
             values[name] = value = float(value)
         try:

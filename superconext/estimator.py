@@ -59,6 +59,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         epochs: int | None = None,
         steps_per_epoch: int | None = None,
         batch_size: int | None = None,
+        mini_batch_size: int | None = None,
         learning_rate: float | None = None,
         gradient_clip: float = 5.0,
         keep: str | None = None,
@@ -86,8 +87,10 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         precision: str = "float32",
         baselines: bool = True,
         calibrate: bool = False,
+        logit_adjustment: float = 0.0,
         probe_features: str = "encoder",
-        members: int = 1,
+        probe_rows: str | None = None,
+        members: int | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.objective = objective
@@ -111,6 +114,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.epochs = epochs
         self.steps_per_epoch = steps_per_epoch
         self.batch_size = batch_size
+        self.mini_batch_size = mini_batch_size
         self.learning_rate = learning_rate
         self.gradient_clip = gradient_clip
         self.keep = keep
@@ -138,7 +142,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.precision = precision
         self.baselines = baselines
         self.calibrate = calibrate
+        self.logit_adjustment = logit_adjustment
         self.probe_features = probe_features
+        self.probe_rows = probe_rows
         self.members = members
         self.callbacks = callbacks
 
@@ -194,6 +200,18 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.runs.folder import save_run
 
         save_run(self._model(), Path(path), {"label_type": self.classes_.dtype.name})
+
+    def push_to_hub(
+        self, name: str, private: bool | None = None, revision: str | None = None
+    ) -> str:
+        """Upload as user/name for `superconext.load("hf://user/name")`; see `export.hub.push`."""
+        import tempfile
+
+        from superconext.export.hub import push
+
+        with tempfile.TemporaryDirectory(prefix="superconext-") as place:
+            self.save(Path(place) / "run")
+            return push(Path(place) / "run", name, private, revision)
 
     def _config(self) -> Config:
         return resolve({name: getattr(self, name) for name in BY_NAME}, type(self).__name__)
@@ -261,13 +279,18 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator):
 
 
 def load(path: str | Path) -> SuperConTextClassifier:
-    """The fitted classifier of a run folder.
+    """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub.
 
     Labels are in the dtype they were fitted in; a run of the command line has text.
     Raises RunError when the folder is no run or is damaged.
     """
     from superconext.runs.folder import load_model, read_manifest
 
+    if isinstance(path, str) and path.startswith("hf://"):
+        from superconext.export.hub import cached
+
+        with cached(path) as copy:
+            return load(copy)
     folder = Path(path)
     model = load_model(folder)
     estimator = SuperConTextClassifier(**model.config.to_dict())

@@ -13,6 +13,7 @@ import torch
 
 from superconext.calibration import calibrate, fit_temperature
 from superconext.config import Config
+from superconext.data.mapped_rows import TrainingRows
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.errors import ConfigError
@@ -22,11 +23,13 @@ from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
 from superconext.preparing import Prepared, prepare
-from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe
+from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe, log_odds
 from superconext.stages import second_stage, train_member
 from superconext.training.callbacks import Callback, Record
+from superconext.training.distributed import leave_to_main
 from superconext.training.progress import Progress
 from superconext.training.unfreezing import check_unfreezing
+from superconext.unseen import fit_unseen, left_out
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Fitted:
 
     history: one record an epoch, with `member` from 1, and where a second stage was asked
         for `stage`, 1 or 2, through which the epochs are counted on.
-    features: sentence vectors of the training rows `[N, d]`.
+    features: sentence vectors of the training rows, or of their sample, `[N, d]`.
     facts: normalisation profile, vector source, words unknown to the vocabulary.
     interrupted: whether training was stopped by the user.
     """
@@ -59,6 +62,7 @@ def fit_model(
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
     set_aside: Sequence[str] = (),
+    whole: TrainingRows | None = None,
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
@@ -69,6 +73,8 @@ def fit_model(
         checkpoint: folder to save to after each epoch and to go on from if it holds a
             state of the same training.
         set_aside: texts that an objective's unlabelled pool must not hold: the test rows.
+        whole: the training rows where they are more than memory holds. They train the encoder;
+            texts and labels are then its sample, on which the rest is fitted.
 
     Raises:
         DataError, ConfigError, VectorsError, TrainingError: see there.
@@ -79,13 +85,15 @@ def fit_model(
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
-        prepared = prepare((texts, labels), dev, names, config, progress, set_aside)
+        prepared = prepare((texts, labels), dev, names, config, progress, set_aside, whole)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []
         interrupted = False
+        parts = _parts(prepared, config, progress)
         for member in range(config.members):
-            trained = train_member(prepared, config, member, progress, callbacks, checkpoint)
+            rows = prepared.without(parts[member]) if parts else prepared
+            trained = train_member(rows, config, member, progress, callbacks, checkpoint)
             interrupted = trained.interrupted
             if not trained.finetuned and second_stage(config):
                 if encoders:
@@ -96,8 +104,9 @@ def fit_model(
             objectives.append(trained.objective.eval())
             if interrupted:
                 break
-        features = member_features(encoders, prepared.train)
-        probe = _final_probe(prepared, encoders, features, config, progress)
+        leave_to_main()
+        features = member_features(encoders, prepared.judged[0])
+        probe = _final_probe(prepared, encoders, features, parts, config, progress)
         lexical = None
         if config.probe_features == "encoder+tfidf":
             with progress.bar("TF-IDF"):
@@ -139,17 +148,42 @@ def _folded(encoder: Encoder) -> Encoder:
     return encoder.eval()
 
 
+def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:
+    """The rows each member leaves out, or None where every member is trained on all."""
+    if config.probe_rows == "seen":
+        return None
+    if config.members < 2:
+        raise ConfigError(
+            f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
+            "each of which leaves out a part of the rows: set members to 5"
+        )
+    parts = left_out(prepared.train, prepared.labels, config.members, config.seed)
+    if parts is None:
+        progress.say(
+            f"note: some class has too few rows to be cut into {config.members} parts, so every "
+            "member is trained on all rows and the probe fitted on them (probe_rows = seen)"
+        )
+    return parts
+
+
 def _final_probe(
     prepared: Prepared,
     encoders: Sequence[Encoder],
     features: np.ndarray,
+    parts: list[np.ndarray] | None,
     config: Config,
     progress: Progress,
 ) -> Probe:
     dev_features, dev_labels = None, prepared.dev_labels
     if prepared.dev is not None:
         dev_features = member_features(encoders, prepared.dev)
-    probe = fit_probe(features, prepared.labels, dev_features, dev_labels)
+    if parts:
+        blocks = np.split(features, len(encoders), axis=1)  # all members are equally wide
+        own = [block[part] for block, part in zip(blocks, parts, strict=False)]
+        truth = [prepared.labels[part] for part in parts[: len(own)]]
+        probe = fit_unseen(own, truth, dev_features, dev_labels)
+    else:
+        probe = fit_probe(features, prepared.judged[1], dev_features, dev_labels)
     if not config.calibrate:
         return probe
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
@@ -168,12 +202,16 @@ def _lexical(
     dev: tuple[Sequence[str], Sequence[str]] | None,
     config: Config,
 ) -> Lexical:
-    """TF-IDF + logistic regression on the rows that the probe has, calibrated as it is."""
+    """TF-IDF + logistic regression on the rows that the probe has, adjusted and calibrated
+    as it is."""
+    shift = config.logit_adjustment * log_odds(prepared.labels, len(prepared.classes))
     if dev is None:
-        return fit_lexical(texts, prepared.labels)
+        model = fit_lexical(texts, prepared.labels)
+        return replace(model, intercept=model.intercept - shift)
     index = {name: k for k, name in enumerate(prepared.classes)}
     truth = np.array([index.get(label, -1) for label in dev[1]])
     model = fit_lexical(texts, prepared.labels, dev[0], truth)
+    model = replace(model, intercept=model.intercept - shift)
     if not config.calibrate:
         return model
     temperature = fit_temperature(model.decision(dev[0]), truth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class InitialVectors:
 def initial_vectors(
     config: Config,
     vocabulary: Vocabulary,
-    tokens: Sequence[Sequence[str]],
+    tokens: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     progress: Progress,
 ) -> InitialVectors:
@@ -97,7 +97,7 @@ def initial_vectors(
 
 
 def _trained(
-    config: Config, tokens: Sequence[Sequence[str]], tokenizer: Tokenizer, progress: Progress
+    config: Config, tokens: Iterable[Sequence[str]], tokenizer: Tokenizer, progress: Progress
 ) -> WordVectors:
     lines = Lines([config.unlabelled] if config.unlabelled else [])
     text = Sentences(lines, tokenizer, None, progress, tokens)

@@ -92,10 +92,15 @@ class Lexical:
         """What `save` wrote. Raises ValueError where the two files are not of one model."""
         from safetensors.numpy import load_file
 
-        ngrams = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
+        try:
+            ngrams = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
+        except RecursionError:
+            raise ValueError(f"{FILES[0]} is nested too deep") from None
         arrays = load_file(folder / FILES[1])
         words, characters = list(ngrams["words"]), list(ngrams["characters"])
         idf, coef, intercept = (arrays[name] for name in ("idf", "coef", "intercept"))
+        if not all(isinstance(ngram, str) for ngram in (*words, *characters)):
+            raise ValueError(f"{FILES[0]} holds what is no text")
         count = len(words) + len(characters)
         if idf.shape != (count,) or coef.shape != (len(intercept), count):
             raise ValueError(

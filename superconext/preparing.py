@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from superconext.config import Config
 from superconext.data.corpus import read_texts
+from superconext.data.mapped_rows import TrainingRows
 from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore, build_store
 from superconext.errors import DataError
@@ -38,6 +40,7 @@ class Prepared:
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
     facts: profile, vocabulary size, vector source, dev words unknown to the vocabulary, and
         how many sentences the pool holds.
+    sample: the training rows that probes are fitted on, where all are more than memory holds.
     """
 
     classes: list[str]
@@ -53,6 +56,19 @@ class Prepared:
     dev_labels: np.ndarray | None
     pool: TokenStore | None
     facts: dict[str, Any]
+    sample: np.ndarray | None = None
+
+    @property
+    def judged(self) -> tuple[TokenStore, np.ndarray]:
+        """Token ids and class indices of the training rows that probes are fitted on."""
+        if self.sample is None:
+            return self.train, self.labels
+        return self.train.subset(self.sample), self.labels[self.sample]
+
+    def without(self, rows: np.ndarray) -> Prepared:
+        """The same with some training rows left out."""
+        kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
+        return replace(self, train=self.train.subset(kept), labels=self.labels[kept])
 
 
 def prepare(
@@ -62,10 +78,12 @@ def prepare(
     config: Config,
     progress: Progress,
     set_aside: Sequence[str] = (),
+    whole: TrainingRows | None = None,
 ) -> Prepared:
     """Build vocabulary, vectors and stores from (texts, labels).
 
     set_aside: texts beside the dev rows that an unlabelled pool must not hold.
+    whole: the training rows where they are more than memory holds; `train` is then its sample.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named.
@@ -78,9 +96,14 @@ def prepare(
             f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
             "add rows with another label"
         )
-    tokenizer = make_tokenizer(config, texts)
-    tokens = [tokenizer(text) for text in texts]
-    vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
+    tokens: TrainingRows | list[list[str]]
+    if whole is None:
+        tokenizer = make_tokenizer(config, texts)
+        tokens = [tokenizer(text) for text in texts]
+        vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
+    else:
+        tokenizer, tokens = whole.source.tokenizer, whole
+        vocabulary = whole.vocabulary(config.min_count)
     ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
     initial = initial_vectors(config, vocabulary, tokens, tokenizer, progress)
 
@@ -110,10 +133,16 @@ def prepare(
     pool = None
     if unlabelled:
         others = [*(dev[0] if dev is not None else ()), *set_aside]
-        held = tokens + [tokenizer(text) for text in others]
+        held = chain(tokens, (tokenizer(text) for text in others))
         drawn = _pool_tokens(unlabelled, held, tokenizer, config, progress)
         pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
         facts["pool"] = len(pool)
+    if isinstance(tokens, TrainingRows):
+        store: TokenStore = tokens.store(vocabulary, config.min_count, config.max_length)
+        numbers = np.array([index[name] for name in tokens.source.classes])[tokens.labels]
+    else:
+        store = build_store([vocabulary.encode(row) for row in tokens], config.max_length)
+        numbers = np.array([index[label] for label in labels])
     return Prepared(
         classes=list(classes),
         tokenizer=tokenizer,
@@ -122,18 +151,19 @@ def prepare(
         word_ngrams=ngrams.encode(vocabulary.words) if ngrams else None,
         table=initial.table,
         reserve=initial.reserve,
-        train=build_store([vocabulary.encode(row) for row in tokens], config.max_length),
-        labels=np.array([index[label] for label in labels]),
+        train=store,
+        labels=numbers,
         dev=dev_store,
         dev_labels=dev_labels,
         pool=pool,
         facts=facts,
+        sample=whole.sample if whole is not None else None,
     )
 
 
 def _pool_tokens(
     path: str,
-    held: Sequence[Sequence[str]],
+    held: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     config: Config,
     progress: Progress,

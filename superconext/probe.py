@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,6 +83,29 @@ def fit_probe(
             best = (key, probe)
     assert best is not None
     return best[1]
+
+
+def log_odds(labels: np.ndarray, classes: int) -> np.ndarray:
+    """What rarity does to each score: log shares of the classes `[C]`; for two their one
+    difference `[1]`, as the intercept of a regression has it.
+
+    Every class has a row among the class indices `labels` `[N]`.
+    """
+    shares = np.log(np.bincount(labels, minlength=classes) / len(labels))
+    return shares if classes > 2 else shares[1:] - shares[:1]
+
+
+def adjusted(probe: Probe, labels: np.ndarray, strength: float) -> Probe:
+    """The probe with `strength` times the log shares of the training labels taken off its scores.
+
+    0 leaves it; at 1 it aims at equal shares of all classes being right, whatever their size.
+    Rarer classes are then predicted oftener. Source: Menon et al. (2021), "Long-tail learning
+    via logit adjustment", equation 9, with tau = strength.
+    """
+    if strength == 0:
+        return probe
+    shift = strength * log_odds(labels, max(len(probe.intercept), 2))
+    return replace(probe, intercept=probe.intercept - shift)
 
 
 def dev_key(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -33,6 +33,7 @@ from superconext.training.checkpoint import Checkpointer
 from superconext.training.progress import EpochLines, Progress, StepBar
 from superconext.training.trainer import Trainer
 from superconext.training.unfreezing import unfreezing
+from superconext.vectors.label_words import label_vectors
 
 #: C of the quick probe after each epoch; the final probe's C is chosen on dev.
 EPOCH_PROBE_C = 0.01
@@ -93,7 +94,7 @@ def train_member(
     Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
     """
     trainer = _trainer(prepared, config, member, progress, callbacks)
-    saver = Checkpointer(checkpoint, member) if checkpoint else None
+    saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))
     second = second_stage(config)
     if second is None:
@@ -106,7 +107,7 @@ def train_member(
     tuner = _tuner(
         prepared, second, trainer.encoder, config.finetune_frozen, member, progress, callbacks
     )
-    saver = Checkpointer(checkpoint, member, "finetune") if checkpoint else None
+    saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
     interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
     for record in tuner.history:
         history.append({"stage": 2, **record, "epoch": len(trainer.history) + record["epoch"]})
@@ -168,10 +169,13 @@ def _trainer(
     batches = make_batches(
         kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, seed
     )
+    objective = kind.build(config, shape)
+    if encoder.class_rows is not None and objective.class_tokens == "words":
+        _start_at_label_words(encoder.class_rows, prepared)
     return Trainer(
         encoder,
         head,
-        kind.build(config, shape),
+        objective,
         batches,
         prepared.train,
         prepared.labels,
@@ -183,6 +187,19 @@ def _trainer(
         ],
         prepared.pool,
     )
+
+
+def _start_at_label_words(rows: Tensor, prepared: Prepared) -> None:
+    """Put the vectors of the labels' words into class token rows `[C, e]`, where there are some."""
+    vectors, known = label_vectors(
+        prepared.classes,
+        prepared.tokenizer,
+        prepared.vocabulary,
+        prepared.table,
+        prepared.reserve,
+    )
+    with torch.no_grad():
+        rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
 
 
 def _tuner(
@@ -258,8 +275,9 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
 def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:
     """Dev accuracy of a quick probe on the encoder as it is."""
     assert prepared.dev is not None and prepared.dev_labels is not None
-    features = member_features([trainer.encoder], prepared.train)
-    probe = fit_probe(features, prepared.labels, grid=(EPOCH_PROBE_C,))
+    rows, labels = prepared.judged
+    features = member_features([trainer.encoder], rows)
+    probe = fit_probe(features, labels, grid=(EPOCH_PROBE_C,))
     scores = probe.probabilities(member_features([trainer.encoder], prepared.dev))
     return dev_key(scores, prepared.dev_labels)[0]
 

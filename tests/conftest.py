@@ -1,9 +1,13 @@
 """What every test needs of its surroundings."""
 
+import os
 import signal
 
 
 def pytest_configure():
+    # The command line would take as many threads as it finds idle processors, and results of
+    # different numbers of them differ in their last bits.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # A shell starts background jobs with Ctrl-C ignored, and children inherit that: the
     # tests that interrupt a command would wait for a signal that never arrives.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -113,7 +113,7 @@ def test_toml_gives_back_what_was_written(tmp_path):
         ("epochs = ", "not valid TOML"),
         ("epoch = 3", "did you mean 'epochs'"),
         ("epochs = 'many'", "config.toml: epochs"),
-        ("[train]\nepochs = 3", "unknown parameter 'train'"),
+        ("[train]\nepochs = 3", "found a table under 'train'"),
         ("\xff", "not valid TOML"),
     ],
 )

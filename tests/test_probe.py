@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from superconext.probe import FEWEST_DEV_ROWS, GRID, fit_probe, softmax
+from superconext.probe import FEWEST_DEV_ROWS, GRID, adjusted, fit_probe, softmax
 
 
 def data(classes, n=90, d=6, seed=0):
@@ -59,3 +59,28 @@ def test_constant_dimensions_do_not_blow_up():
 def test_softmax_of_large_scores_is_finite():
     rows = softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
     assert np.allclose(rows, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_adjusting_takes_the_log_shares_off_the_scores(classes):
+    """Against probabilities divided by powers of the shares, row by row."""
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(classes), [60, 25, 15][:classes])
+    features = generator.normal(size=(len(labels), 4)) + labels[:, None]
+    probe = fit_probe(features, labels, grid=(1.0,))
+    before, shares = probe.probabilities(features), np.bincount(labels) / len(labels)
+    for strength in (0.0, 0.5, 1.0):
+        expected = before / shares**strength
+        expected /= expected.sum(axis=1, keepdims=True)
+        found = adjusted(probe, labels, strength).probabilities(features)
+        assert np.allclose(found, expected)
+
+
+def test_a_full_adjustment_makes_up_for_unequal_classes():
+    """Normal classes of one variance: the best border lies half way, whatever their sizes."""
+    generator = np.random.default_rng(1)
+    labels = np.repeat([0, 1], [9000, 1000])
+    features = generator.normal(size=(10000, 1)) + 2.0 * labels[:, None]
+    probe = adjusted(fit_probe(features, labels, grid=(100.0,)), labels, 1.0)
+    border = np.array([[0.9], [1.1]])
+    assert probe.probabilities(border).argmax(axis=1).tolist() == [0, 1]

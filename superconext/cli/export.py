@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     help="With --prune: text such as the model will read; of words that training lacked only "
     "its words are kept.",
 )
+@click.option(
+    "--vocabulary-min-count",
+    "min_count",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Leave out words seen fewer times in training, such as names.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def export(
     run: str,
@@ -44,6 +52,7 @@ def export(
     pruned: bool,
     test: str | None,
     expected: str | None,
+    min_count: int,
     as_json: bool,
 ) -> None:
     """Write RUN in another form, or as a smaller run folder."""
@@ -56,6 +65,10 @@ def export(
 
     model = load_model(run)
     told: dict[str, Any] = {"format": form, "out": out}
+    if min_count > 1:
+        from superconext.export.rare import without_examples, without_rare_words
+
+        model, told["words_left_out"] = without_rare_words(model, min_count)
     with new_folder(Path(out)) as fresh:
         if pruned:
             assert test is not None
@@ -73,6 +86,8 @@ def export(
         else:
             manifest = read_manifest(Path(run))
             manifest = {k: v for k, v in manifest.items() if k not in ("format", "files")}
+            if min_count > 1:
+                manifest = without_examples(manifest) | {"vocabulary_min_count": min_count}
             if pruned:
                 manifest["pruned"] = told["pruned"]
             write_manifest(fresh, manifest, save_model(model, fresh))
@@ -110,6 +125,8 @@ def _show(told: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(told, ensure_ascii=False))
         return
     click.echo(f"{told['out']}: {told['format']}, {told['bytes'] / 1e6:.1f} MB", err=True)
+    if "words_left_out" in told:
+        click.echo(f"left out {told['words_left_out']} words of the training text", err=True)
     if told.get("tfidf_left_out"):
         click.echo(
             "warning: the run answers by the mean of its encoder and TF-IDF; this file holds the "

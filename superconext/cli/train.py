@@ -21,6 +21,9 @@ from superconext.cli.parameters import given_parameters, with_parameters
 @click.option("--config", metavar="TOML", help="Parameters from a file; options win over it.")
 @click.option("--text-column", metavar="NAME", help="Text column, by name or number from 1.")
 @click.option("--label-column", metavar="NAME", help="Label column, by name or number from 1.")
+@click.option(
+    "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
+)
 @click.option("--keep-text", is_flag=True, help="Repeat the texts in predictions.tsv.")
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -37,6 +40,7 @@ def train(
     config: str | None,
     text_column: str | None,
     label_column: str | None,
+    store: str | None,
     keep_text: bool,
     as_json: bool,
     quiet: bool,
@@ -48,41 +52,48 @@ def train(
     """
     from superconext.config_file import read_config
     from superconext.runs.request import TrainRequest
+    from superconext.runs.together import together
     from superconext.runs.train import resume_run, train_run
+    from superconext.threads import choose_threads
     from superconext.training.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)
     named = given_parameters(parameters)
     if resume:
         others = (train_file, dev, test, out, force, config, text_column, label_column, keep_text)
-        if any(others) or named:
+        if any(others) or store or named:
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
             )
-        _show(resume_run(Path(resume), progress), resume, as_json)
+        _show(together(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
     if not train_file:
         raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
     if not out:
         raise click.UsageError("Missing option '--out': the run folder to write.")
-    given = read_config(Path(config)) if config else {}
+    given = {**(read_config(Path(config)) if config else {}), **named}
+    if given.get("threads") is None:
+        given["threads"] = choose_threads()
     request = TrainRequest(
         train=train_file,
         out=out,
         dev=dev,
         test=test,
-        given={**given, **named},
+        given=given,
         text_column=text_column,
         label_column=label_column,
         force=force,
         keep_text=keep_text,
         command=("superconext", *words),
+        store=store,
     )
-    _show(train_run(request, progress), out, as_json)
+    _show(together(lambda: train_run(request, progress)), out, as_json)
 
 
-def _show(metrics: dict[str, Any], out: str, as_json: bool) -> None:
+def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
+    if metrics is None:  # of several processes the first alone has something to show
+        return
     from superconext.report.scores import score_table
 
     if as_json:

@@ -11,7 +11,6 @@ import gzip
 import io
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -23,8 +22,6 @@ LIMIT = 1 << 30
 MOST = 250_000
 
 _OVERHEAD = MOST * 1024  # bytes of headers and filling between the members of a tar archive
-
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, RuntimeError)
 
 
 def read_tar(
@@ -48,7 +45,9 @@ def read_tar(
                     stream = archive.extractfile(member)
                     if stream is not None:
                         yield member.name, _exactly(path, member.name, stream, member.size)
-    except _BROKEN as error:
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # a damaged archive makes its reader fail in many ways
         raise DataError(_broken(path, error)) from None
 
 
@@ -66,13 +65,15 @@ def read_zip(
                 if mode and (mode & 0o170000) not in (0, 0o040000, 0o100000):
                     raise DataError(_refused(path, f"{member.filename!r} is a link or a device"))
             for member in archive.infolist():
-                if not member.is_dir() and wanted(member.filename):
+                if not member.filename.endswith("/") and wanted(member.filename):
                     with archive.open(member) as stream:
                         yield (
                             member.filename,
                             _exactly(path, member.filename, stream, member.file_size),
                         )
-    except (*_BROKEN, NotImplementedError) as error:
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:
         raise DataError(_broken(path, error)) from None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,24 +107,29 @@ def check_training(corpus: Corpus) -> None:
     Raises DataError where there are no examples, one class only, or a class with a
     single example (which has no partner of its own class to be pulled towards).
     """
-    counts = corpus.class_counts()
+    check_counts(
+        corpus.class_counts(),
+        corpus.source,
+        lambda label: corpus.lines[corpus.labels.index(label)],
+    )
+
+
+def check_counts(counts: Mapping[str, int], source: str, line_of: Callable[[str], int]) -> None:
+    """The same from the rows in each class; `line_of` tells a line on which a label stands."""
     if not counts:
-        raise DataError(f"{corpus.source}: found no examples, expected two classes or more")
+        raise DataError(f"{source}: found no examples, expected two classes or more")
     if len(counts) == 1:
         (label, count) = next(iter(counts.items()))
         raise DataError(
-            f"{corpus.source}: found one class only ({shown(label)}, {count} rows), expected two "
+            f"{source}: found one class only ({shown(label)}, {count} rows), expected two "
             "or more: add examples of another class, or check --label-column"
         )
     single = [label for label, count in counts.items() if count == 1]
     if single:
-        named = ", ".join(
-            f"{shown(label)} (line {corpus.lines[corpus.labels.index(label)]})"
-            for label in single[:5]
-        )
+        named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
         more = f" and {len(single) - 5} more" if len(single) > 5 else ""
         raise DataError(
-            f"{corpus.source}: found {len(single)} class{'es' if len(single) > 1 else ''} with a "
+            f"{source}: found {len(single)} class{'es' if len(single) > 1 else ''} with a "
             f"single row: {named}{more}, expected two rows or more in each: add examples, "
             "remove the row, or check --label-column"
         )

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from superconext.errors import DataError
+
+_BLOCK = 1 << 20
+#: What a gzip file may unpack to in any case (bytes), and how many times its own size beyond.
+_ALWAYS, _MOST_RATIO = 1 << 26, 100
 
 STDIN = "-"
 STDIN_NAME = "standard input"
@@ -57,7 +62,7 @@ def open_source(path: str | Path) -> Source:
     # The two magic bytes cannot open a UTF-8 file, so a gzip without the suffix is safe to see.
     if packed and (gzipped or packed.startswith(b"\x1f\x8b")):
         try:
-            data = gzip.decompress(packed)
+            data = _unpacked(packed, name)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(
                 f"{name}: broken gzip ({error}), expected a whole gzip file: "
@@ -103,6 +108,23 @@ def decode(source: Source) -> str:
     if not text.strip():
         raise DataError(f"{source.name} is empty, expected one example a line: check the file")
     return text
+
+
+def _unpacked(packed: bytes, name: str) -> bytes:
+    """The content of a gzip file, held to what sentences can be packed from."""
+    limit = max(_ALWAYS, _MOST_RATIO * len(packed))
+    pieces, size = [], 0
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
+        while piece := stream.read(_BLOCK):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise DataError(
+                    f"{name}: {len(packed)} bytes that unpack to more than {limit}, expected "
+                    f"sentences, which no packing makes {_MOST_RATIO} times shorter: do not trust "
+                    "the file"
+                )
+    return b"".join(pieces)
 
 
 def _line_of(data: bytes, position: int) -> int:

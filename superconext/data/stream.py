@@ -117,8 +117,8 @@ class TextStream:
         self._pending_blank = 0
         return False
 
-    def text(self, text: str, number: int) -> str:
-        """A text out of a column. Raises DataError where nothing stands in it."""
+    def example(self, text: str, label: str | None, number: int) -> str:
+        """The text of a row. Raises DataError where nothing stands in it."""
         if not text.strip():
             raise DataError(
                 f"{self.name}, line {number}: found an empty text, expected a text in every row: "
@@ -140,15 +140,22 @@ class TextStream:
         try:
             table = parquet.ParquetFile(whole)
             found = list(table.schema_arrow.names)
-            spec = self.wanted.text_column
-            column = found[resolve(found, spec, "text", "--text-column", name)]
-            for batch in table.iter_batches(4096, columns=[column]):
+            wanted = self.wanted
+            columns = [found[resolve(found, wanted.text_column, "text", "--text-column", name)]]
+            if wanted.labelled:
+                spec = wanted.label_column
+                columns.append(found[resolve(found, spec, "label", "--label-column", name)])
+            for batch in table.iter_batches(4096, columns=list(dict.fromkeys(columns))):
                 texts = []
-                for value in batch.column(0).to_pylist():
+                for values in zip(*(batch.column(c).to_pylist() for c in columns), strict=True):
                     number += 1
                     try:
-                        text = parquet_text(value, column, name, number)
-                        texts.append(self.text(text, number))
+                        cells = [
+                            parquet_text(value, column, name, number)
+                            for value, column in zip(values, columns, strict=True)
+                        ]
+                        label = cells[1] if wanted.labelled else None
+                        texts.append(self.example(cells[0], label, number))
                     except DataError as error:
                         self.bad(error)
                 yield texts

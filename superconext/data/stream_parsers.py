@@ -39,7 +39,7 @@ class Reading(Protocol):
 
     def is_blank(self, line: str, tabs_count: bool = False) -> bool: ...
 
-    def text(self, text: str, number: int) -> str: ...
+    def example(self, text: str, label: str | None, number: int) -> str: ...
 
 
 class Parser:
@@ -92,19 +92,28 @@ class _FastText(Parser):
         stream.notes.append("read as fastText lines: __label__ and the label, then the text")
 
     def parse(self, number: int, line: str) -> str:
-        return self.stream.text(fasttext_line(line, self.stream.name, number)[1], number)
+        label, text = fasttext_line(line, self.stream.name, number)
+        return self.stream.example(text, label, number)
 
 
 class _JsonLines(Parser):
     key: str | None = None
+    label_key: str | None = None
 
     def parse(self, number: int, line: str) -> str:
-        name = self.stream.name
+        name, wanted = self.stream.name, self.stream.wanted
         record = json_record(line.strip(), name, number)
         if self.key is None:
-            found, spec = list(record), self.stream.wanted.text_column
-            self.key = found[resolve(found, spec, "text", "--text-column", name)]
-        return self.stream.text(json_value(record, self.key, name, number), number)
+            found = list(record)
+            key = found[resolve(found, wanted.text_column, "text", "--text-column", name)]
+            if wanted.labelled:
+                spec = wanted.label_column
+                self.label_key = found[resolve(found, spec, "label", "--label-column", name)]
+            self.key = key
+        text, label = json_value(record, self.key, name, number), None
+        if self.label_key is not None:
+            label = json_value(record, self.label_key, name, number)
+        return self.stream.example(text, label, number)
 
 
 class _Tsv(Parser):
@@ -136,18 +145,22 @@ class _Tsv(Parser):
 
     def needs_more(self) -> bool:
         """Whether columns cannot be told by the first row: two of them, without a header."""
-        first = self.head[0][1]
-        if self.stream.wanted.text_column is not None or len(first) != 2:
+        first, wanted = self.head[0][1], self.stream.wanted
+        if len(first) != 2 or (wanted.text_column is not None and not wanted.labelled):
             return False
         try:
-            return not find_columns([first], None, None, self.stream.name, labelled=False).header
+            return not self.find([first]).header
         except DataError:
             return True
 
+    def find(self, rows: list[list[str]]) -> Columns:
+        wanted, name = self.stream.wanted, self.stream.name
+        label = wanted.label_column if wanted.labelled else None
+        return find_columns(rows, wanted.text_column, label, name, wanted.labelled)
+
     def decide(self) -> Iterator[str]:
         rows = [record for _, record in self.head]
-        spec, name = self.stream.wanted.text_column, self.stream.name
-        self.columns = find_columns(rows, spec, None, name, labelled=False)
+        self.columns = self.find(rows)
         self.width = len(rows[0])
         self.stream.notes += self.columns.notes
         for number, record in self.head[1 if self.columns.header else 0 :]:
@@ -159,7 +172,8 @@ class _Tsv(Parser):
         where = f"{self.stream.name}, line {number}"
         try:
             check_record(record, self.columns, self.width, self.separator, where)
-            text = self.stream.text(record[self.columns.text], number)
+            label = None if self.columns.label is None else record[self.columns.label]
+            text = self.stream.example(record[self.columns.text], label, number)
         except DataError as error:
             self.stream.bad(error)
             return

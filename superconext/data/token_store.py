@@ -60,6 +60,11 @@ class TokenStore:
         shift = np.repeat(self.offsets[rows] - (ends - lengths), lengths)
         return self.tokens[np.arange(len(shift)) + shift], lengths
 
+    def subset(self, rows: np.ndarray) -> TokenStore:
+        """A store of the given sentences alone."""
+        tokens, lengths = self.take(rows)
+        return TokenStore(tokens, np.append(0, np.cumsum(lengths)), self.newcomers)
+
     def pad(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(ids int64 `[n, T]` filled up with `PAD_ID`, lengths int64 `[n]`) of given rows."""
         starts = self.offsets[rows]

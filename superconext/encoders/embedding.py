@@ -8,6 +8,9 @@ rows start at zero: training begins at the given word vectors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -17,9 +20,16 @@ from superconext.data.token_store import Newcomers
 from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import UNK_ID
 
+#: Rows from which a table's gradient names the rows of the batch alone; below, a pass over all
+#: rows costs no more than choosing among them.
+SPARSE_FROM = 20_000
+
 
 class WordEmbedding(nn.Module):
     """Vectors of vocabulary words and of newcomers.
+
+    A batch costs as much as the words in it, however many rows the tables have: the gradient
+    of a large table is row-sparse (`torch.sparse_coo`), for `training.optimizer`.
 
     Args:
         words: initial vectors `[V, e]`.
@@ -27,6 +37,10 @@ class WordEmbedding(nn.Module):
         ngram_count: rows of the n-gram table; 0 for none.
         ngrams: n-grams of the V words; None when the word rows already include them, as
             in a saved model.
+
+    Attributes:
+        before_reading: called with a trained table and the rows about to be read, None for
+            all; an optimiser that puts off updates makes up for them here.
     """
 
     def __init__(
@@ -40,6 +54,8 @@ class WordEmbedding(nn.Module):
         self.words = nn.Parameter(words.clone(), requires_grad=tune)
         self.ngrams = nn.Parameter(torch.zeros(ngram_count, words.shape[1]))
         self._index = ngrams if ngram_count else None
+        self._place = np.empty(ngram_count, dtype=np.int64)
+        self.before_reading: Callable[[Tensor, Tensor | None], None] | None = None
 
     @property
     def dimension(self) -> int:
@@ -47,11 +63,14 @@ class WordEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Vectors `[N, T, e]` of vocabulary words `[N, T]`, with gradient."""
-        if self._index is None:
+        if self._index is None and not _by_rows(self.words):
             return functional.embedding(ids, self.words)
         # Each distinct word is composed once, however often it stands in the batch.
         distinct, position = torch.unique(ids, return_inverse=True)
-        rows = self.words[distinct] + self._compose(self._index, distinct.cpu().numpy())
+        rows = self._read(self.words, distinct)
+        if self._index is not None:
+            chosen = distinct.cpu().numpy()
+            rows = rows + self._compose(self._index, chosen, _by_rows(self.ngrams))
         return functional.embedding(position, rows)
 
     @torch.no_grad()
@@ -60,6 +79,9 @@ class WordEmbedding(nn.Module):
 
         A newcomer no source knows starts from the unknown word's row.
         """
+        if self.before_reading is not None:
+            for table in (self.words, self.ngrams):
+                self.before_reading(table, None)
         rows = self.words.detach()
         if self._index is not None:
             rows = rows + self._compose(self._index, np.arange(len(rows)))
@@ -76,20 +98,59 @@ class WordEmbedding(nn.Module):
     def fold(self) -> None:
         """Add the n-grams into the word rows for good; no training after this."""
         self.words.copy_(self.table())
-        self._index = None
+        self._index = self.before_reading = None
 
-    def _compose(self, words: WordNgrams, chosen: np.ndarray) -> Tensor:
-        """What the n-grams add to the chosen words, `[n, e]`."""
+    def _read(self, table: Tensor, rows: Tensor) -> Tensor:
+        """Distinct rows `[n]` of a table, `[n, e]`, with gradient."""
+        if not _by_rows(table):
+            return functional.embedding(rows, table)
+        if self.before_reading is not None:
+            self.before_reading(table, rows)
+        read: Tensor = _Rows.apply(table, rows)
+        return read
+
+    def _compose(self, words: WordNgrams, chosen: np.ndarray, by_rows: bool = False) -> Tensor:
+        """What the n-grams add to the chosen words, `[n, e]`; by_rows: of few of the n-grams."""
         starts = words.offsets[chosen]
         sizes = words.offsets[chosen + 1] - starts
         ends = np.cumsum(sizes)
         flat = words.ids[np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)]
         device = self.ngrams.device
+        table: Tensor = self.ngrams
+        if by_rows:
+            # The distinct n-grams, ascending, and each one's place among them.
+            self._place[flat] = np.arange(len(flat))
+            distinct = np.sort(flat[self._place[flat] == np.arange(len(flat))])
+            self._place[distinct] = np.arange(len(distinct))
+            flat = self._place[flat]
+            table = self._read(table, torch.from_numpy(distinct).to(device))
         total = functional.embedding_bag(
             torch.from_numpy(flat).to(device),
-            self.ngrams,
+            table,
             torch.from_numpy(ends - sizes).to(device),
             mode="sum",
         )
         scale = 1.0 / np.sqrt(np.maximum(words.counts[chosen], 1))
         return total * torch.from_numpy(scale).to(total).unsqueeze(1)
+
+
+def _by_rows(table: Tensor) -> bool:
+    """Whether a table's gradient is row-sparse."""
+    sparse = table.device.type in ("cpu", "cuda")
+    return sparse and table.requires_grad and len(table) >= SPARSE_FROM
+
+
+class _Rows(torch.autograd.Function):
+    """Distinct rows of a table; their gradient names them alone."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = table.shape
+        return table.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        table = torch.sparse_coo_tensor(rows[None], grads[0], ctx.shape, check_invariants=False)
+        return table, None

@@ -105,6 +105,9 @@ class Objective(nn.Module):
     #: Whether texts are read with a trained token for each class, see `encoders.bilstm`;
     #: `class_states` are then there, in a `Batch` and in `class_scores`.
     needs_class_tokens: bool = False
+    #: Where class tokens start: "words", at the word vectors of what the label is called as far
+    #: as they are known (`vectors.label_words`), or "random".
+    class_tokens: str = "random"
     #: Whether `class_scores` must be given all rows at once (without token states), because
     #: one row's scores depend on the others.
     scores_together: bool = False

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.similarity import widened
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -33,11 +34,11 @@ class CrossEntropy(Objective):
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalar: training accuracy of the batch."""
-        scores = self.classifier(batch.sentence.float())
+        scores = self.classifier(widened(batch.sentence))
         loss = functional.cross_entropy(scores, batch.labels)
         accuracy = float((scores.argmax(dim=1) == batch.labels).float().mean())
         return loss, {"batch_accuracy": accuracy}
 
     def class_scores(self, output: EncoderOutput) -> Tensor:
-        scores: Tensor = self.classifier(output.sentence.float())
+        scores: Tensor = self.classifier(widened(output.sentence))
         return scores

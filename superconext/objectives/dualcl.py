@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ENSEMBLES = ("none", "hard", "soft")
 BANKS = ("train", "test")
+CLASS_TOKENS = ("words", "random")
 
 #: Training rows encoded at once for the bank.
 _BLOCK = 256
@@ -36,21 +37,28 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """How DualCL predicts.
+    """How DualCL predicts, and where its class tokens start.
 
     ensemble: a text's own classifier ("none"), or the vote ("hard") or mean softmax
         ("soft") of those of a bank of texts.
     bank: the training rows, or as in the paper the rows that are predicted together. With
         "test" a row's label depends on the rows beside it.
     bank_size: training rows kept in the bank, each class by its share; 0 for all.
+    class_tokens: at the word vectors of the label's words where these are known ("words"), or
+        at random ("random").
     """
 
     ensemble: str = "none"
     bank: str = "train"
     bank_size: int = 1000
+    class_tokens: str = "words"
 
     def __post_init__(self) -> None:
-        for name, known in (("ensemble", ENSEMBLES), ("bank", BANKS)):
+        for name, known in (
+            ("ensemble", ENSEMBLES),
+            ("bank", BANKS),
+            ("class_tokens", CLASS_TOKENS),
+        ):
             value = getattr(self, name)
             if value not in known:
                 raise ConfigError(
@@ -87,6 +95,12 @@ class DualCLNoDual(Objective):
     the largest <theta_i^k, z_i>, or an ensemble of the classifiers of other texts, see
     `PredictionOptions`. Batches are shuffled.
 
+    The paper has tokens of its own for the classes ("[POS]"); its public code takes the label's
+    words from BERT's vocabulary, so that what they mean is there from the start. As there, a
+    token starts at the mean vector of its label's words, if vocabulary or word vectors know
+    one, else at random (`vectors.label_words`): labels of a dialect corpus are often no words
+    of the dialect. `class_tokens=random` is the paper's. Either way the tokens are trained.
+
     Source: DualCL, equations 8 and 10 and section 4.4.2; its row "w/o L_Dual" in Table 2.
     """
 
@@ -99,6 +113,7 @@ class DualCLNoDual(Objective):
     def __init__(self, prediction: PredictionOptions | None = None) -> None:
         super().__init__()
         self.options = prediction or PredictionOptions()
+        self.class_tokens = self.options.class_tokens
         self.scores_together = self.options.ensemble != "none" and self.options.bank == "test"
         # The classifiers of training rows `[M, C, d]`, none of them before the end.
         self.register_buffer("bank", torch.empty(0))

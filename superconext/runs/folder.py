@@ -16,35 +16,23 @@ Nothing is pickled and nothing is ever unpickled.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from superconext._version import __version__
-from superconext.config import Config, resolve
+from superconext.config import resolve
 from superconext.config_file import read_config, write_config
-from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.projection import projected_size
 from superconext.errors import RunError
 from superconext.files import beside, file_sha256, write_json
+from superconext.folders import folder_beside, put_folder
 from superconext.lexical import FILES as LEXICAL_FILES
 from superconext.lexical import Lexical
 from superconext.model import Model
-from superconext.objectives.base import Shape
-from superconext.objectives.catalogue import objective_class
-from superconext.probe import Probe
-from superconext.stages import second_stage
-from superconext.text.ngrams import NgramVocabulary
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import WordVectors
+from superconext.runs.assemble import assemble
+from superconext.runs.trust import check_weights, plain_file, read_json
 
 #: The newest format that is read. 3: TF-IDF stands beside the probe. 2: rows of zeros are
 #: left out of the n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
@@ -125,14 +113,14 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
     if folder.exists():
         raise RunError(f"{folder} exists already; expected a new folder: choose another")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-        fresh = Path(beside) / "run"
+    with folder_beside(folder) as hidden:
+        fresh = hidden / "run"
         fresh.mkdir()
         hashes = save_model(model, fresh)
         about = {"version": __version__, "status": "complete", **(facts or {})}
         about |= {"objective": model.config.objective}
         write_manifest(fresh, about, hashes)
-        fresh.rename(folder)
+        put_folder(fresh, folder, hidden / "old")
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str]) -> None:
@@ -160,7 +148,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder}: no manifest.json found; expected a finished run: "
             f"train again, or go on with superconext train --resume {folder}"
         )
-    manifest = _read_json(path)
+    manifest = read_json(plain_file(folder, path.name))
     if not isinstance(manifest.get("format"), int):
         raise RunError(f"{path}: no format number found; expected a run folder's manifest")
     if manifest["format"] > FORMAT:
@@ -188,9 +176,7 @@ def load_model(folder: Path | str) -> Model:
             "manifest as it was written: copy the run again"
         )
     for name in (*_MODEL_FILES, *(name for name in LEXICAL_FILES if name in hashes)):
-        path = folder / name
-        if not path.is_file():
-            raise RunError(f"{path}: missing; expected a whole run folder: copy it again")
+        path = plain_file(folder, name)
         if hashes.get(name) != file_sha256(path):
             raise RunError(
                 f"{path}: its content is not what the manifest lists; expected the file as it was "
@@ -198,15 +184,18 @@ def load_model(folder: Path | str) -> Model:
             )
     try:
         config = resolve({**read_config(folder / "config.toml"), "device": "cpu"})
-        words = _read_json(folder / "vocabulary.json")
+        words = read_json(folder / "vocabulary.json")
         arrays = load_arrays(folder / "vectors.safetensors")
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
-        model = _assemble(config, words, arrays, tensors, probe)
+        model = assemble(config, words, arrays, tensors, probe)
         if config.probe_features == "encoder+tfidf":
             if not hashes.keys() >= set(LEXICAL_FILES):
                 raise ValueError(f"the manifest lists no {' and no '.join(LEXICAL_FILES)}")
-            model.lexical = Lexical.load(folder)
+            model.lexical = lexical = Lexical.load(folder)
+            check_weights(
+                lexical.coef, lexical.intercept, len(model.classes), len(lexical.idf), "TF-IDF"
+            )
     except (
         AttributeError,
         LookupError,
@@ -215,82 +204,8 @@ def load_model(folder: Path | str) -> Model:
         TypeError,
         ValueError,
     ) as error:
+        reason = " ".join(str(error).split())[:300]
         raise RunError(
-            f"{folder}: the files do not fit together ({error}); copy the run again"
+            f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None
     return model
-
-
-def _assemble(
-    config: Config,
-    words: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    tensors: dict[str, torch.Tensor],
-    probe: dict[str, np.ndarray],
-) -> Model:
-    classes = [str(name) for name in words["classes"]]
-    ngrams = None if words["ngrams"] is None else NgramVocabulary.from_json(words["ngrams"])
-    encoders, objectives = [], []
-    members = 1 + max(int(name.split(".")[1]) for name in tensors)
-    # The objective a model ends its training with is the one it predicts by.
-    last = second_stage(config) or config
-    kind = objective_class(last.objective)
-    projection = config.projection if kind.uses_projection else "identity"
-    for member in range(members):
-        table = tensors[f"encoder.{member}.embedding.words"]
-        encoder = BiLSTMEncoder(
-            WordEmbedding(table, config.tune_vectors, 0 if ngrams is None else len(ngrams)),
-            hidden_size=config.hidden_size,
-            layers=config.layers,
-            dropout=config.dropout,
-            pooling=config.pooling,
-            class_tokens=len(tensors.get(f"encoder.{member}.class_rows", ())),
-        )
-        width = projected_size(projection, encoder.sentence_size, config.projection_size)
-        objective = kind.build(last, Shape(len(classes), encoder.sentence_size, width))
-        for prefix, module in (
-            (f"encoder.{member}.", encoder),
-            (f"objective.{member}.", objective),
-        ):
-            module.load_state_dict(
-                {n[len(prefix) :]: t for n, t in tensors.items() if n.startswith(prefix)}
-            )
-        encoders.append(encoder.eval())
-        objectives.append(objective.eval())
-    return Model(
-        config,
-        classes,
-        Tokenizer.from_dict(words["tokenizer"]),
-        Vocabulary.from_json(words["vocabulary"]),
-        _reserve(words["reserve"], arrays),
-        ngrams,
-        list(encoders),
-        list(objectives),
-        Probe(
-            probe["mean"], probe["scale"], probe["coef"], probe["intercept"], float(probe["c"][0])
-        ),
-    )
-
-
-def _reserve(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> WordVectors:
-    subwords = None
-    if "buckets" in arrays:
-        buckets = arrays["buckets"]
-        if "bucket_rows" in arrays:
-            rows = np.zeros((int(arrays["bucket_count"][0]), buckets.shape[1]), buckets.dtype)
-            rows[arrays["bucket_rows"]] = buckets
-            buckets = rows
-        subwords = SubwordTable(buckets, facts["min_n"], facts["max_n"])
-    return WordVectors(
-        facts["words"], arrays["matrix"], subwords, name=facts["name"], sha256=facts["sha256"]
-    )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: not a JSON document ({error}); copy the run again") from None
-    if not isinstance(value, dict):
-        raise RunError(f"{path}: found a JSON {type(value).__name__}, expected an object")
-    return value

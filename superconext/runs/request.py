@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ class TrainRequest:
     given: the parameters the user named; everything else is the preset's.
     command: the words of the command line, for the manifest.
     keep_text: whether `predictions.tsv` repeats the texts.
+    store: folder for the tokens of a training file that is read in a stream.
     """
 
     train: str
@@ -34,6 +36,7 @@ class TrainRequest:
     force: bool = False
     keep_text: bool = False
     command: tuple[str, ...] = ()
+    store: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,16 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             progress.say(f"note: {corpus.source}: {note}")
         return corpus
 
-    train = read(request.train)
-    check_training(train)
+    train, big_dev = _read_train(request, config, read, progress)
     test = read(request.test) if request.test else None
     if request.dev:
         dev = read(request.dev)
+    elif big_dev is not None:
+        dev = big_dev
+        progress.say(
+            f"note: no dev file, so {len(dev)} of {len(dev) + len(train)} training rows are held "
+            "back to choose settings on"
+        )
     else:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         train, dev = train.select(kept), train.select(held)
@@ -87,10 +95,34 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
                 f"{', '.join(unknown[:5])}; they count as wrong"
             )
         for corpus, name in ((train, "train"), (dev, "dev")):
-            copies = len(leaks(corpus.texts, test.texts))
+            copies = _copies(corpus, test)
             if copies:
                 progress.warn(
                     f"{copies} of {len(test)} test texts stand in {name} word for word; "
                     "the test figures are flattered by them"
                 )
     return Splits(train, dev, test)
+
+
+def _read_train(
+    request: TrainRequest, config: Config, read: Callable[[str], Corpus], progress: Progress
+) -> tuple[Corpus, Corpus | None]:
+    """The training rows, and those of a file larger than memory that are held back as dev."""
+    from superconext.runs.big_file import is_big, read_big
+
+    if is_big(request.train, request.store):
+        columns = (request.text_column, request.label_column)
+        share = 0.0 if request.dev else HELD_BACK
+        return read_big(request.train, columns, config, request.store, share, progress)
+    train = read(request.train)
+    check_training(train)
+    return train, None
+
+
+def _copies(corpus: Corpus, test: Corpus) -> int:
+    """Test texts that stand in another split word for word."""
+    from superconext.runs.big_file import BigCorpus
+
+    if isinstance(corpus, BigCorpus):
+        return corpus.training.source.has(test.texts, corpus.training.rows)
+    return len(leaks(corpus.texts, test.texts))

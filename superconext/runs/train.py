@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,13 +14,18 @@ from superconext.config import Config, resolve
 from superconext.data.source import STDIN
 from superconext.errors import RunError, StoppedEarly
 from superconext.files import write_json
+from superconext.folders import folder_beside, remove_folder, sync_tree
 from superconext.runs.contents import Evaluation, write_run
 from superconext.runs.place import (
+    CHECKPOINT,
     check_out,
-    kept_on_interrupt,
+    epochs_kept,
+    has_epochs,
+    is_complete,
+    only_checkpoint,
+    only_run,
     partial_of,
     put_in_place,
-    removed_on_failure,
 )
 from superconext.runs.request import Splits, TrainRequest, read_splits
 from superconext.training.progress import Progress
@@ -33,37 +37,76 @@ _FILE_PARAMETERS = ("vectors", "unlabelled")
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     """Train, probe, compare with the baselines and write the run folder.
 
-    Returns the metrics document. Raises StoppedEarly when the user interrupts after an
-    epoch, with what there is kept, and the other project errors with nothing written.
+    Returns the metrics document. An earlier run is replaced when the new one is whole, and not
+    before. Raises StoppedEarly when the user or the disk stops it after an epoch, with the
+    epochs kept, and the other project errors; where no epoch was done nothing is left.
     """
     config = resolve(request.given, "train")
     out = Path(request.out)
     check_out(out, request.force)
-    partial = partial_of(out)
-    splits = read_splits(request, config, progress)
-    with removed_on_failure(partial, out):
+    with only_run(out, progress.say):
+        check_out(out, request.force)  # again: until now another process may have written it
+        partial = partial_of(out)
+        splits = read_splits(request, config, progress)
         if partial.exists():
             progress.say(f"note: {partial}, an unfinished run, is thrown away and begun anew")
-            shutil.rmtree(partial)
-        (partial / "checkpoint").mkdir(parents=True)
-        _save_request(partial / "checkpoint", request, splits)
-        return _fill(request, config, splits, partial, progress)
+            remove_folder(partial, out)
+        try:
+            with epochs_kept(partial, out, progress.say):
+                with folder_beside(out) as hidden:
+                    (hidden / "new" / CHECKPOINT).mkdir(parents=True)
+                    _save_request(hidden / "new" / CHECKPOINT, request, splits)
+                    (hidden / "new").rename(partial)
+                return _fill(request, config, splits, partial, progress)
+        except BaseException:
+            # Left empty-handed, and only then: no half run stays.
+            if (partial / CHECKPOINT).is_dir() and not has_epochs(partial):
+                remove_folder(partial, out)
+            raise
 
 
 def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     """Go on with the run that was stopped in `folder`, to the end it was asked for.
 
-    Raises RunError when there is nothing to go on with.
+    Raises RunError when there is nothing to go on with, and what `train_run` does.
     """
-    partial = partial_of(folder)
-    stopped = partial if partial.exists() else folder
-    if not (stopped / "checkpoint").is_dir():
-        raise RunError(
-            f"{folder}: no checkpoint found; expected a run that was stopped before its end: "
-            "start a new one with superconext train"
-        )
+    if not folder.exists() and not partial_of(folder).exists():
+        raise _nothing_stopped(folder)
+    with only_run(folder, progress.say):
+        partial = partial_of(folder)
+        stopped = partial if partial.exists() else folder
+        if not (stopped / CHECKPOINT).is_dir():
+            raise _nothing_stopped(folder)
+        if stopped is folder and is_complete(folder):
+            # Stopped when all that was left to do was to take the checkpoint away.
+            progress.say(f"note: {folder} was finished already")
+            shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+            return _metrics(folder)
+        request, config, splits = _saved_request(stopped, folder, progress)
+        if stopped is folder:
+            with folder_beside(folder) as hidden:
+                shutil.copytree(folder / CHECKPOINT, hidden / "run" / CHECKPOINT)
+                sync_tree(hidden / "run")
+                (hidden / "run").rename(partial)
+        # A kill while the results were written leaves some of them.
+        only_checkpoint(partial)
+        with epochs_kept(partial, folder, progress.say):
+            return _fill(request, config, splits, partial, progress)
+
+
+def _nothing_stopped(folder: Path) -> RunError:
+    return RunError(
+        f"{folder}: no checkpoint found; expected a run that was stopped before its end: start a "
+        "new one with superconext train"
+    )
+
+
+def _saved_request(
+    stopped: Path, folder: Path, progress: Progress
+) -> tuple[TrainRequest, Config, Splits]:
+    """What the run was asked to do, and its rows, which must be what they were."""
     try:
-        saved = json.loads((stopped / "checkpoint" / "request.json").read_text(encoding="utf-8"))
+        saved = json.loads((stopped / CHECKPOINT / "request.json").read_text(encoding="utf-8"))
         hashes = saved.pop("sha256")
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
@@ -79,19 +122,15 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
                 f"{corpus.source}: its content is not what {folder} was trained on; expected the "
                 "file as it was: put it back, or start anew with --force"
             )
-    if stopped is folder:
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-            copy = Path(beside) / "run"
-            shutil.copytree(folder / "checkpoint", copy / "checkpoint")
-            copy.rename(partial)
-    # A kill while the results were written leaves some of them.
-    for rest in partial.iterdir():
-        if rest.is_dir() and rest.name != "checkpoint":
-            shutil.rmtree(rest)
-        elif rest.is_file():
-            rest.unlink()
-    with kept_on_interrupt(partial, folder):
-        return _fill(request, config, splits, partial, progress)
+    return request, config, splits
+
+
+def _metrics(run: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{run / 'metrics.json'}: cannot be read ({error}); train again") from None
+    return found
 
 
 def _fill(
@@ -101,11 +140,13 @@ def _fill(
 
     from superconext.experiments.baselines import baseline_report
     from superconext.fitting import check_device, fit_model
+    from superconext.runs.together import call_helpers
     from superconext.stages import total_epochs
 
     # Not for the training alone: figures of merit are worked out under the same threads.
     torch.set_num_threads(config.threads)
     check_device(config.device)  # before the baselines, which take their time
+    call_helpers(request, partial / CHECKPOINT)
     wall, cpu = time.perf_counter(), time.process_time()
     rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}
     baselines: dict[str, Any] = {}
@@ -120,8 +161,9 @@ def _fill(
         config,
         rows["dev"],
         progress=progress,
-        checkpoint=partial / "checkpoint",
+        checkpoint=partial / CHECKPOINT,
         set_aside=rows["test"][0] if "test" in rows else (),
+        whole=getattr(splits.train, "training", None),
     )
     evaluation = Evaluation.of(fitted, rows, splits.reported, baselines)
     evaluation.metrics["seconds"] = round(time.perf_counter() - started, 2)
@@ -137,8 +179,6 @@ def _fill(
             f"interrupted after {epochs} of {total_epochs(config)} epochs; the run so "
             f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
         )
-    # Last of all, so that a kill at any moment leaves a run or something to go on with.
-    shutil.rmtree(Path(request.out) / "checkpoint")
     return evaluation.metrics
 
 
@@ -152,7 +192,7 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
         name: absolute(value) if name in _FILE_PARAMETERS else value
         for name, value in request.given.items()
     }
-    paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test")}
+    paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test", "store")}
     hashes = {name: corpus.sha256 for name, corpus in splits.named().items()}
     write_json(
         folder / "request.json", {**asdict(request), **paths, "given": given, "sha256": hashes}

@@ -17,7 +17,12 @@ class Callback:
     """Every hook does nothing here; override the ones you need.
 
     To end training after the current epoch, set `trainer.stop = True` in any hook.
+
+    every_process: where several processes train together, whether it works in each of them,
+        as one that changes weights must, and not in the first alone.
     """
+
+    every_process = False
 
     def on_train_begin(self, trainer: Trainer) -> None:
         """Before the first epoch, also of a resumed run."""
@@ -55,6 +60,8 @@ class WeightKeeper(Callback):
     weights: what is kept so far, or None. value: a number that goes with it. Both are part
     of a checkpoint.
     """
+
+    every_process = True
 
     def __init__(self, value: float) -> None:
         self.value = value

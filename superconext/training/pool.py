@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from superconext.data.token_store import TokenStore
-from superconext.encoders.base import Encoder, encode_rows, encoded_blocks
+from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
 from superconext.errors import ConfigError, DataError
 from superconext.objectives.base import Objective
 from superconext.text.tokenize import Tokenizer
+from superconext.training.distributed import World
 
 #: Stream of the run's seed that the pool is drawn with.
 _STREAM = 5
@@ -76,6 +77,7 @@ class EncodedPool:
     Args:
         store: the sentences, M >= 1.
         arithmetic: context of the encoder's arithmetic in training.
+        world: the processes that encode together.
     """
 
     def __init__(
@@ -84,9 +86,10 @@ class EncodedPool:
         encoder: Encoder,
         objective: Objective,
         arithmetic: Callable[[], AbstractContextManager[None]] = nullcontext,
+        world: World | None = None,
     ) -> None:
         self.store, self.encoder, self.objective = store, encoder, objective
-        self._arithmetic = arithmetic
+        self._arithmetic, self._world = arithmetic, world or World()
         self._memory: Tensor | None = None
         self._table: Tensor | None = None
 
@@ -125,6 +128,11 @@ class EncodedPool:
         """
         if self._table is None:
             self._table = self.encoder.vector_table(self.store.newcomers)
+
+        def encode(part: np.ndarray) -> EncoderOutput:
+            return encode_rows(self.encoder, self.store, part, table=self._table)
+
+        numbers = rows.cpu().numpy()
         with self._arithmetic():
-            output = encode_rows(self.encoder, self.store, rows.cpu().numpy(), table=self._table)
+            output = self._world.encode(encode, numbers, self.store.lengths_of(numbers))
         return output.sentence

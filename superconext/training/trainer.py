@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -17,7 +18,10 @@ from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.errors import TrainingError
 from superconext.objectives.base import Batch, Objective
+from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, Record
+from superconext.training.distributed import current_world
+from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
 
 
@@ -51,10 +55,12 @@ class Trainer:
         self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
-        self.optimizer = _adam(self.parameters, config.learning_rate)
+        self.optimizer = make_optimizer(self.modules, self.parameters, config.learning_rate)
+        self.world = current_world()
+        self._seed = torch.initial_seed() % 2**63  # generators take no negative numbers
         self.pool: EncodedPool | None = None
         if pool is not None:
-            self.pool = EncodedPool(pool, encoder, objective, self._arithmetic)
+            self.pool = EncodedPool(pool, encoder, objective, self._arithmetic, self.world)
         self.epoch = 0
         self.history: list[Record] = []
         self.stop = False
@@ -65,18 +71,22 @@ class Trainer:
         Raises TrainingError when the loss or a gradient is not finite, and lets
         KeyboardInterrupt through with the weights as they were after the last update.
         """
+        if self.world.size > 1:
+            self.world.begin(list(self.weights().values()), self._about())
         self._call("on_train_begin")
+        self.stop = self.world.tell(self.stop)
         while self.epoch < self.config.epochs and not self.stop:
             record = self._run_epoch()
             self.history.append(record)
             self.epoch += 1
-            self._call("on_epoch_end", record)
+            self._end_epoch(record)
         self.finish()
         return self.history
 
     def finish(self) -> None:
         """Tell callbacks and objective that no epoch follows; `fit` does, an interrupted
         caller must."""
+        self.optimizer.catch_up()
         self._call("on_train_end")
         self.modules.eval()
         with torch.no_grad(), self._arithmetic():
@@ -105,19 +115,31 @@ class Trainer:
                 sums[name] = sums.get(name, 0.0) + value
                 counts[name] = counts.get(name, 0) + 1
             self._call("on_step_end", step, scalars["loss"])
+        self.optimizer.catch_up()
         record: Record = {"epoch": self.epoch + 1}
         record |= {name: total / counts[name] for name, total in sums.items()}
         record["seconds"] = time.perf_counter() - started
         return record
 
+    def _end_epoch(self, record: Record) -> None:
+        """Let the callbacks work on the record, in the other processes on the first one's."""
+        if self.world.main:
+            self._call("on_epoch_end", record)
+        told, self.stop = self.world.tell((record, self.stop))
+        if not self.world.main:
+            record |= told
+            self._call("on_epoch_end", record)
+
     def _step(self, rows: np.ndarray, step: int) -> dict[str, float]:
+        self.world.begin_step(self._seed, self.epoch, step)
         loss, scalars = self.objective(self._batch(rows))
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._not_finite("the loss", step)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip or math.inf)
+        self._sum_gradients()
+        norm = clip_gradients(self.parameters, self.config.gradient_clip or math.inf)
         if not math.isfinite(float(norm)):
             raise self._not_finite("a gradient", step)
         self.optimizer.step()
@@ -126,7 +148,7 @@ class Trainer:
     def _batch(self, rows: np.ndarray) -> Batch:
         def view() -> tuple[EncoderOutput, Tensor]:
             with self._arithmetic():
-                output = self._encode(rows)
+                output = self._encode_to_train(rows)
                 projected = (
                     self.head(output.sentence)
                     if self.objective.uses_projection
@@ -160,6 +182,37 @@ class Trainer:
         whole = self.objective.needs_token_states
         return encode_rows(self.encoder, self.store, rows, whole=whole)
 
+    def _encode_to_train(self, rows: np.ndarray) -> EncoderOutput:
+        """The same with gradient, however large the batch, in all processes together."""
+
+        def encode(part: np.ndarray) -> EncoderOutput:
+            return encode_for_training(
+                self.encoder,
+                self.store,
+                part,
+                whole=self.objective.needs_token_states,
+                layers=self.config.layers,
+                mini_batch_size=self.config.mini_batch_size,
+            )
+
+        return self.world.encode(encode, rows, self.store.lengths_of(rows))
+
+    def _sum_gradients(self) -> None:
+        own = [p for p in self.encoder.parameters() if p.requires_grad]
+        common = [
+            p
+            for module in (self.head, self.objective)
+            for p in module.parameters()
+            if p.requires_grad
+        ]
+        self.world.sum_gradients(own, common)
+
+    def _about(self) -> dict[str, int]:
+        """What must be the same in every process."""
+        data = zlib.crc32(np.ascontiguousarray(self.store.tokens).data)
+        labels = zlib.crc32(self.labels.numpy().data, data)
+        return {"rows of checksum": labels, "finished epochs": self.epoch}
+
     def _arithmetic(self) -> AbstractContextManager[None]:
         context: AbstractContextManager[None] = torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=self.config.precision == "bfloat16"
@@ -175,12 +228,5 @@ class Trainer:
 
     def _call(self, hook: str, *arguments: object) -> None:
         for callback in self.callbacks:
-            getattr(callback, hook)(self, *arguments)
-
-
-def _adam(parameters: list[nn.Parameter], learning_rate: float) -> torch.optim.Adam:
-    """Adam in one pass over the weights, much the faster way over a table of n-grams."""
-    try:
-        return torch.optim.Adam(parameters, lr=learning_rate, fused=True)
-    except RuntimeError:  # before torch 2.4 on a CPU, and on devices that lack it
-        return torch.optim.Adam(parameters, lr=learning_rate)
+            if self.world.main or callback.every_process:
+                getattr(callback, hook)(self, *arguments)

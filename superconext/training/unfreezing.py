@@ -32,6 +32,8 @@ class UnfreezeVectors(Callback):
         epoch: the first, counted from 1, in which they are trained.
     """
 
+    every_process = True
+
     def __init__(self, embedding: WordEmbedding, epoch: int) -> None:
         self.embedding, self.epoch = embedding, epoch
 

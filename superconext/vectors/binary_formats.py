@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.errors import VectorsError
+from superconext.vectors.arrays import open_floats
+from superconext.vectors.inert_pickle import Inert, load_inert
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_format import RowCollector, collect_rows
-from superconext.vectors.torchtext_format import Inert, load_inert
 
 FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 _MAX_WORD = 4_096  # bytes
@@ -150,7 +151,10 @@ def _composed(
         rows = own[[row for row, _ in part]].astype(np.float32)
         if subwords is not None:
             spelled = [i for i, (_, word) in enumerate(part) if word != whole]
-            rows[spelled] = subwords.compose_many([part[i][1] for i in spelled], rows[spelled])[0]
+            # What is not finite afterwards is counted as a malformed row.
+            with np.errstate(over="ignore", invalid="ignore"):
+                composed = subwords.compose_many([part[i][1] for i in spelled], rows[spelled])
+            rows[spelled] = composed[0]
         for (row, word), vector in zip(part, rows, strict=True):
             collector.add(word, vector, row + 1)
     return collector.finish(name, subwords)
@@ -256,7 +260,7 @@ def _gensim_array(state: dict[str, Any], path: Path, attribute: str) -> npt.NDAr
     try:
         if isinstance(apart, list) and attribute in apart:
             beside = path.with_name(f"{path.name}.{attribute}.npy")
-            array = np.load(beside, mmap_mode="r", allow_pickle=False)
+            array = open_floats(beside)
         elif isinstance(value, Inert):
             array = _rebuild(value)
         else:
@@ -278,7 +282,10 @@ def _rebuild(value: Inert) -> npt.NDArray[Any]:
     else:
         _, shape, kind, by_column, raw = value.state
         order = "F" if by_column else "C"
-    dtype = np.dtype(str(kind.state[1]).strip("|") + str(kind.args[0]))
+    # Written out, nested tuples of a few bytes can be longer than any memory.
+    if not isinstance(kind.state[1], str) or not isinstance(kind.args[0], str):
+        raise ValueError("a type of numbers that is no text")
+    dtype = np.dtype(kind.state[1].strip("|") + kind.args[0])
     if dtype.kind != "f" or not isinstance(raw, bytes | bytearray):
         raise ValueError(f"numbers of type {dtype}")
     return np.frombuffer(raw, dtype=dtype).reshape(shape, order=order)

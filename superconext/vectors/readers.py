@@ -89,8 +89,10 @@ def read_vectors(
         vectors = _read_file(file, member, keep, limit)
         vectors.name = file.name if member is None else f"{file.name}:{member}"
         vectors.sha256 = _sha256(file)
-    except VectorsError:
-        raise
+    except VectorsError as error:
+        if str(file) in str(error):
+            raise
+        raise VectorsError(f"{path}: {error}") from error
     except Exception as error:  # a damaged archive can make its reader fail in many ways
         raise VectorsError(
             f"{path}: cannot be read ({first_line(error)}); expected a whole file of word "

@@ -22,6 +22,7 @@ from superconext.vectors.table import WordVectors
 _MAX_LINE = 1 << 20  # bytes; the longest row of a sane file is a hundredth of this
 _SAMPLE_LINES = 100
 _CHUNK_ROWS = 4_096
+_CHUNK_NUMBERS = 1 << 22  # of a chunk: rows of a strange file may be very long
 _TOLERATED = 10  # malformed rows that never stop a file, whatever their share
 _TOLERATED_SHARE = 0.01
 _EXPECTED = "expected `word n1 ... nd` on each line, after an optional first line `words dimension`"
@@ -63,6 +64,7 @@ class RowCollector:
                 self._folded = frozenset(word.casefold() for word in self._exact)
         self._words: dict[str, None] = {}
         self._chunks: list[npt.NDArray[np.float32]] = []
+        self._chunk_rows = max(1, min(_CHUNK_ROWS, _CHUNK_NUMBERS // max(dimension, 1)))
         self._bad = self._repeated = self._undecoded = 0
         self._first_bad = self._first_repeated = ""
 
@@ -100,9 +102,9 @@ class RowCollector:
         if not np.isfinite(row).all():
             self.malformed(where, "a number is not finite")
             return False
-        at = len(self._words) % _CHUNK_ROWS
+        at = len(self._words) % self._chunk_rows
         if at == 0:
-            self._chunks.append(np.empty((_CHUNK_ROWS, self.dimension), dtype=np.float32))
+            self._chunks.append(np.empty((self._chunk_rows, self.dimension), dtype=np.float32))
         self._chunks[-1][at] = row
         self._words[word] = None
         return True
@@ -140,8 +142,8 @@ class RowCollector:
         matrix = np.empty((len(self._words), self.dimension), dtype=np.float32)
         # Each chunk is let go as soon as it is copied, so the table is never held twice.
         self._chunks.reverse()
-        for start in range(0, len(matrix), _CHUNK_ROWS):
-            part = matrix[start : start + _CHUNK_ROWS]
+        for start in range(0, len(matrix), self._chunk_rows):
+            part = matrix[start : start + self._chunk_rows]
             part[:] = self._chunks.pop()[: len(part)]
         return WordVectors(list(self._words), matrix, subwords, name=name, notes=notes)
 

@@ -182,7 +182,7 @@ def test_a_device_that_is_not_there(refused, data, device):
         ("epochs = 0\n", ["epochs = 0", "at least 1"]),
         ("objective = 'superlos'\n", ["did you mean 'superloss'?"]),
         ("epochs\n", ["not valid TOML"]),
-        ("[training]\nepochs = 1\n", ["unknown parameter 'training'"]),
+        ("[training]\nepochs = 1\n", ["found a table under 'training'", "expected name = value"]),
     ],
 )
 def test_a_configuration_that_cannot_be_used(refused, data, tmp_path, content, said):

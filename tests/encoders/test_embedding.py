@@ -88,3 +88,67 @@ def test_without_n_grams_it_is_a_plain_table():
     model = WordEmbedding(torch.randn(7, 4))
     ids = torch.tensor([[1, 5]])
     assert torch.equal(model(ids), model.words[ids]) and model.ngrams.shape == (0, 4)
+
+
+def by_rows(monkeypatch, tune=True):
+    """The same embedding with dense and with row-sparse gradients, n-grams not at zero."""
+    dense, _ = embedding(tune)
+    torch.nn.init.normal_(dense.ngrams)
+    sparse, _ = embedding(tune)
+    sparse.load_state_dict(dense.state_dict())
+    ids = torch.tensor([[5, 5, 2], [3, 0, 1]])
+    weight = torch.randn(2, 3, 4)
+    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1000)
+    first = dense(ids)
+    (first * weight).sum().backward()
+    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    second = sparse(ids)
+    (second * weight).sum().backward()
+    assert torch.equal(first, second)
+    return dense, sparse, ids
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_a_large_tables_gradient_names_the_rows_of_the_batch_alone(monkeypatch, tune):
+    dense, sparse, ids = by_rows(monkeypatch, tune)
+    assert sparse.ngrams.grad.is_sparse
+    assert torch.allclose(sparse.ngrams.grad.to_dense(), dense.ngrams.grad, atol=1e-6)
+    used = (dense.ngrams.grad.abs().sum(dim=1) > 0).nonzero().flatten()
+    assert torch.equal(sparse.ngrams.grad._indices()[0], used)
+    if not tune:
+        assert sparse.words.grad is None
+        return
+    assert sparse.words.grad.is_sparse
+    assert torch.allclose(sparse.words.grad.to_dense(), dense.words.grad, atol=1e-6)
+    assert sparse.words.grad._indices()[0].tolist() == sorted(set(ids.flatten().tolist()))
+
+
+def test_two_backward_passes_add_up(monkeypatch):
+    dense, sparse, ids = by_rows(monkeypatch)
+    for model in (dense, sparse):
+        monkeypatch.setattr(
+            "superconext.encoders.embedding.SPARSE_FROM", 1 if model is sparse else 1000
+        )
+        model(ids.flip(0)).square().sum().backward()
+    for name in ("words", "ngrams"):
+        found = getattr(sparse, name).grad.to_dense()
+        assert torch.allclose(found, getattr(dense, name).grad, atol=1e-5), name
+
+
+def test_whoever_reads_says_which_rows(monkeypatch):
+    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    model, ngrams = embedding()
+    told = []
+
+    def note(table, rows):
+        told.append((table is model.words, None if rows is None else rows.tolist()))
+
+    model.before_reading = note
+    model(torch.tensor([[5, 2, 5]]))
+    shared = [i for i, n in enumerate(ngrams.ngrams) if n in "<walo>" or n in "<bzaf>"]
+    assert told == [(True, [2, 5]), (False, shared)]
+    told.clear()
+    model.table()
+    assert told == [(True, None), (False, None)]
+    model.fold()
+    assert model.before_reading is None

@@ -13,6 +13,7 @@ from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.ensembling import ensembled_scores, spread_rows
+from superconext.training.callbacks import Callback
 from tests.objectives.batches import COMPOSITIONS, random_vectors
 from tests.objectives.oracles import mean, unit
 
@@ -235,6 +236,7 @@ def test_the_bank_is_made_at_the_end_and_loaded_with_the_weights():
         ("ensemble=both", "ensemble = 'both'; expected one of none, hard, soft"),
         ("bank=dev", "bank = 'dev'; expected one of train, test"),
         ("bank_size=-1", "bank_size = -1; expected a number of rows"),
+        ("class_tokens=letters", "class_tokens = 'letters'; expected one of words, random"),
         ("weight=-1", "weight = -1; expected at least 0"),
     ],
 )
@@ -298,3 +300,33 @@ def test_learns_is_saved_and_predicts_alike_again(name, options, members, tmp_pa
     few = again.native_probabilities(texts[:3])
     # Only a bank of the rows predicted makes an answer depend on the company.
     assert np.allclose(few, own[:3], atol=1e-6) == (options is None or "bank=test" not in options)
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("name", ["dualcl", "dualcl_no_dual"])
+def test_class_tokens_start_at_the_words_of_their_labels(name):
+    """One label is a word of the training text, one two words of it, one none of any."""
+    starts = {}
+
+    class Look(Callback):
+        def on_train_begin(self, trainer):
+            rows, words = trainer.encoder.class_rows, trainer.encoder.embedding.words
+            starts[options] = rows.detach().clone(), words.detach().clone()
+
+    texts = [text for part in WORDS for text in part]
+    labels = [label for label in ("مليح", "unheard_of", "واش راك") for _ in range(4)]
+    for options in (None, "class_tokens=words", "class_tokens=random"):
+        model = SuperConTextClassifier(
+            objective=name, options=options, epochs=1, batch_size=8, hidden_size=4,
+            vector_dimension=8, keep="last", callbacks=[Look()],
+        ).fit(texts, labels)  # fmt: skip
+    index = list(model.classes_).index
+    vocabulary = model.model_.vocabulary
+    rows, words = starts["class_tokens=words"]
+    assert torch.equal(starts[None][0], rows), "words are the default"
+    assert torch.equal(rows[index("مليح")], words[vocabulary.index("مليح")])
+    both = [words[vocabulary.index(word)] for word in ("واش", "راك")]
+    assert torch.allclose(rows[index("واش راك")], torch.stack(both).mean(dim=0), atol=1e-7)
+    random = starts["class_tokens=random"][0]
+    assert torch.equal(rows[index("unheard_of")], random[index("unheard_of")])
+    assert not torch.equal(rows[index("مليح")], random[index("مليح")])

@@ -1,0 +1,194 @@
+"""The labelled rows of a file that is larger than memory, tokenised once and kept on disk.
+
+Where they are kept has a name made of the file's hash, the columns and the tokenizer, so a second
+run on the same rows finds them; beneath it, named by the rows trained on, `min_count` and
+`max_length`, stand the ids that training reads. What is half written is never found: folders are
+made beside and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext._version import __version__
+from superconext.data.labelled_stream import LabelledStream
+from superconext.data.mapped_store import MappedFile, MappedStore, chunks, open_ids, write_cut
+from superconext.data.tokenising import text_hashes, tokenise_file
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+
+#: Of a class so many distinct texts are never held back.
+_FLOOR = 2
+
+
+class MappedRows:
+    """What `tokenising` wrote into a folder.
+
+    classes: the labels in sorted order. labels: int64 `[N]`, their numbers.
+    lines: int64 `[N]`, line of the file each row starts on.
+    notes: what the reader decided.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        def load(name: str) -> np.ndarray:
+            found: np.ndarray = np.load(folder / f"{name}.npy", allow_pickle=False)
+            return found
+
+        facts = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
+        self.folder = folder
+        self.classes: list[str] = facts["classes"]
+        self.notes: list[str] = facts["notes"]
+        self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
+        self.labels = load("labels").astype(np.int64)
+        self.lines, self.hashes, self.offsets = load("lines"), load("texts"), load("offsets")
+        self.counts = load("counts")
+        self.tokens = MappedFile(folder / "tokens.bin")
+        whole = (self.offsets[-1], len(self.labels), len(self.labels))
+        if whole != (len(self.tokens.ids), len(self.lines), len(self.hashes)):
+            raise ValueError("its files do not belong together")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def words(self) -> list[str]:
+        """The distinct words, in the order in which they first came."""
+        found: list[str] = json.loads((self.folder / "words.json").read_text(encoding="utf-8"))
+        return found
+
+    def hold_back(self, most: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted rows to train on, and rows held back: about the share `most` of each class.
+
+        Copies of a text stand on one side, that of the first one. Every class keeps two texts.
+        """
+        _, first, group = np.unique(self.hashes, return_index=True, return_inverse=True)
+        draw = np.random.RandomState(seed)  # its stream is frozen, as in `splits`
+        held = np.zeros(len(first), dtype=bool)
+        for k in range(len(self.classes)):
+            own = np.flatnonzero(self.labels[first] == k)
+            count = max(0, min(round(most * len(own)), len(own) - _FLOOR))
+            held[draw.permutation(own)[:count]] = True
+        out = held[group]
+        return np.flatnonzero(~out), np.flatnonzero(out)
+
+    def has(self, texts: Sequence[str], rows: np.ndarray) -> int:
+        """How many of the texts stand among the rows word for word."""
+        return int(np.isin(text_hashes(texts), self.hashes[rows]).sum())
+
+
+class TrainingRows:
+    """The rows of a `MappedRows` that are trained on.
+
+    rows: their numbers, int64 `[n]`, ascending.
+    sample: positions among them, int64, of the rows that what cannot take all is fitted on.
+    digest: a hash of all that their tokens follow from.
+    """
+
+    def __init__(self, source: MappedRows, rows: np.ndarray, sample: np.ndarray) -> None:
+        self.source, self.rows, self.sample = source, rows, sample
+        digest = hashlib.sha256(source.folder.name.encode())
+        digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes())
+        self.digest = digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class numbers int64 `[n]`."""
+        return self.source.labels[self.rows]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """The tokens of each row, whole."""
+        words, source = np.array(self.source.words(), dtype=object), self.source
+        sizes = source.offsets[self.rows + 1] - source.offsets[self.rows]
+        for part in chunks(sizes):
+            for row in self.rows[part]:
+                ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
+                yield words[ids].tolist()
+            source.tokens.was_read(4 * int(sizes[part].sum()))
+
+    def vocabulary(self, min_count: int) -> Vocabulary:
+        """The same vocabulary as `Vocabulary.build` makes of these rows' tokens."""
+        source, words = self.source, self.source.words()
+        counts = source.counts.copy()
+        others = np.ones(len(source), dtype=bool)
+        others[self.rows] = False
+        for row in np.flatnonzero(others):
+            ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
+            np.subtract.at(counts, ids, 1)
+        seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
+        return Vocabulary.of_counts(Counter(seen), min_count)
+
+    def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> MappedStore:
+        """Ids `[n]` of sentences under the vocabulary that these rows have at `min_count`."""
+        name = hashlib.sha256(f"{self.digest} {min_count} {max_length}".encode()).hexdigest()[:32]
+        place = self.source.folder / f"cut-{name}"
+
+        def make(folder: Path) -> None:
+            ids = vocabulary.encode(self.source.words())
+            write_cut(folder, self.source.tokens, self.source.offsets, self.rows, ids, max_length)
+
+        return _kept(place, open_ids, make)
+
+
+def tokenised_rows(
+    file: str | Path,
+    sha256: str,
+    tokenizer: Tokenizer,
+    columns: tuple[Any, Any],
+    home: Path,
+    advance: Callable[[int], None] = lambda done: None,
+    jobs: int | None = None,
+) -> MappedRows:
+    """The rows of a file, out of the folder `home` if they were tokenised before.
+
+    Args:
+        sha256: of the file's bytes.
+        columns: text column and label column, as `read_labelled` takes them.
+        home: stores stand in `tokens` inside it.
+        advance: called with the rows done so far.
+        jobs: processes; by default as many as there are processors.
+
+    Raises DataError for rows that cannot be read, OSError where the store cannot be written.
+    """
+    facts = [sha256, Path(file).suffixes, columns, tokenizer.to_dict(), __version__]
+    name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def make(folder: Path) -> None:
+        for done in tokenise_file(LabelledStream(file, *columns), tokenizer, folder, jobs):
+            advance(done)
+
+    return _kept(home / "tokens" / name[:32], MappedRows, make)
+
+
+def _kept(place: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
+    """What stands at `place`; made first where nothing whole does."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        return read(place)
+    with _beside(place) as folder:
+        make(folder)
+    return read(place)
+
+
+@contextmanager
+def _beside(place: Path) -> Iterator[Path]:
+    """A folder that becomes `place` if the block succeeds, and is taken away otherwise."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
+    try:
+        yield folder
+        if place.exists():
+            shutil.rmtree(place)  # damaged, or it would have been read
+        folder.rename(place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

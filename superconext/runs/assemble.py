@@ -1,0 +1,122 @@
+"""How do the files of a run become a model? Sizes are compared before anything is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from superconext.config import Config
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.projection import projected_size
+from superconext.model import Model
+from superconext.objectives.base import Objective, Shape
+from superconext.objectives.catalogue import objective_class
+from superconext.probe import Probe
+from superconext.runs import trust
+from superconext.stages import second_stage
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+
+
+def assemble(
+    config: Config,
+    words: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    tensors: dict[str, torch.Tensor],
+    probe: dict[str, np.ndarray],
+) -> Model:
+    """The model of `config.toml`, `vocabulary.json` and the three safetensors files.
+
+    Raises an error of Python's (ValueError, LookupError, ...) where they do not fit together.
+    """
+    classes = trust.texts(words["classes"], "classes")
+    if len(set(classes)) != len(classes) or len(classes) < 2:
+        raise ValueError(f"{len(classes)} classes, expected two or more, each once")
+    vocabulary = Vocabulary.from_json(words["vocabulary"])
+    ngrams = None if words["ngrams"] is None else NgramVocabulary.from_json(words["ngrams"])
+    reserve = _reserve(words["reserve"], arrays)
+    encoders, objectives = [], []
+    for member in range(trust.members_of(tensors)):
+        prefix = f"encoder.{member}."
+        table = tensors[f"{prefix}embedding.words"]
+        trust.check_table(table, len(vocabulary))
+        if table.shape[1] != reserve.dimension:
+            raise ValueError(
+                f"words of {table.shape[1]} numbers and {reserve.dimension} in reserve"
+            )
+        tokens = len(tensors.get(f"{prefix}class_rows", ()))
+        size = 0 if ngrams is None else len(ngrams)
+        mine = [t for name, t in tensors.items() if name.split(".")[1] == str(member)]
+        with torch.device("meta"):
+            trust.check_affordable(
+                _modules(config, torch.empty(table.shape), size, 0, len(classes)), mine
+            )
+        encoder, objective = _modules(config, table, size, tokens, len(classes))
+        for start, module in ((prefix, encoder), (f"objective.{member}.", objective)):
+            module.load_state_dict(
+                {n[len(start) :]: t for n, t in tensors.items() if n.startswith(start)}
+            )
+        encoders.append(encoder.eval())
+        objectives.append(objective.eval())
+    width = sum(encoder.sentence_size for encoder in encoders)
+    trust.check_weights(probe["coef"], probe["intercept"], len(classes), width, "the probe")
+    if probe["mean"].shape != (width,) or probe["scale"].shape != (width,):
+        raise ValueError(f"the probe is of {probe['mean'].shape} features, the encoders of {width}")
+    if not (np.isfinite(probe["mean"]).all() and (probe["scale"] > 0).all()):
+        raise ValueError("the probe has means or scales that are no numbers to divide by")
+    return Model(
+        config,
+        classes,
+        Tokenizer.from_dict(words["tokenizer"]),
+        vocabulary,
+        reserve,
+        ngrams,
+        list(encoders),
+        list(objectives),
+        Probe(
+            probe["mean"], probe["scale"], probe["coef"], probe["intercept"], float(probe["c"][0])
+        ),
+    )
+
+
+def _modules(
+    config: Config, table: torch.Tensor, ngrams: int, class_tokens: int, classes: int
+) -> tuple[BiLSTMEncoder, Objective]:
+    """A member's encoder and objective as they are made, before their weights are put in."""
+    # The objective a model ends its training with is the one it predicts by.
+    last = second_stage(config) or config
+    kind = objective_class(last.objective)
+    projection = config.projection if kind.uses_projection else "identity"
+    encoder = BiLSTMEncoder(
+        WordEmbedding(table, config.tune_vectors, ngrams),
+        hidden_size=config.hidden_size,
+        layers=config.layers,
+        dropout=config.dropout,
+        pooling=config.pooling,
+        class_tokens=class_tokens,
+    )
+    width = projected_size(projection, encoder.sentence_size, config.projection_size)
+    return encoder, kind.build(last, Shape(classes, encoder.sentence_size, width))
+
+
+def _reserve(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> WordVectors:
+    subwords = None
+    if "buckets" in arrays:
+        buckets = arrays["buckets"]
+        if "bucket_rows" in arrays:
+            buckets = trust.spread_rows(
+                buckets, arrays["bucket_rows"], int(arrays["bucket_count"][0])
+            )
+        lengths = facts["min_n"], facts["max_n"]
+        if not all(type(length) is int for length in lengths):
+            raise ValueError(f"n-gram lengths {lengths!r:.99}")
+        subwords = SubwordTable(buckets, *lengths)
+    words = trust.texts(facts["words"], "reserve")
+    name, sha256 = trust.texts([facts["name"], facts["sha256"]], "name and sha256")
+    return WordVectors(words, arrays["matrix"], subwords, name=name, sha256=sha256)

@@ -1,0 +1,150 @@
+"""A training file that is larger than memory: what of it is held in memory, and what is not.
+
+All its rows train the encoder, out of a tokenised store on disk. What judges the encoder works on
+rows in memory: dev, and a sample of the training rows, on which the linear probe and the
+baselines are fitted and the training figures are reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from superconext.config import Config
+from superconext.data.corpus import Corpus, check_counts
+from superconext.data.labelled_stream import LabelledStream
+from superconext.data.mapped_rows import MappedRows, TrainingRows, tokenised_rows
+from superconext.data.source import STDIN
+from superconext.files import file_sha256
+from superconext.preparing import make_tokenizer
+from superconext.training.progress import Progress
+from superconext.vectors.cache import cache_dir
+
+#: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
+STREAMED_FROM = 64 << 20
+
+#: Training rows that stand in memory for all of them, and dev rows held back, at most.
+SAMPLE_ROWS = 20_000
+MOST_HELD = 10_000
+
+#: Rows at the head of the file on which the profile `auto` is decided.
+PROFILE_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class BigCorpus(Corpus):
+    """A corpus whose `texts`, `labels` and `lines` are a sample; its length is that of all.
+
+    training: all rows.
+    """
+
+    training: TrainingRows
+
+    def __len__(self) -> int:
+        return len(self.training)
+
+    def class_counts(self) -> dict[str, int]:
+        classes = self.training.source.classes
+        counts = np.bincount(self.training.labels, minlength=len(classes))
+        return dict(zip(classes, counts.tolist(), strict=True))
+
+
+def is_big(path: str, store: str | None) -> bool:
+    """Whether a labelled file is read in a stream: for its size, or because a store is named."""
+    if path == STDIN or not Path(path).is_file():
+        return False
+    packed = 4 if path.lower().endswith((".gz", ".parquet", ".pq")) else 1
+    return store is not None or Path(path).stat().st_size * packed >= STREAMED_FROM
+
+
+def read_big(
+    path: str,
+    columns: tuple[str | None, str | None],
+    config: Config,
+    store: str | None,
+    hold_back: float,
+    progress: Progress,
+) -> tuple[BigCorpus, Corpus | None]:
+    """The training rows of a file and, where `hold_back` is not 0, those held back as dev.
+
+    Args:
+        columns: text column and label column.
+        store: folder to keep the tokens in; by default the project's cache.
+        hold_back: share of the rows to hold back, though `MOST_HELD` at most.
+
+    Raises DataError for rows that cannot be read or trained on.
+    """
+    sha256 = file_sha256(Path(path))
+    blocks = LabelledStream(path, *columns).blocks()
+    head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
+    tokenizer = make_tokenizer(config, head)
+    home = Path(store) if store else cache_dir()
+    progress.say(f"note: {path} is read in a stream; its tokens are kept in {home}")
+    total = len(head) * Path(path).stat().st_size / max(sum(map(len, head)), 1)  # about
+    with progress.bar("tokenising") as advance:
+        rows = tokenised_rows(
+            path, sha256, tokenizer, columns, home, lambda done: advance(min(done / total, 1.0))
+        )
+    for note in rows.notes:
+        progress.say(f"note: {path}: {note}")
+    counts = dict(zip(rows.classes, np.bincount(rows.labels).tolist(), strict=True))
+    check_counts(counts, path, lambda label: _line(rows, label))
+    kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
+    if hold_back:
+        kept, held = rows.hold_back(min(hold_back, MOST_HELD / len(rows)), config.seed)
+    draw = np.random.default_rng([config.seed, 5])
+    sample = np.sort(_every_class(rows.labels[kept], draw.permutation(len(kept)), SAMPLE_ROWS))
+    if len(sample) < len(kept):
+        progress.say(
+            f"note: all {len(kept)} rows train the encoder; the probe and the baselines are "
+            f"fitted on {len(sample)} of them, on which the train figures are too"
+        )
+    training = TrainingRows(rows, kept, sample)
+    wanted = np.sort(np.concatenate([kept[sample], held]))
+    texts = dict(zip(wanted.tolist(), _texts(path, columns, wanted), strict=True))
+
+    def corpus_of(some: np.ndarray) -> tuple[list[str], list[str], list[int]]:
+        return (
+            [texts[row] for row in some.tolist()],
+            [rows.classes[k] for k in rows.labels[some]],
+            rows.lines[some].tolist(),
+        )
+
+    big = BigCorpus(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
+    return big, Corpus(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
+
+
+def _every_class(labels: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:
+    """The first `count` of `order`, with two rows of every class ahead of them."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    firsts = [
+        rows[np.argsort(rank[rows])[:2]]
+        for rows in (np.flatnonzero(labels == k) for k in range(int(labels.max()) + 1))
+    ]
+    ahead = np.concatenate(firsts)
+    rank[ahead] = -1
+    return np.argsort(rank, kind="stable")[: max(count, len(ahead))]
+
+
+def _texts(path: str, columns: tuple[str | None, str | None], wanted: np.ndarray) -> Iterable[str]:
+    """The texts of the given rows, ascending, in a second pass over the file."""
+    found: list[str] = []
+    at, position = 0, 0
+    for block in LabelledStream(path, *columns).blocks():
+        end = at + len(block.texts)
+        while position < len(wanted) and wanted[position] < end:
+            found.append(block.texts[wanted[position] - at])
+            position += 1
+        if position == len(wanted):
+            break
+        at = end
+    return found
+
+
+def _line(rows: MappedRows, label: str) -> int:
+    return int(rows.lines[np.flatnonzero(rows.labels == rows.classes.index(label))[0]])

@@ -1,0 +1,74 @@
+"""A run trained by several processes: the first one makes it, the others help it train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from superconext.config import resolve
+from superconext.data.source import STDIN
+from superconext.errors import ConfigError
+from superconext.runs.request import TrainRequest, read_splits
+from superconext.training.distributed import LeftToMain, World, current_world, joined
+from superconext.training.progress import Progress
+
+
+def together(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """What `run`, which makes a run folder, returns; None in every process but the first.
+
+    Without torchrun there is one process, and this is `run()`. Raises ProcessLost where another
+    process ends before its time.
+    """
+    with joined() as world:
+        if world.main:
+            return run()
+        _help(world)
+        return None
+
+
+def call_helpers(request: TrainRequest, checkpoint: Path) -> None:
+    """Tell the other processes what the first is about to train; there may be none.
+
+    Raises ConfigError where they cannot read what it has read.
+    """
+    world = current_world()
+    if world.size == 1:
+        return
+    if STDIN in (request.train, request.dev, request.test):
+        raise ConfigError(
+            f"{STDIN} names the standard input, which {world.size} processes cannot all read; "
+            "expected files: write it to one first"
+        )
+    world.tell({"request": asdict(request), "checkpoint": str(checkpoint.absolute())})
+
+
+def _help(world: World) -> None:
+    from superconext.fitting import fit_model
+
+    told: dict[str, Any] = world.tell({})
+    request = TrainRequest(**told["request"])
+    config = resolve(request.given, "train")
+    silent = _Silent()
+    splits = read_splits(request, config, silent)
+    rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}
+    try:
+        fit_model(
+            *rows["train"],
+            config,
+            rows["dev"],
+            progress=silent,
+            checkpoint=Path(told["checkpoint"]),
+            set_aside=rows["test"][0] if "test" in rows else (),
+            whole=getattr(splits.train, "training", None),
+        )
+    except LeftToMain:
+        return
+
+
+class _Silent(Progress):
+    """The first process has said it all."""
+
+    def warn(self, line: str) -> None:
+        pass

@@ -1,0 +1,111 @@
+"""How many threads a run takes, and how they wait for each other.
+
+Two threads train up to 1.6 times as fast as one on processors that are idle, and half as fast
+where another program keeps one busy: at the end of every parallel piece the faster thread waits
+for the one that was pushed aside, and a thread that spins while it waits pushes others aside
+itself. So threads here spin briefly and then sleep, and a command takes more than one only where
+processors are idle when it begins. It keeps that number to its end, for results depend on it in
+their last bits; it is written into the run's manifest.
+
+Nothing here imports torch: how threads wait is read from the environment when torch is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+#: Rounds that a waiting thread of libgomp, torch's on Linux, spins before it sleeps: long enough
+#: for the short gaps between the pieces of a training step, shorter than a time slice by far.
+SPIN = "1000"
+
+#: Threads taken without being asked for; a step has no use for many.
+MOST = 4
+
+#: Seconds for which the processors are watched.
+WATCHED = 0.1
+
+#: An idle processor is one that was idle for this share of the time.
+_IDLE = 0.75
+
+#: Columns of a `cpu` line of /proc/stat: work of low priority, no work, waiting for a disk.
+_NICE, _NONE, _DISK = 1, 3, 4
+
+Times = Mapping[int, tuple[float, float]]
+
+
+def wait_briefly(environment: dict[str, str] | os._Environ[str] = os.environ) -> None:
+    """Let OpenMP's workers sleep soon instead of spinning; where the user has not said how.
+
+    Must come before torch is imported.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & set(environment):
+        environment["OMP_WAIT_POLICY"] = "passive"
+        environment["GOMP_SPINCOUNT"] = SPIN
+
+
+def choose_threads(watch: Callable[[], int | None] | None = None) -> int:
+    """Threads for a run whose user names none: one for each idle processor, `MOST` at most.
+
+    OMP_NUM_THREADS is obeyed where it is set to a number. Where the load cannot be told the
+    answer is 1, which is slow at worst, and never by much.
+
+    Args:
+        watch: tells how many processors are idle, or None; by default `idle_processors`.
+    """
+    named = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if named.isdigit() and int(named) >= 1:
+        return int(named)
+    idle = (watch or idle_processors)()
+    return 1 if idle is None else max(1, min(idle, MOST))
+
+
+def idle_processors(seconds: float = WATCHED) -> int | None:
+    """Processors open to this process that nobody used for the next `seconds`; None if unknown.
+
+    Work of lower priority than this process's own counts as none.
+    """
+    before = _times()
+    if before is None:
+        return None
+    time.sleep(seconds)
+    after = _times()
+    return None if after is None else idle_between(before, after)
+
+
+def idle_between(before: Times, after: Times) -> int:
+    """Processors idle between two readings of (time without work, all time) for each."""
+    idle = 0
+    for number in before.keys() & after.keys():
+        free, whole = (b - a for a, b in zip(before[number], after[number], strict=True))
+        idle += whole > 0 and free / whole >= _IDLE
+    return idle
+
+
+def _times() -> Times | None:
+    try:
+        with open("/proc/stat", encoding="ascii") as stream:
+            lines = stream.read().splitlines()
+        allowed = os.sched_getaffinity(0)
+        yielding = os.getpriority(os.PRIO_PROCESS, 0) <= 0
+    except (OSError, ValueError, AttributeError):
+        return None
+    return read_times(lines, allowed, yielding)
+
+
+def read_times(lines: list[str], allowed: set[int], yielding: bool) -> Times:
+    """The `cpu` lines of /proc/stat as (time without work, all time) by processor.
+
+    yielding: whether work of low priority makes way for this process.
+    """
+    found: dict[int, tuple[float, float]] = {}
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        number = name.removeprefix("cpu")
+        if not name.startswith("cpu") or not number.isdigit() or int(number) not in allowed:
+            continue
+        values = [float(value) for value in rest.split()[:8]]  # guests count as user already
+        free = values[_NONE] + values[_DISK] + (values[_NICE] if yielding else 0.0)
+        found[int(number)] = (free, sum(values))
+    return found

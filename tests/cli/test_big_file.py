@@ -1,0 +1,158 @@
+"""`train` on a file that is read in a stream: the same run folder, out of a store on disk."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from superconext.config import resolve
+from superconext.data.corpus import read_labelled
+from superconext.errors import StoppedEarly
+from superconext.runs import big_file
+from superconext.runs.big_file import read_big
+from superconext.runs.request import TrainRequest, read_splits
+from superconext.runs.train import resume_run, train_run
+from superconext.training.progress import Progress
+
+FAST = {
+    "epochs": 1,
+    "steps_per_epoch": 2,
+    "batch_size": 16,
+    "hidden_size": 8,
+    "vector_dimension": 8,
+    "vector_method": "random",
+    "subwords": False,
+    "baselines": False,
+}
+GOOD, BAD = ["zwin", "bzaf", "hayla", "top"], ["khayb", "3iyan", "walo", "machi"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    generator = np.random.default_rng(0)
+    lines = ["label\ttext"]
+    for row in range(300):
+        words = generator.choice(GOOD if row % 2 else BAD, 5)
+        lines.append(f"{'good' if row % 2 else 'bad'}\t{' '.join(words)} n{row}")
+    path = tmp_path / "rows.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(big_file, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(big_file, "MOST_HELD", 20)
+
+
+class Said(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+    warn = say
+
+
+def request_of(table, tmp_path, name="run", **settings):
+    given = {**FAST, **settings.pop("given", {})}
+    return TrainRequest(
+        str(table), str(tmp_path / name), given=given, store=str(tmp_path / "store"), **settings
+    )
+
+
+def test_all_rows_train_and_a_sample_judges(table, tmp_path, small):
+    said = Said()
+    metrics = train_run(request_of(table, tmp_path), said)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    data = manifest["data"]
+    assert (data["train"]["rows"], data["dev"]["rows"]) == (280, 20)
+    assert data["train"]["classes"] == {"bad": 140, "good": 140}
+    assert data["train"]["sha256"] == read_labelled(table).sha256
+    assert metrics["reported_split"] == "dev" and 0 <= metrics["dev"]["accuracy"] <= 1
+    assert any("all 280 rows train the encoder" in line for line in said.lines)
+    # Dev rows carry the lines they stand on.
+    lines = (tmp_path / "run" / "predictions.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    source = table.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 20
+    for line in lines:
+        number, label = line.split("\t")[:2]
+        assert source[int(number) - 1].startswith(label + "\t")
+
+
+def test_the_vocabulary_is_that_of_the_training_rows(table, tmp_path, small):
+    big, dev = read_big(str(table), (None, None), resolve(FAST), str(tmp_path), 0.1, Progress())
+    assert dev is not None and len(big.texts) == len(big.labels) == 50
+    own = {text.split()[-1] for text in dev.texts}
+    words = set(big.training.vocabulary(1).words)
+    assert not own & words and len(words) == 2 + 8 + 280
+    everything = read_labelled(table)
+    by_text = dict(zip(everything.texts, everything.labels, strict=True))
+    for corpus in (big, dev):
+        assert [by_text[text] for text in corpus.texts] == corpus.labels
+
+
+def test_with_all_rows_in_the_sample_the_model_is_that_of_memory(table, tmp_path):
+    dev = tmp_path / "dev.tsv"
+    dev.write_text("label\ttext\ngood\tzwin top\nbad\tkhayb walo\n" * 15, encoding="utf-8")
+    streamed = request_of(table, tmp_path, "streamed", dev=str(dev))
+    plain = TrainRequest(str(table), str(tmp_path / "plain"), dev=str(dev), given=FAST)
+    for request in (streamed, plain):
+        train_run(request, Progress())
+    for name in ("encoder.safetensors", "probe.safetensors", "vocabulary.json", "predictions.tsv"):
+        ours, theirs = ((tmp_path / run / name).read_bytes() for run in ("streamed", "plain"))
+        assert ours == theirs, name
+
+
+def test_a_run_that_was_stopped_goes_on(table, tmp_path, small):
+    given = {"epochs": 2}
+    train_run(request_of(table, tmp_path, "whole", given=given), Progress())
+
+    class Stop(Progress):
+        def say(self, text):
+            if text.split()[:1] == ["2"]:  # the line of the second epoch
+                raise KeyboardInterrupt
+
+    with pytest.raises(StoppedEarly):
+        train_run(request_of(table, tmp_path, "stopped", given=given), Stop())
+    resume_run(tmp_path / "stopped", Progress())
+    ours, theirs = (
+        (tmp_path / run / "encoder.safetensors").read_bytes() for run in ("stopped", "whole")
+    )
+    assert ours == theirs
+
+
+def test_size_decides_and_the_store_wins(table, monkeypatch):
+    assert not big_file.is_big(str(table), None)
+    assert big_file.is_big(str(table), "somewhere")
+    assert not big_file.is_big("-", "somewhere")
+    monkeypatch.setattr(big_file, "STREAMED_FROM", table.stat().st_size)
+    assert big_file.is_big(str(table), None)
+    monkeypatch.setattr(big_file, "STREAMED_FROM", table.stat().st_size + 1)
+    assert not big_file.is_big(str(table), None)
+
+
+def test_test_texts_in_the_training_rows_are_told_of(table, tmp_path, small):
+    test = tmp_path / "test.tsv"
+    first = table.read_text(encoding="utf-8").splitlines()[1:300]
+    test.write_text("label\ttext\n" + "\n".join(first) + "\n", encoding="utf-8")
+    said = Said()
+    request = request_of(table, tmp_path, test=str(test))
+    splits = read_splits(request, resolve(request.given), said)
+    copies = [line for line in said.lines if "stand in train word for word" in line]
+    held = set(splits.dev.texts) & {line.split("\t")[1] for line in first}
+    assert len(copies) == 1 and copies[0].startswith(f"{299 - len(held)} of 299")
+
+
+def test_rows_that_cannot_be_trained_on_are_named(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("label\ttext\na\tx\nb\ty\nb\tz\nb\tw\n")
+    request = request_of(path, tmp_path)
+    with pytest.raises(ValueError, match=r"single row: 'a' \(line 2\)"):
+        read_splits(request, resolve(request.given), Progress())
+    path.write_text("label\ttext\na\tx\na\ty\n")
+    with pytest.raises(ValueError, match="one class only"):
+        read_splits(request, resolve(request.given), Progress())

@@ -1,0 +1,210 @@
+"""Rows tokenised in a stream are the rows that memory would hold, however they were read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import numpy as np
+import pytest
+
+from superconext.data import labelled_stream, mapped_store
+from superconext.data.corpus import read_labelled
+from superconext.data.labelled_stream import LabelledStream
+from superconext.data.mapped_rows import MappedRows, TrainingRows, tokenised_rows
+from superconext.data.token_store import build_store
+from superconext.errors import DataError
+from superconext.files import file_sha256
+from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+
+TOKENIZER = Tokenizer(Normalizer("arabic"))
+WORDS = ["khoya", "zwin", "bzaf", "3la", "رائع", "فيلم", "<unk>", "walo", "!", "محترم"]
+
+
+def rows_of(count, seed=0):
+    """(labels, texts); some texts come twice."""
+    generator = np.random.default_rng(seed)
+    texts = [" ".join(generator.choice(WORDS, generator.integers(1, 12))) for _ in range(count)]
+    texts[3:5] = ["zwin bzaf"] * 2
+    return [("neg", "pos", "neutre")[i % 3] for i in range(count)], texts
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "rows.tsv"
+    labels, texts = rows_of(200)
+    lines = [f"{label}\t{text}" for label, text in zip(labels, texts, strict=True)]
+    path.write_text("label\ttext\n" + "\n".join(lines) + "\n\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """So that a small file has many blocks and chunks."""
+    monkeypatch.setattr(labelled_stream, "BLOCK", 300)
+    monkeypatch.setattr(mapped_store, "CHUNK", 64)
+    monkeypatch.setattr(mapped_store, "KEPT", 1 << 18)
+
+
+def tokenised(path, home, jobs=1, columns=(None, None), tokenizer=TOKENIZER, **settings):
+    return tokenised_rows(path, file_sha256(path), tokenizer, columns, home, jobs=jobs, **settings)
+
+
+def whole(rows, kept=None):
+    kept = np.arange(len(rows)) if kept is None else kept
+    return TrainingRows(rows, kept, np.arange(2))
+
+
+WRITERS = {
+    "rows.tsv": lambda rows: "label\ttext\n" + "".join(f"{a}\t{b}\n" for a, b in rows),
+    "bare.tsv": lambda rows: "".join(f"{a}\t{b}\n" for a, b in rows),
+    "rows.csv": lambda rows: "text,label\n" + "".join(f'"{b}\n,",{a} \n' for a, b in rows),
+    "rows.jsonl": lambda rows: "\n\n".join(json.dumps({"text": b, "label": a}) for a, b in rows),
+    "rows.txt": lambda rows: "".join(f"__label__{a} {b}\n" for a, b in rows),
+}
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_stream_gives_what_the_reader_of_whole_files_gives(name, packed, tmp_path):
+    data = WRITERS[name](list(zip(*rows_of(200), strict=True))).encode()
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    stream = LabelledStream(path)
+    blocks = list(stream.blocks())
+    read = read_labelled(path)
+    assert len(blocks) > 3
+    assert [text for block in blocks for text in block.texts] == read.texts
+    assert [label for block in blocks for label in block.labels] == read.labels
+    assert [line for block in blocks for line in block.lines] == read.lines
+    assert stream.notes == read.notes
+
+
+def test_parquet_too(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    labels, texts = rows_of(50)
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(arrow.table({"label": labels, "text": texts}), path)
+    blocks = list(LabelledStream(path).blocks())
+    assert [text for block in blocks for text in block.texts] == texts
+    assert [label for block in blocks for label in block.labels] == labels
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("\tsome text", "line 3: found an empty label"), ("pos\t ", "line 3: found an empty text")],
+)
+def test_a_bad_row_is_named(line, message, tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text(f"label\ttext\npos\ta\n{line}\n")
+    with pytest.raises(DataError, match=message):
+        list(LabelledStream(path).blocks())
+    with pytest.raises(DataError):
+        tokenised(path, tmp_path / "home")
+    assert not list((tmp_path / "home" / "tokens").iterdir())
+
+
+@pytest.mark.parametrize("min_count", [1, 40])
+@pytest.mark.parametrize("max_length", [4, 100])
+@pytest.mark.parametrize("drop", [1, 3])
+def test_words_and_ids_are_those_of_memory(table, tmp_path, min_count, max_length, drop):
+    read = read_labelled(table)
+    rows = tokenised(table, tmp_path)
+    kept = np.flatnonzero(np.arange(len(rows)) % 7 >= drop)
+    tokens = [TOKENIZER(read.texts[i]) for i in kept]
+    vocabulary = Vocabulary.build(tokens, min_count=min_count)
+    store = build_store([vocabulary.encode(row) for row in tokens], max_length)
+
+    training = whole(rows, kept)
+    assert list(training) == tokens
+    assert training.vocabulary(min_count) == vocabulary
+    mapped = training.store(vocabulary, min_count, max_length)
+    np.testing.assert_array_equal(mapped.tokens, store.tokens)
+    np.testing.assert_array_equal(mapped.offsets, store.offsets)
+    assert [rows.classes[k] for k in training.labels] == [read.labels[i] for i in kept]
+    for some in (np.array([5, 0, 5]), np.arange(len(kept))[::-1]):  # more pages than stay mapped
+        for ours, theirs in zip(
+            [*mapped.take(some), *mapped.pad(some)],
+            [*store.take(some), *store.pad(some)],
+            strict=True,
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_text_of_no_token_reads_as_the_unknown_word(tmp_path):
+    class Nothing(Tokenizer):
+        def __call__(self, text):
+            return [] if text == "zwin" else super().__call__(text)
+
+    path = tmp_path / "rows.tsv"
+    path.write_text("a\tzwin\na\tx y\nb\tzwin\nb\ty\n" * 5)
+    rows = tokenised(path, tmp_path, tokenizer=Nothing(Normalizer("none")))
+    tokens = [[], ["x", "y"], [], ["y"]] * 5
+    vocabulary = Vocabulary.build(tokens)
+    mapped = whole(rows).store(vocabulary, 1, 9)
+    expected = build_store([vocabulary.encode(row) for row in tokens], 9)
+    np.testing.assert_array_equal(mapped.tokens, expected.tokens)
+    np.testing.assert_array_equal(mapped.offsets, expected.offsets)
+
+
+def files_in(rows):
+    return {path.name: path.read_bytes() for path in rows.folder.iterdir() if path.is_file()}
+
+
+def test_processes_change_nothing(table, tmp_path):
+    alone = tokenised(table, tmp_path / "one", jobs=1)
+    together = tokenised(table, tmp_path / "two", jobs=2)
+    assert files_in(alone) == files_in(together)
+
+
+def test_a_second_run_reads_nothing_and_another_file_or_setting_is_another_store(table, tmp_path):
+    first = tokenised(table, tmp_path)
+    made: list[int] = []
+    again = tokenised(table, tmp_path, advance=made.append)
+    assert (again.folder, made) == (first.folder, [])
+    other = Tokenizer(Normalizer("none"))
+    assert tokenised(table, tmp_path, tokenizer=other).folder != first.folder
+    table.write_text(table.read_text(encoding="utf-8") + "pos\tzwin\n", encoding="utf-8")
+    assert len(tokenised(table, tmp_path)) == len(first) + 1
+    vocabulary = whole(first).vocabulary(1)
+    store = whole(first).store(vocabulary, 1, 20)
+    stamp = os.stat(first.folder / "tokens.bin").st_mtime_ns
+    assert whole(first).store(vocabulary, 1, 20).offsets.tolist() == store.offsets.tolist()
+    assert os.stat(first.folder / "tokens.bin").st_mtime_ns == stamp
+    assert len(list(first.folder.glob("cut-*"))) == 1
+
+
+@pytest.mark.parametrize("name", ["rows.json", "tokens.bin", "labels.npy"])
+def test_a_damaged_store_is_made_again(table, tmp_path, name):
+    first = tokenised(table, tmp_path)
+    expected = files_in(first)
+    (first.folder / name).write_bytes((first.folder / name).read_bytes()[:40])
+    assert files_in(tokenised(table, tmp_path)) == expected
+    assert [path.name for path in (tmp_path / "tokens").iterdir()] == [first.folder.name]
+
+
+def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
+    rows = tokenised(table, tmp_path)
+    texts = read_labelled(table).texts
+    kept, held = rows.hold_back(0.2, seed=1)
+    assert sorted([*kept, *held]) == list(range(len(rows)))
+    assert not {texts[i] for i in kept} & {texts[i] for i in held}
+    counts = np.bincount(rows.labels[held])
+    assert len(counts) == 3 and counts.min() > 5
+    assert rows.has([texts[i] for i in held], kept) == 0
+    assert rows.has([texts[kept[0]], "never said"], kept) == 1
+    np.testing.assert_array_equal(rows.hold_back(0.2, seed=1)[1], held)
+    assert not np.array_equal(rows.hold_back(0.2, seed=2)[1], held)
+    assert len(rows.hold_back(0.999, seed=0)[0]) >= 6  # every class keeps two texts
+
+
+def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
+    rows = MappedRows(tokenised(table, tmp_path).folder)
+    assert rows.classes == ["neg", "neutre", "pos"]
+    assert (rows.lines == np.arange(2, 202)).all()
+    assert rows.counts.sum() == rows.offsets[-1] == len(rows.tokens.ids)

@@ -1,0 +1,97 @@
+"""A training whose tables have row-sparse gradients is the training it would be without."""
+
+import numpy as np
+import pytest
+import torch
+
+from superconext.config import resolve
+from superconext.fitting import fit_model
+from superconext.training.callbacks import Callback
+
+DRAW = np.random.default_rng(0)
+COMMON = [f"klma{i}" for i in range(40)]
+WORDS = {"pos": ["مليح", "زوين", "mzyan"], "neg": ["خايب", "عيان", "khayb"]}
+ROWS = [
+    (" ".join([*DRAW.choice(COMMON, 3), DRAW.choice(words)]), label)
+    for _ in range(16)
+    for label, words in WORDS.items()
+]
+TEXTS, LABELS = [text for text, _ in ROWS], [label for _, label in ROWS]
+SMALL = {
+    "hidden_size": 8, "projection_size": 8, "batch_size": 8, "vector_dimension": 8,
+    "learning_rate": 0.02, "epochs": 3, "vector_method": "random", "baselines": False,
+    "tune_vectors": True,
+}  # fmt: skip
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+class Stop(Callback):
+    def __init__(self, after):
+        self.after = after
+
+    def on_epoch_end(self, trainer, record):
+        self.after -= 1
+        if self.after == 0:
+            raise KeyboardInterrupt
+
+
+class Watch(Callback):
+    """Whether the optimiser's state names rows, and whether anything is put off at epochs' ends."""
+
+    def __init__(self):
+        self.rows, self.moved_later = [], []
+
+    def on_epoch_end(self, trainer, record):
+        table = trainer.encoder.embedding.words
+        before = table.detach().clone()
+        self.rows.append("rows" in trainer.optimizer.state[table])
+        trainer.optimizer.catch_up()
+        self.moved_later.append(not torch.equal(before, table))
+
+
+def fit(callbacks=(), checkpoint=None, **given):
+    config = resolve({**SMALL, **given})
+    return fit_model(TEXTS, LABELS, config, callbacks=callbacks, checkpoint=checkpoint)
+
+
+def weights(fitted):
+    return fitted.model.encoders[0].state_dict()
+
+
+@pytest.fixture
+def sparse(monkeypatch):
+    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"subwords": False},
+        {"subwords": True},
+        {"subwords": True, "unfreeze_epoch": 2},
+        {"subwords": True, "finetune": True, "finetune_epochs": 2},
+        {"objective": "dualcl", "keep": "last"},
+    ],
+)
+def test_it_is_the_dense_training(given, monkeypatch):
+    dense, watch = fit(**given), Watch()
+    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    rows = fit([watch], **given)
+    assert watch.rows[-1] and not any(watch.moved_later)
+    for name, value in weights(dense).items():
+        assert torch.allclose(weights(rows)[name], value, atol=2e-3), name
+    losses = [[record["loss"] for record in fitted.history] for fitted in (dense, rows)]
+    assert np.allclose(*losses, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("sparse")
+@pytest.mark.parametrize("keep", ["last", "average"])
+@pytest.mark.parametrize("given", [{}, {"unfreeze_epoch": 2}])
+def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, keep, given):
+    whole = fit(keep=keep, **given)
+    stopped = fit([Stop(2)], tmp_path, keep=keep, **given)
+    assert stopped.interrupted
+    resumed = fit([], tmp_path, keep=keep, **given)
+    for name, value in weights(whole).items():
+        assert torch.equal(weights(resumed)[name], value), name
