@@ -89,8 +89,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         calibrate: bool = False,
         logit_adjustment: float = 0.0,
         probe_features: str = "encoder",
-        probe_rows: str | None = None,
-        members: int | None = None,
+        probe_rows: str = "seen",
+        members: int = 1,
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.objective = objective

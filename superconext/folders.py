@@ -32,7 +32,7 @@ def folder_beside(folder: Path) -> Iterator[Path]:
     hidden: Path | None = None
     handle = -1
     try:
-        _clear(folder)
+        clear_beside(folder)
         hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         handle = os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT)
         try_lock(handle)
@@ -45,7 +45,7 @@ def folder_beside(folder: Path) -> Iterator[Path]:
         if sys.platform == "win32" and handle >= 0:  # no open file can be removed there
             os.close(handle)
         if hidden is not None:
-            shutil.rmtree(hidden, ignore_errors=True)
+            _remove(hidden)
         if sys.platform != "win32" and handle >= 0:
             os.close(handle)
 
@@ -110,26 +110,40 @@ def remove_folder(folder: Path, place: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _clear(folder: Path) -> None:
-    """Remove the hidden folders beside `folder` whose makers have died."""
+def clear_beside(folder: Path, alone: bool = False) -> None:
+    """Remove the hidden folders beside `folder` whose makers have died.
+
+    alone: the caller knows that no other process makes one there now, so that not even a folder
+        that was just begun can be a living one's.
+    """
     if sys.platform == "win32":
         return
     start = f".{folder.name}-"
     for name in os.listdir(folder.parent):
         if len(name) == len(start) + 8 and name.startswith(start):
             with contextlib.suppress(OSError):
-                _clear_dead(folder.parent / name)
+                _clear_dead(folder.parent / name, alone)
 
 
-def _clear_dead(hidden: Path) -> None:
+def _remove(hidden: Path) -> None:
+    """The lock goes last: what a kill leaves is then known to be dead."""
+    for path in hidden.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != _LOCK:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _clear_dead(hidden: Path, alone: bool) -> None:
     try:
         handle = os.open(hidden / _LOCK, os.O_RDWR)
     except FileNotFoundError:
-        if hidden.is_dir() and time.time() - hidden.stat().st_mtime > _SURELY_DEAD:
+        if alone or (hidden.is_dir() and time.time() - hidden.stat().st_mtime > _SURELY_DEAD):
             shutil.rmtree(hidden, ignore_errors=True)
         return
     try:
         if try_lock(handle):
-            shutil.rmtree(hidden, ignore_errors=True)
+            _remove(hidden)
     finally:
         os.close(handle)

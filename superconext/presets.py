@@ -39,53 +39,35 @@ _LEFT_OPEN = (
     "keep",
 )
 
-#: Values of the small model, alone or as one of several.
-_DIALECT: dict[str, Any] = {
-    "layers": 1,
-    "hidden_size": 128,
-    "dropout": 0.2,
-    "word_dropout": 0.2,
-    "pooling": "max",
-    "epochs": 15,
-    "batch_size": 200,
-    "learning_rate": 0.001,
-    "keep": "average",
-    "projection_size": 256,
-    "vector_dimension": 100,
-    "tune_vectors": False,
-    "subwords": True,
-}
-
-_DIALECT_STATED = {
-    "layers": "1 hidden layer (MSAC, ASAC)",
-    "hidden_size": "128 units",
-    "dropout": "0.2",
-    "epochs": "15",
-    "batch_size": "200",
-}
-_DIALECT_LEFT_OPEN = (*_LEFT_OPEN, "mining_warmup", "projection_size", "vector_dimension")
-_DIALECT_DEPARTS = {
-    "learning_rate": "0.003 in the paper; 0.001 did better on dev with n-grams trained",
-    "subwords": "not in the paper; spellings vary more than one row a word can learn",
-}
-
 PRESETS: dict[str, Preset] = {
     "dialect": Preset(
         summary="a few thousand sentences, one small BiLSTM, seconds to minutes on a laptop",
-        values=_DIALECT,
-        stated=_DIALECT_STATED,
-        left_open=_DIALECT_LEFT_OPEN,
-        departs=_DIALECT_DEPARTS,
-    ),
-    "best": Preset(
-        summary="five such encoders, each probed on the fifth of the rows it has not seen",
-        values=_DIALECT | {"members": 5, "probe_rows": "unseen"},
-        stated=_DIALECT_STATED,
-        left_open=_DIALECT_LEFT_OPEN,
-        departs=_DIALECT_DEPARTS
-        | {
-            "members": "one in the paper",
-            "probe_rows": "the paper fits its probe on the rows the encoder was trained on",
+        values={
+            "layers": 1,
+            "hidden_size": 128,
+            "dropout": 0.2,
+            "word_dropout": 0.2,
+            "pooling": "max",
+            "epochs": 15,
+            "batch_size": 200,
+            "learning_rate": 0.001,
+            "keep": "average",
+            "projection_size": 256,
+            "vector_dimension": 100,
+            "tune_vectors": False,
+            "subwords": True,
+        },
+        stated={
+            "layers": "1 hidden layer (MSAC, ASAC)",
+            "hidden_size": "128 units",
+            "dropout": "0.2",
+            "epochs": "15",
+            "batch_size": "200",
+        },
+        left_open=(*_LEFT_OPEN, "mining_warmup", "projection_size", "vector_dimension"),
+        departs={
+            "learning_rate": "0.003 in the paper; 0.001 did better on dev with n-grams trained",
+            "subwords": "not in the paper; spellings vary more than one row a word can learn",
         },
     ),
     "paper": Preset(

@@ -16,7 +16,7 @@ from pathlib import Path
 from superconext import locks
 from superconext.errors import RunError, StoppedEarly, SuperConTextError
 from superconext.files import sync
-from superconext.folders import folder_beside, put_folder, remove_folder
+from superconext.folders import clear_beside, folder_beside, put_folder, remove_folder
 
 CHECKPOINT = "checkpoint"
 
@@ -71,6 +71,7 @@ def only_run(out: Path, say: Callable[[str], None]) -> Iterator[None]:
         kept = "train --resume goes on from its finished epochs"
         with locks.only_writer(lock, out, say, kept, remove=True):
             _settle(out)
+            clear_beside(out, alone=True)
             yield
     finally:
         for folder in made:

@@ -62,13 +62,13 @@ class NgramVocabulary:
 
         A word in angle brackets (a placeholder such as `<url>`) has none.
         """
-        find = self._ids.get
+        known, find = self._ids.keys(), self._ids.__getitem__
         ids: list[int] = []
         offsets = np.zeros(len(words) + 1, dtype=np.int64)
         counts = np.zeros(len(words), dtype=np.int64)
         for position, word in enumerate(words):
             pieces = _cut(word, self.shortest, self.longest)
-            ids.extend(sorted(i for i in map(find, pieces) if i is not None))
+            ids.extend(sorted(map(find, known & pieces)))
             offsets[position + 1] = len(ids)
             counts[position] = len(pieces)
         return WordNgrams(np.array(ids, dtype=np.int64), offsets, counts)

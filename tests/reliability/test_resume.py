@@ -65,7 +65,8 @@ def check_stopped(server, files, folder, whole, **fault):
     stopped = server(files.train_words(folder / "run"), folder, **fault)
     told = f"{fault}: {stopped}"
     polite = fault.get("how", fault.get("signal")) in ("SIGTERM", "SIGINT")
-    assert stopped.code in ((0, 1, -15) if polite else (0, -9, -25)), told
+    # A signal that comes before the command has begun ends the process as it ends any.
+    assert stopped.code in ((0, 1, -2, -15) if polite else (0, -9, -25)), told
     if stopped.code in (0, 1):
         assert "Traceback" not in stopped.err, told
     if stopped.code == 1:
