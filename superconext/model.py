@@ -76,7 +76,7 @@ class Model:
     def store(self, texts: Sequence[str]) -> TokenStore:
         """Token ids of texts, with vectors for words the vocabulary lacks."""
         return store_with_newcomers(
-            self.tokens(texts),
+            self.tokenizer.pieces(texts),
             self.vocabulary,
             self.reserve,
             self.ngrams,

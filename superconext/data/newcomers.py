@@ -9,12 +9,13 @@ import numpy as np
 
 from superconext.data.token_store import Newcomers, TokenStore
 from superconext.text.ngrams import NgramVocabulary
-from superconext.text.vocabulary import UNK_ID, Vocabulary
+from superconext.text.tokenize import Pieces
+from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
 from superconext.vectors.table import WordVectors
 
 
 def store_with_newcomers(
-    token_lists: Sequence[Sequence[str]],
+    texts: Sequence[Sequence[str]] | Pieces,
     vocabulary: Vocabulary,
     reserve: WordVectors,
     ngrams: NgramVocabulary | None,
@@ -23,22 +24,50 @@ def store_with_newcomers(
     """Token ids under `vocabulary`; words it lacks become newcomers with ids after it.
 
     A word of which neither the reserve nor an n-gram is known becomes the unknown word.
+
+    Args:
+        texts: the tokens of each text, or its pieces: a word is then looked up once for each
+            distinct piece that has it.
+        max_length: tokens of a text after so many are left out.
     """
-    rows = [tokens[:max_length] for tokens in token_lists]
-    words = list(chain.from_iterable(rows))
+    if not isinstance(texts, Pieces):
+        cut = [tokens[:max_length] for tokens in texts]
+        texts = Pieces(cut, np.arange(len(cut)), np.ones(len(cut), dtype=np.int64))
+    words = list(chain.from_iterable(texts.tokens))
     ids = vocabulary.encode(words)
-    places = np.flatnonzero(ids == UNK_ID)
+    chosen, lengths = _chosen(texts, max_length)
+    read = np.zeros(len(words), dtype=bool)
+    read[chosen] = True
+    places = np.flatnonzero((ids == UNK_ID) & read)
     unknown = [words[place] for place in places.tolist()]
-    new = sorted({word for word in unknown if word not in vocabulary})
+    # Of the vocabulary's words, these two alone read as unknown.
+    new = sorted(set(unknown).difference((PAD, UNK)))
     vectors, known = reserve.lookup(new)
     pieces = ngrams.encode(new) if ngrams is not None else None
     newcomers = Newcomers(np.ascontiguousarray(vectors), known, pieces)
     useful = known if pieces is None else known | (np.diff(pieces.offsets) > 0)
-    ids_of = {new[i]: len(vocabulary) + i for i in np.flatnonzero(useful).tolist()}
-    ids[places] = [ids_of.get(word, UNK_ID) for word in unknown]
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    numbers = np.where(useful, len(vocabulary) + np.arange(len(new)), UNK_ID)
+    ids_of = {PAD: UNK_ID, UNK: UNK_ID, **dict(zip(new, numbers.tolist(), strict=True))}
+    ids[places] = [ids_of[word] for word in unknown]
+    ids = ids[chosen]
     # A text without a token is the single unknown word, as in `build_store`.
     empty = np.flatnonzero(lengths == 0)
     ids = np.insert(ids, (np.cumsum(lengths) - lengths)[empty], UNK_ID)
     lengths[empty] = 1
     return TokenStore(ids, np.append(0, np.cumsum(lengths)), newcomers)
+
+
+def _chosen(texts: Pieces, max_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the tokens of the texts stand among those of the distinct pieces, int64, one text
+    after the other; and how many each text has, int64 `[N]`."""
+    sizes = np.fromiter(map(len, texts.tokens), dtype=np.int64, count=len(texts.tokens))
+    starts = (np.cumsum(sizes) - sizes)[texts.numbers]
+    sizes = sizes[texts.numbers]
+    ends = np.append(0, np.cumsum(sizes))
+    chosen = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
+    edges = ends[np.append(0, np.cumsum(texts.counts))]
+    lengths = np.diff(edges)
+    if lengths.max(initial=0) > max_length:
+        chosen = chosen[np.arange(ends[-1]) - np.repeat(edges[:-1], lengths) < max_length]
+        lengths = np.minimum(lengths, max_length)
+    return chosen, lengths

@@ -22,7 +22,7 @@ from superconext.data.token_store import Newcomers
 from superconext.encoders.base import Encoder, EncoderOutput
 from superconext.encoders.dropout import Dropout
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.packed_inference import read_rows
+from superconext.encoders.packed_inference import pooled_rows, read_rows
 from superconext.encoders.packed_lstm import packed_bilstm
 from superconext.encoders.packed_pooling import PACKED_POOLING
 from superconext.encoders.packing import Packing, align, surround
@@ -63,6 +63,7 @@ class BiLSTMEncoder(Encoder):
         self.backwards = nn.ModuleList(nn.LSTM(i, hidden_size, batch_first=True) for i in sizes)
         self.dropout = Dropout(dropout)
         self.word_dropout = word_dropout
+        self.pooling = pooling
         self.pool, self.packed_pool = POOLING[pooling], PACKED_POOLING[pooling]
         self.sentence_size = 2 * hidden_size
         self.class_tokens = class_tokens
@@ -99,6 +100,9 @@ class BiLSTMEncoder(Encoder):
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = torch.from_numpy(tokens[starts[packing.row] + packing.time].astype(np.int64))
         classes = None
+        kept = torch.is_grad_enabled() or self.training
+        if self.class_rows is None and not whole and not kept:
+            return EncoderOutput.of_sentences(self._pooled_text(ids, packing, table))
         if self.class_rows is None:
             states = self._read_text(ids, packing, table)
         else:
@@ -125,14 +129,31 @@ class BiLSTMEncoder(Encoder):
         """Top layer states `[P, d]` of packed ids `[P]`, as `_read_packed` gives them."""
         if torch.is_grad_enabled() or self.training:
             return self._read_packed(self._vectors(ids, table), packing)
+        rows, index = self._inputs_of_top(ids, packing, table)
+        return read_rows(rows, index, packing, *self._top, aligned=False)
+
+    def _pooled_text(self, ids: Tensor, packing: Packing, table: Tensor | None) -> Tensor:
+        """Sentence vectors `[N, d]` of packed ids `[P]` in the caller's order, for prediction."""
+        rows, index = self._inputs_of_top(ids, packing, table)
+        return pooled_rows(rows, index, packing, *self._top, self.pooling)
+
+    def _inputs_of_top(
+        self, ids: Tensor, packing: Packing, table: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Distinct inputs of the top layer and the one of each packed token, for prediction."""
         distinct, index = torch.unique(ids, return_inverse=True)
         rows = self._vectors(distinct, table)
-        for ahead, back in zip(self.forwards, self.backwards, strict=True):
+        for ahead, back in list(zip(self.forwards, self.backwards, strict=True))[:-1]:
             assert isinstance(ahead, nn.LSTM) and isinstance(back, nn.LSTM)
-            inner = ahead is not self.forwards[-1]
-            rows = read_rows(rows, index, packing, ahead, back, aligned=inner)
+            rows = read_rows(rows, index, packing, ahead, back, aligned=True)
             index = torch.arange(len(rows))
-        return rows
+        return rows, index
+
+    @property
+    def _top(self) -> tuple[nn.LSTM, nn.LSTM]:
+        ahead, back = self.forwards[-1], self.backwards[-1]
+        assert isinstance(ahead, nn.LSTM) and isinstance(back, nn.LSTM)
+        return ahead, back
 
     def _read_packed(self, states: Tensor, packing: Packing) -> Tensor:
         """Top layer states `[P, d]` of packed input `[P, e]`, each half in its reading order.

@@ -89,9 +89,9 @@ class OnnxModel:
         return self._answer(texts)[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        tokens = self.tokenizer.many(texts)
+        pieces = self.tokenizer.pieces(texts)
         store = store_with_newcomers(
-            tokens, self._vocabulary, self._reserve, self._ngrams, self._max_length
+            pieces, self._vocabulary, self._reserve, self._ngrams, self._max_length
         )
         assert store.newcomers is not None
         newcomers = np.hstack(

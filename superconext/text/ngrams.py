@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from superconext.errors import RunError
+from superconext.text.packed_ngrams import PackedNgrams
 
 #: The longest n-grams a saved vocabulary may have, in characters.
 LONGEST = 64
+
+#: From so many words on they are cut as numbers.
+_MANY = 500
+
+#: Characters of the longest words, boundary marks included, that are cut by a template.
+_TEMPLATES = 40
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,7 @@ class NgramVocabulary:
         self.ngrams = tuple(ngrams)
         self.shortest, self.longest = shortest, longest
         self._ids = {ngram: i for i, ngram in enumerate(self.ngrams)}
+        self._packed: PackedNgrams | None = None
 
     @classmethod
     def build(
@@ -62,16 +73,30 @@ class NgramVocabulary:
 
         A word in angle brackets (a placeholder such as `<url>`) has none.
         """
-        known, find = self._ids.keys(), self._ids.__getitem__
-        ids: list[int] = []
-        offsets = np.zeros(len(words) + 1, dtype=np.int64)
-        counts = np.zeros(len(words), dtype=np.int64)
-        for position, word in enumerate(words):
-            pieces = _cut(word, self.shortest, self.longest)
-            ids.extend(sorted(map(find, known & pieces)))
-            offsets[position + 1] = len(ids)
-            counts[position] = len(pieces)
-        return WordNgrams(np.array(ids, dtype=np.int64), offsets, counts)
+        if len(words) >= _MANY:
+            if self._packed is None:
+                self._packed = PackedNgrams(self.ngrams, self.shortest, self.longest)
+            cut_at_once = self._packed.find(
+                ["" if word[:1] == "<" and _whole(word) else f"<{word}>" for word in words]
+            )
+            if cut_at_once is not None:
+                ids, owners, sizes = cut_at_once
+                return WordNgrams(ids, _offsets(owners, len(words)), sizes)
+        counts: list[int] = []
+
+        def cut() -> Iterator[Collection[str]]:
+            for word in words:
+                ngrams = _cut(word, self.shortest, self.longest)
+                counts.append(len(ngrams))
+                yield ngrams
+
+        found = map(self._ids.get, chain.from_iterable(cut()), repeat(-1))
+        ids = np.fromiter(found, dtype=np.int64)
+        owners = np.repeat(np.arange(len(words)), counts)[ids >= 0]
+        # In the order of the words, and of the ids in each.
+        base = owners * len(self)
+        ids = np.sort(base + ids[ids >= 0]) - base
+        return WordNgrams(ids, _offsets(owners, len(words)), np.array(counts, dtype=np.int64))
 
     def to_json(self) -> dict[str, Any]:
         """A JSON document that `from_json` reads."""
@@ -97,12 +122,39 @@ class NgramVocabulary:
         return cls(ngrams, data["shortest"], data["longest"])
 
 
-def _cut(word: str, shortest: int, longest: int) -> set[str]:
-    if word.startswith("<") and word.endswith(">") and len(word) > 2:
-        return set()
+def _whole(word: str) -> bool:
+    return word.startswith("<") and word.endswith(">") and len(word) > 2
+
+
+def _offsets(owners: NDArray[np.int64], words: int) -> NDArray[np.int64]:
+    """Where each word's n-grams begin and end, given the word of each."""
+    return np.append(0, np.cumsum(np.bincount(owners, minlength=words))).astype(np.int64)
+
+
+def _cut(word: str, shortest: int, longest: int) -> Collection[str]:
+    """The distinct n-grams of a word."""
+    if _whole(word):
+        return ()
     marked = f"<{word}>"
-    return {
-        marked[start : start + size]
-        for size in range(shortest, longest + 1)
-        for start in range(len(marked) - size + 1)
-    }
+    first = len(marked) - shortest + 1
+    if first < 2 or len(marked) > _TEMPLATES:
+        return {
+            marked[start : start + size]
+            for size in range(shortest, longest + 1)
+            for start in range(len(marked) - size + 1)
+        }
+    ngrams: tuple[str, ...] = _template(len(marked), shortest, longest)(marked)
+    # Where no two of the shortest are equal, no two that begin with them are.
+    return ngrams if len(set(ngrams[:first])) == first else set(ngrams)
+
+
+@lru_cache(maxsize=1024)
+def _template(length: int, shortest: int, longest: int) -> itemgetter[Any]:
+    """What cuts text of so many characters into its n-grams, shorter first."""
+    return itemgetter(
+        *(
+            slice(start, start + size)
+            for size in range(shortest, longest + 1)
+            for start in range(length - size + 1)
+        )
+    )

@@ -27,6 +27,9 @@ _WEB = re.compile(r"(?:https?://|www\.|[@#])\S+")
 _ARABIZI_WORD = re.compile("(?:[A-Za-z]+[2-9]+[A-Za-z]+|[2-9][A-Za-z]{2,})[0-9A-Za-z]*")
 _ORDINAL = re.compile("[0-9](?:nd|rd|th|ers?|emes?|km|mm|cm|pm|am|dh|da|mo|go)", re.IGNORECASE)
 
+# Text of so many characters is worth a look at which are in it; so few are changed one by one.
+_LONG, _FEW = 1000, 64
+
 
 class Normalizer:
     """Text to text: the rules of a profile, with some switched on or off by name.
@@ -70,17 +73,15 @@ class Normalizer:
             text = step(text)
         return text
 
-    def each(self, pieces: Sequence[str]) -> list[str]:
-        """Every piece normalised, in one pass over all of them; white space is left as it is.
+    def lines(self, text: str) -> str:
+        """Every line normalised, in one pass over all of them; white space is left as it is.
 
-        A piece has no newline: the pieces are lines of one text while the rules go over it, and
-        no rule reaches over the end of a line.
+        No rule reaches over the end of a line, so there are as many lines as before.
         """
-        text = "\n".join(pieces)
         for step in self._steps:
             if step is not patterns.spaces:
                 text = step(text)
-        return text.split("\n") if pieces else []
+        return text
 
     def __repr__(self) -> str:
         return f"Normalizer(profile={self.profile!r}, rules={', '.join(self.rules) or 'none'})"
@@ -218,8 +219,19 @@ def _plan(rules: list[Rule]) -> list[Step]:
 
 def _translator(table: dict[int, str | None]) -> Step:
     present = re.compile(f"[{class_body((code, code) for code in sorted(table))}]").search
+    new = {chr(code): into or "" for code, into in table.items()}
+    # Whether changing one character after another is the same as changing all at once.
+    apart = not new.keys() & set("".join(new.values()))
 
     def translate(text: str) -> str:
-        return text.translate(table) if present(text) else text
+        if len(text) < _LONG or not apart:
+            return text.translate(table) if present(text) else text
+        found = new.keys() & set(text)
+        if len(found) > _FEW:
+            return text.translate(table)
+        # `str.translate` asks a dictionary for every character, `str.replace` for none.
+        for character in found:
+            text = text.replace(character, new[character])
+        return text
 
     return translate

@@ -62,7 +62,8 @@ _URL = re.compile(
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+(?:[\w.+-]*@[\w.+-]+)*")
 _ELONGATION = re.compile(r"([^\W\d_])\1{2,}")
 _PUNCTUATION = re.compile(r"([^\w\s]|_)\1{3,}")
-_ZWJ_ASTRAY = re.compile(f"(?<![{characters.EMOJI}])\u200d|\u200d(?![{characters.EMOJI}])")
+# Looking behind from after the joiner lets `re` skip to joiners at once.
+_ZWJ_ASTRAY = re.compile(f"\u200d(?:(?<![{characters.EMOJI}]\u200d)|(?![{characters.EMOJI}]))")
 _ARABIC_DIGIT = re.compile(r"(?<=[ء-يٮ-ۓ])(?=\d)|(?<=\d)(?=[ء-يٮ-ۓ])")
 
 
@@ -83,14 +84,14 @@ _SPACING_FORMS: dict[int, str | None] = {
         if unicodedata.normalize("NFKC", chr(code)).startswith(" ")
     },
 }
-_SPACING_FORM = re.compile(f"[{''.join(map(chr, _SPACING_FORMS))}]")
+_SPACING_CHARACTERS = frozenset(map(chr, _SPACING_FORMS))
 
 
 def nfkc(text: str) -> str:
     """Unicode NFKC, without the spaces it would put before spacing accents."""
     if text.isascii():
         return text
-    if _SPACING_FORM.search(text):
+    if not _SPACING_CHARACTERS.isdisjoint(text):
         text = text.translate(_SPACING_FORMS)
     return unicodedata.normalize("NFKC", text)
 

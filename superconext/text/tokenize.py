@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from superconext.errors import ConfigError
 from superconext.text import characters
@@ -31,6 +35,7 @@ def _find() -> Callable[[str], list[str]]:
     tones = characters.class_body([(characters.SKIN_TONES[0], characters.SKIN_TONES[-1])])
     picture = f"[{emoji}](?:[\ufe0e\ufe0f\u20e3{tones}]|[\U000e0020-\U000e007f])*"
     alternatives = [
+        "\n",  # between the lines of a block, see `Tokenizer.pieces`
         "[0-9#*]\ufe0f?\u20e3",  # keycap
         number_pattern(),
         f"[{word}]+(?:[{CONNECTORS}][{word}]+)*",
@@ -55,7 +60,21 @@ def tokenize(text: str) -> list[str]:
     punctuation mark. Scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) go by
     character. Time is linear in the length of the text.
     """
-    return _find()(text)
+    return _find()(text.replace("\n", " "))
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Tokens of N texts, which are made of D distinct pieces without a space.
+
+    tokens: of each distinct piece, `[D]`; none is to be changed.
+    numbers: int64 `[P]`, the distinct piece at each place, texts one after the other.
+    counts: int64 `[N]`, pieces in each text.
+    """
+
+    tokens: Sequence[Sequence[str]]
+    numbers: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 class Tokenizer:
@@ -75,31 +94,49 @@ class Tokenizer:
         self._known: dict[str, list[str]] = {}
 
     def __call__(self, text: str) -> list[str]:
-        return self._split(self.normalizer(text))
+        return self._bridged(tokenize(self.normalizer(text)))
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
-        """The tokens of each text: what a call for each gives, several times as fast.
+        """The tokens of each text: what a call for each gives, several times as fast."""
+        rows = [text.split(" ") for text in texts]
+        get = self._cut(dict.fromkeys(chain.from_iterable(rows))).__getitem__
+        return [list(chain.from_iterable(map(get, row))) for row in rows]
+
+    def pieces(self, texts: Sequence[str]) -> Pieces:
+        """The tokens of each text, every distinct piece of all texts once.
 
         No rule and no token reaches over a space, so what stands between two spaces is worked
         out once, all new ones in one pass, and remembered for the next call.
         """
+        rows = [text.split(" ") for text in texts]
+        places = list(chain.from_iterable(rows))
+        number = {piece: i for i, piece in enumerate(dict.fromkeys(places))}
+        numbers = np.fromiter(map(number.__getitem__, places), np.int64, len(places))
+        counts = np.fromiter(map(len, rows), np.int64, len(rows))
+        return Pieces(list(map(self._cut(number).__getitem__, number)), numbers, counts)
+
+    def _cut(self, pieces: Mapping[str, object]) -> dict[str, list[str]]:
+        """The tokens of at least these pieces, which have no space."""
         if len(self._known) > _REMEMBERED:
             self._known = {}
         known = self._known
-        pieces = [text.split(" ") for text in texts]
-        fresh = list(set().union(*pieces).difference(known))
+        fresh = [piece for piece in pieces if piece not in known]
+        if not fresh:
+            return known
+        # Lines of one text; no token is or reaches over white space.
         short = [piece for piece in fresh if len(piece) <= _LONGEST_PIECE and "\n" not in piece]
-        known.update(zip(short, map(self._split, self.normalizer.each(short)), strict=True))
+        if short:
+            tokens = _find()(self.normalizer.lines("\n".join(short)))
+            lines = map(str.split, " ".join(tokens).split("\n"))
+            if self.bridge is not None:
+                lines = map(self._bridged, lines)
+            known.update(zip(short, lines, strict=True))
         others = {piece: self(piece) for piece in fresh if piece not in known}
+        if not others:
+            return known
+        return {piece: others[piece] if piece in others else known[piece] for piece in pieces}
 
-        def find(piece: str) -> list[str]:
-            return others[piece] if piece in others else known[piece]
-
-        get = find if others else known.__getitem__
-        return [list(chain.from_iterable(map(get, row))) for row in pieces]
-
-    def _split(self, text: str) -> list[str]:
-        tokens = _find()(text)
+    def _bridged(self, tokens: list[str]) -> list[str]:
         return tokens if self.bridge is None else [self.bridge(token) for token in tokens]
 
     def __getstate__(self) -> dict[str, Any]:

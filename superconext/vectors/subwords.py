@@ -21,8 +21,14 @@ _FNV_PRIME = 16777619
 _UINT32 = 0xFFFFFFFF
 _SIGNED = tuple(byte if byte < 0x80 else 0xFFFFFF00 | byte for byte in range(256))
 
-# Rows gathered at once while composing: bounds the working memory to this many times d floats.
-_GATHER_ROWS = 32_768
+# Floats gathered at once while composing: bounds the working memory.
+_GATHER_FLOATS = 1 << 24
+# N-grams hashed at once where the buckets are few enough to be gathered all.
+_HASHED = 1 << 20
+# Rows widened to float32 at once, in cache.
+_WIDENED = 1024
+# From so many rows on scipy adds them up; its import would cost more than a few rows do.
+_MANY_ROWS = 16_384
 
 #: Characters of the longest n-gram; hashing takes room for as many numbers a character.
 LONGEST = 100
@@ -109,29 +115,53 @@ class SubwordTable:
             vectors += own
         found = np.zeros(len(words), dtype=bool)
         for at, ids, counts in self._batches(words):
-            rows = self.buckets[ids].astype(np.float32, copy=False)
-            starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-            vectors[at] += np.add.reduceat(rows, starts, axis=0)
-            vectors[at] /= (counts + (own is not None))[:, None].astype(np.float32)
+            sums = self._sums(ids, counts)
+            if own is not None:
+                sums += own[at]
+            sums /= (counts + (own is not None))[:, None].astype(np.float32)
+            vectors[at] = sums
             found[at] = True
         return vectors, found
 
+    def _sums(
+        self, ids: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        """Sums `[n, d]` of the first `counts[0]` of the buckets `ids`, the next `counts[1]`, ..."""
+        ends = np.cumsum(counts)
+        if len(ids) < _MANY_ROWS:
+            return np.add.reduceat(_single(self.buckets[ids]), ends - counts, axis=0)
+        from scipy.sparse import csr_matrix
+
+        # Each distinct bucket is widened once; a sparse product adds them up without a copy.
+        place = np.zeros(len(self.buckets), dtype=np.int32)
+        place[ids] = 1
+        distinct = np.flatnonzero(place)
+        place[distinct] = np.arange(len(distinct))
+        parts = np.ones(len(ids), dtype=np.float32), place[ids], np.append(0, ends)
+        sums: npt.NDArray[np.float32] = csr_matrix(
+            parts, shape=(len(counts), len(distinct))
+        ) @ _single(self.buckets[distinct])
+        return sums
+
     def _batches(
         self, words: Sequence[str]
-    ) -> Iterator[tuple[list[int], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Yield (positions of words, their bucket ids end to end, ids for each word)."""
         longest = max(self.max_n - self.min_n + 1, 1)
+        most = _GATHER_FLOATS // self.dimension
+        if len(self.buckets) <= most:
+            most = _HASHED
         start = 0
         while start < len(words):
             # As many words as surely have no more n-grams than that, or one.
-            end, room = start, _GATHER_ROWS
+            end, room = start, most
             while end < len(words) and (end == start or room >= longest * (len(words[end]) + 2)):
                 room -= longest * (len(words[end]) + 2)
                 end += 1
             ids, counts = self._hash_many(words[start:end])
             at = np.flatnonzero(counts)
             if len(at):
-                yield (at + start).tolist(), ids, counts[at]
+                yield at + start, ids, counts[at]
             start = end
 
     def _hash_many(
@@ -149,37 +179,64 @@ class SubwordTable:
         lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words)) + 2
         ends = np.cumsum(lengths)
         left = np.repeat(ends, lengths) - np.arange(len(codes))
-        first = np.zeros(len(codes), dtype=bool)
-        first[ends - lengths] = True
         value = np.full(len(codes), _FNV_OFFSET, dtype=np.uint32)
-        values = np.zeros((len(codes), self.max_n), dtype=np.uint32)
-        taken = np.zeros((len(codes), self.max_n), dtype=bool)
-        begins = np.arange(len(codes))
-        for n in range(1, self.max_n + 1):
-            begins = begins[left[begins] >= n]
-            last = begins + n - 1
-            for unit in range(4):
-                some = sizes[last] > unit
-                rows = begins[some]
-                value[rows] = (value[rows] ^ units[last[some], unit]) * np.uint32(_FNV_PRIME)
+        columns = range(self.min_n, self.max_n + 1)
+        values = np.zeros((len(codes), len(columns)), dtype=np.uint32)
+        for n in range(1, min(self.max_n, int(lengths.max(initial=0))) + 1):
+            # N-grams that reach into the next word come out too, and are left out below.
+            value = value[: len(codes) - n + 1]
+            for unit, more in zip(units, sizes, strict=True):
+                longer = (value ^ unit[n - 1 :]) * np.uint32(_FNV_PRIME)
+                value = longer if more is None else np.where(more[n - 1 :], longer, value)
             if n >= self.min_n:
-                values[begins, n - 1] = value[begins]
-                # A lone bracket is not an n-gram.
-                taken[begins, n - 1] = (n > 1) | ~(first[begins] | (left[begins] == 1))
+                values[: len(value), n - self.min_n] = value
+        taken = left[:, None] >= np.array(columns)
+        if self.min_n == 1:
+            # A lone bracket is not an n-gram.
+            taken[ends - lengths, 0] = taken[ends - 1, 0] = False
         counts = np.add.reduceat(taken.sum(axis=1), ends - lengths)
-        return values[taken].astype(np.int64) % len(self.buckets), counts
+        return (values[taken] % np.uint32(len(self.buckets))).astype(np.int64), counts
 
 
-def _utf8(codes: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Bytes of each code point `[L, 4]`, widened as signed 8-bit numbers, and how many `[L]`."""
+def _single(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Float32 of float16 or float32.
+
+    A half's exponent and fraction are those of a single 2^112 times as large; shifting them in
+    place takes a fraction of NumPy's own conversion.
+    """
+    if rows.dtype != np.float16:
+        return rows.astype(np.float32, copy=False)
+    bits = rows.view(np.uint16)
+    result = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, len(rows), _WIDENED):
+        wide = bits[start : start + _WIDENED].astype(np.uint32)
+        sign = (wide & 0x8000) << 16
+        wide &= 0x7FFF
+        if wide.max() >= 0x7C00:  # infinite or not a number
+            return rows.astype(np.float32)
+        wide <<= 13
+        part = wide.view(np.float32)
+        part *= np.float32(2.0**112)
+        wide |= sign
+        result[start : start + _WIDENED] = part
+    return result
+
+
+def _utf8(
+    codes: npt.NDArray[np.uint32],
+) -> tuple[list[npt.NDArray[np.uint32]], list[npt.NDArray[np.bool_] | None]]:
+    """First bytes of each code point, second bytes, ..., as far as there are any, each `[L]` and
+    widened as signed 8-bit numbers; and which code points have that byte, None for all."""
     sizes = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000).astype(np.int64)
-    units = np.zeros((len(codes), 4), dtype=np.uint32)
+    most = int(sizes.max(initial=1))
+    units = np.zeros((most, len(codes)), dtype=np.uint32)
     heads = (0x00, 0xC0, 0xE0, 0xF0)
-    for size in range(1, 5):
+    for size in range(1, most + 1):
         rows = np.flatnonzero(sizes == size)
         rest = codes[rows]
         for unit in range(size - 1, 0, -1):
-            units[rows, unit] = 0x80 | (rest & 0x3F)
+            units[unit, rows] = 0x80 | (rest & 0x3F)
             rest = rest >> np.uint32(6)
-        units[rows, 0] = heads[size - 1] | rest
-    return np.where(units >= 0x80, units | np.uint32(0xFFFFFF00), units), sizes
+        units[0, rows] = heads[size - 1] | rest
+    units[units >= 0x80] |= np.uint32(0xFFFFFF00)
+    return list(units), [None if not unit else sizes > unit for unit in range(most)]

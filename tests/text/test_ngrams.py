@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.errors import RunError
 from superconext.text.ngrams import NgramVocabulary
+from superconext.text.packed_ngrams import PackedNgrams
 
 
 def cut(word):
@@ -41,3 +42,37 @@ def test_placeholders_have_no_n_grams():
 def test_damage_is_refused(data):
     with pytest.raises(RunError, match="n-grams"):
         NgramVocabulary.from_json(data)
+
+
+LETTERS = st.characters(codec=None) | st.sampled_from("abab<>جد\ud800😀")
+
+
+@given(
+    trained=st.lists(st.text(LETTERS, max_size=7), max_size=12),
+    words=st.lists(st.text(LETTERS, max_size=50), max_size=12),
+    shortest=st.integers(1, 3),
+    more=st.integers(0, 4),
+)
+@settings(max_examples=300, deadline=None)
+def test_many_words_are_cut_as_one_by_one(trained, words, shortest, more):
+    vocabulary = NgramVocabulary.build(trained, shortest, shortest + more)
+    words = [*words, *trained, "<url>", "<>", "", "abababab"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("superconext.text.ngrams._MANY", 10**9)
+        one_by_one = vocabulary.encode(words)
+        patch.setattr("superconext.text.ngrams._MANY", 0)
+        at_once = vocabulary.encode(words)
+    for name in ("ids", "offsets", "counts"):
+        found, expected = getattr(at_once, name), getattr(one_by_one, name)
+        assert found.dtype == np.int64
+        assert np.array_equal(found, expected), name
+
+
+def test_too_many_characters_to_be_numbers_are_cut_one_by_one(monkeypatch):
+    monkeypatch.setattr("superconext.text.ngrams._MANY", 0)
+    trained = [chr(0x4E00 + i) + chr(0x4E01 + i) for i in range(5000)]
+    vocabulary = NgramVocabulary.build(trained)
+    assert PackedNgrams(vocabulary.ngrams, 2, 5).find(["<ab>"]) is None
+    encoded = vocabulary.encode([trained[7], "ab"])
+    assert {vocabulary.ngrams[k] for k in encoded.ids} == cut(trained[7])
+    assert encoded.counts.tolist() == [len(cut(trained[7])), len(cut("ab"))]
