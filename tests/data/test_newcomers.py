@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from superconext.data.newcomers import store_with_newcomers
 from superconext.text.ngrams import NgramVocabulary
+from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import UNK_ID, Vocabulary
 from superconext.vectors.table import WordVectors
 
@@ -41,3 +43,20 @@ def test_ids_are_those_of_a_plain_loop(token_lists, ngrams, longest):
     assert store.tokens.tolist() == [k for ids in expected for k in ids]
     assert store.lengths.tolist() == [len(ids) for ids in expected]
     assert store.tokens.dtype == np.int32 and len(store.newcomers) == len(new)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=7).map(" ".join), max_size=9),
+    st.sampled_from([None, NGRAMS]),
+    st.integers(1, 6),
+)
+@settings(deadline=None)
+def test_pieces_give_the_store_of_their_texts(texts, ngrams, longest):
+    tokenizer = Tokenizer(Normalizer("none"))
+    rest = VOCABULARY, RESERVE, ngrams, longest
+    found = store_with_newcomers(tokenizer.pieces(texts), *rest)
+    expected = store_with_newcomers([tokenizer(text) for text in texts], *rest)
+    assert np.array_equal(found.tokens, expected.tokens)
+    assert np.array_equal(found.offsets, expected.offsets)
+    assert np.array_equal(found.newcomers.vectors, expected.newcomers.vectors)
+    assert np.array_equal(found.newcomers.known, expected.newcomers.known)

@@ -30,6 +30,17 @@ def test_equals_the_path_with_gradient(pooling, layers, whole):
         torch.testing.assert_close(*states, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("pooling", list(POOLING))
+@pytest.mark.parametrize("rows", [1, 5, 8])
+@torch.no_grad()
+def test_a_few_sentences_at_a_time_change_nothing(monkeypatch, pooling, rows):
+    model, all_rows = encoder(2, pooling).eval(), np.arange(23)
+    expected = encode_at_once(model, store(), all_rows)
+    monkeypatch.setattr("superconext.encoders.packed_inference._ROWS", rows)
+    found = encode_at_once(model, store(), all_rows)
+    torch.testing.assert_close(found.sentence, expected.sentence, rtol=0, atol=1e-12)
+
+
 @torch.no_grad()
 def test_in_single_precision_as_the_padded_path_and_whatever_stands_beside():
     torch.manual_seed(0)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.errors import VectorsError
-from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.subwords import SubwordTable, _single
 
 WORDS = ["hello", "a", "", "مرحبا", "3lach", "été", "😀", "cafe\u0301", "<b>", "x" * 40]
 
@@ -101,6 +101,30 @@ def test_many_words_equal_one_by_one_across_batches():
     for at in (0, 1, 1500, 2999, 3003):
         np.testing.assert_allclose(vectors[at], subwords.compose(words[at]), atol=1e-6)
     assert found.sum() == 3001
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("floats", [1, 4 * 60, 1 << 24])
+def test_many_rows_are_added_up_as_few(monkeypatch, dtype, floats):
+    subwords = table(min_n=2, dtype=dtype)
+    words = [f"kelma{i}" for i in range(300)] + ["", "بزاف"]
+    own = np.random.default_rng(1).normal(size=(len(words), 4)).astype(np.float32)
+    expected = [subwords.compose_many(words, rows) for rows in (None, own)]
+    monkeypatch.setattr("superconext.vectors.subwords._MANY_ROWS", 0)
+    monkeypatch.setattr("superconext.vectors.subwords._GATHER_FLOATS", floats)
+    for rows, (vectors, found) in zip((None, own), expected, strict=True):
+        again, also = subwords.compose_many(words, rows)
+        np.testing.assert_allclose(again, vectors, atol=1e-6)
+        np.testing.assert_array_equal(also, found)
+
+
+def test_every_half_is_widened_exactly():
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)]
+    for halves in (finite.reshape(-1, 4), every.reshape(-1, 4)):
+        found = _single(halves)
+        np.testing.assert_array_equal(found, halves.astype(np.float32))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(halves))
 
 
 def test_no_words():
