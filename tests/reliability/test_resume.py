@@ -143,7 +143,8 @@ def test_an_earlier_run_stands_at_every_event(server, files, whole, tmp_path, ho
     at = 1
     while check_replaced(server, files, tmp_path / str(at), at, how):
         at += 1
-    assert at > whole[1].events
+    # What is left at the last event, clearing up, may fail without harm to the new run.
+    assert at >= whole[1].events
 
 
 # Other commands
