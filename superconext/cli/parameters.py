@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from superconext.config import PARAMETERS, Parameter
+from superconext.config import PARAMETERS
 from superconext.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE
+from superconext.parameter import Parameter
 from superconext.presets import PRESETS
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
