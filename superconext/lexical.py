@@ -191,6 +191,7 @@ def fit_lexical(
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
     if not any(map(str.split, texts)):
         raise DataError(
@@ -202,7 +203,9 @@ def fit_lexical(
     grid: Sequence[float] = TFIDF_GRID
     if dev_texts is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         grid = (DEFAULT_C,)
-    with warnings.catch_warnings():
+    # The rows are sparse, which no BLAS works on; left to it are sums of long vectors, which
+    # memory bounds. More threads only wait for each other there, and long beside a busy neighbour.
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [LogisticRegression(C=c, max_iter=1000).fit(rows, labels) for c in grid]
     best = models[0]

@@ -306,3 +306,23 @@ def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
     texts = [line.split("\t")[1] for line in test.read_text("utf-8").splitlines()[1:]]
     one, other = (load_model(place).probabilities(texts) for place in (folder, tmp_path / "run"))
     assert np.array_equal(one, other)
+
+
+def test_fitting_takes_one_blas_thread(monkeypatch):
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    taken = []
+
+    def fit(model, features, labels):
+        blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        taken.append(blas)
+        return original(model, features, labels)
+
+    original = LogisticRegression.fit
+    monkeypatch.setattr(LogisticRegression, "fit", fit)
+    texts, labels = rows(30, 2, 0)
+    with threadpool_limits(2, user_api="blas"):
+        fit_lexical(texts, labels)
+        after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert taken and all(taken) and {n for blas in taken for n in blas} == {1}
+    assert set(after) == {2}, "the caller's own limit is put back"
