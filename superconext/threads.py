@@ -23,8 +23,9 @@ SPIN = "1000"
 #: Threads taken without being asked for; a step has no use for many.
 MOST = 4
 
-#: Seconds for which the processors are watched.
-WATCHED = 0.1
+#: Seconds for which the processors are watched, and how often at most: the end of a program that
+#: was there a moment ago is no neighbour, and one is busy at every look.
+WATCHED, LOOKS = 0.1, 4
 
 #: An idle processor is one that was idle for this share of the time.
 _IDLE = 0.75
@@ -62,16 +63,24 @@ def choose_threads(watch: Callable[[], int | None] | None = None) -> int:
 
 
 def idle_processors(seconds: float = WATCHED) -> int | None:
-    """Processors open to this process that nobody used for the next `seconds`; None if unknown.
+    """Processors open to this process that nobody uses; None if unknown.
 
-    Work of lower priority than this process's own counts as none.
+    They are watched for `seconds`, and again while some seem busy, `LOOKS` times at most; the most
+    that were idle at one look count. Work of lower priority than this process's own is none.
     """
-    before = _times()
-    if before is None:
-        return None
-    time.sleep(seconds)
-    after = _times()
-    return None if after is None else idle_between(before, after)
+    most, before = 0, _times()
+    for _ in range(LOOKS):
+        if before is None:
+            return None
+        time.sleep(seconds)
+        after = _times()
+        if after is None:
+            return None
+        most = max(most, idle_between(before, after))
+        if most == len(after):
+            break
+        before = after
+    return most
 
 
 def idle_between(before: Times, after: Times) -> int:

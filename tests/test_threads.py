@@ -68,6 +68,19 @@ def test_this_machine_is_read_quickly():
     assert found is None or 0 <= found <= (os.cpu_count() or 1)
 
 
+def test_what_has_just_ended_is_no_neighbour(monkeypatch):
+    busy_once = iter([{0: (0, 0), 1: (0, 0)}, {0: (9, 10), 1: (2, 10)}, {0: (18, 20), 1: (11, 20)}])
+    monkeypatch.setattr(threads, "_times", lambda: next(busy_once))
+    assert threads.idle_processors(0.0) == 2
+
+
+def test_a_neighbour_is_busy_at_every_look(monkeypatch):
+    looks = iter([{0: (9 * k, 10 * k), 1: (0, 10 * k)} for k in range(threads.LOOKS + 1)])
+    monkeypatch.setattr(threads, "_times", lambda: next(looks))
+    assert threads.idle_processors(0.0) == 1
+    assert next(looks, None) is None
+
+
 def test_waiting_is_set_unless_the_user_did():
     fresh: dict[str, str] = {}
     wait_briefly(fresh)
