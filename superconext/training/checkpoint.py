@@ -7,8 +7,6 @@ none. Tensors go to safetensors, the rest to JSON in its header. The last two ar
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +15,16 @@ import torch
 from torch import Tensor
 
 from superconext.errors import RunError
-from superconext.files import beside
 from superconext.training.callbacks import Callback, Record, WeightKeeper
 from superconext.training.progress import Progress
+from superconext.training.state_file import (
+    DAMAGE,
+    load_optimizer,
+    optimizer_tensors,
+    part,
+    read_state,
+    write_state,
+)
 
 if TYPE_CHECKING:
     from superconext.training.trainer import Trainer
@@ -57,29 +62,20 @@ class Checkpointer(Callback):
         return {epoch: self.path(epoch) for epoch in sorted(epochs, reverse=True)}
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        from safetensors.torch import save_file
-
         self.folder.mkdir(parents=True, exist_ok=True)
         tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
-        for index, moments in trainer.optimizer.state_dict()["state"].items():
-            for name, value in moments.items():
-                tensors[f"adam.{index}.{name}"] = torch.as_tensor(value)
+        moments = optimizer_tensors(trainer.optimizer)
+        tensors |= {f"adam.{name}": value for name, value in moments.items()}
         keeper = _keeper(trainer)
         if keeper and keeper.weights:
             tensors |= {f"kept.{name}": value for name, value in keeper.weights.items()}
         tensors["random_state"] = torch.get_rng_state()
-        contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        facts = json.dumps(
-            {
-                "epoch": trainer.epoch,
-                "history": trainer.history,
-                "kept": keeper.value if keeper and keeper.weights else None,
-            }
-        )
-        # One file, so that a stop between two writes cannot part tensors and facts.
-        about = {"facts": facts, "sha256": _sha256(facts, contiguous)}
-        with beside(self.path(trainer.epoch)) as temporary:
-            save_file(contiguous, temporary, about)
+        facts = {
+            "epoch": trainer.epoch,
+            "history": trainer.history,
+            "kept": keeper.value if keeper and keeper.weights else None,
+        }
+        write_state(self.path(trainer.epoch), facts, tensors)
         for epoch, path in self.saved().items():
             if not trainer.epoch - KEPT < epoch <= trainer.epoch:
                 path.unlink()
@@ -92,8 +88,8 @@ class Checkpointer(Callback):
         damaged: list[str] = []
         for epoch, path in self.saved().items():
             try:
-                facts, tensors = _read(path)
-            except _DAMAGE as error:
+                facts, tensors = read_state(path)
+            except DAMAGE as error:
                 damaged.append(f"{path}: the checkpoint cannot be used ({error})")
                 continue
             if damaged:
@@ -101,7 +97,7 @@ class Checkpointer(Callback):
                 self.progress.warn(f"{what}; going on from the one before, after epoch {epoch}")
             try:
                 self._put_back(trainer, facts, tensors)
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise _refused(f"{path}: the checkpoint cannot be used ({error})") from None
             return True
         if damaged:
@@ -111,44 +107,13 @@ class Checkpointer(Callback):
     def _put_back(
         self, trainer: Trainer, facts: dict[str, Any], tensors: dict[str, Tensor]
     ) -> None:
-        trainer.load_weights(_part(tensors, "weights."))
-        state = trainer.optimizer.state_dict()
-        state["state"] = _moments(_part(tensors, "adam."))
-        trainer.optimizer.load_state_dict(state)
+        trainer.load_weights(part(tensors, "weights."))
+        load_optimizer(trainer.optimizer, part(tensors, "adam."))
         trainer.history, trainer.epoch = facts["history"], facts["epoch"]
         keeper = _keeper(trainer)
         if keeper and facts["kept"] is not None:
-            keeper.value, keeper.weights = facts["kept"], _part(tensors, "kept.")
+            keeper.value, keeper.weights = facts["kept"], part(tensors, "kept.")
         torch.set_rng_state(tensors["random_state"])
-
-
-#: What reading a damaged checkpoint, or putting another training's in place, may raise;
-#: SafetensorError is an Exception alone and stands here by way of `_read`.
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, RuntimeError)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The facts and tensors of a checkpoint; raises one of `_DAMAGE` if any bit is wrong."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as saved:
-            about = saved.metadata() or {}
-            tensors = {name: saved.get_tensor(name) for name in saved.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
-    if _sha256(about["facts"], tensors) != about["sha256"]:
-        raise ValueError("its content is not what was written")
-    facts: dict[str, Any] = json.loads(about["facts"])
-    return facts, tensors
-
-
-def _sha256(facts: str, tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256(facts.encode())
-    for name, value in sorted(tensors.items()):
-        digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _refused(found: str) -> RunError:
@@ -157,15 +122,3 @@ def _refused(found: str) -> RunError:
 
 def _keeper(trainer: Trainer) -> WeightKeeper | None:
     return next((c for c in trainer.callbacks if isinstance(c, WeightKeeper)), None)
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name[len(prefix) :]: t for name, t in tensors.items() if name.startswith(prefix)}
-
-
-def _moments(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in tensors.items():
-        index, key = name.split(".", 1)
-        moments.setdefault(int(index), {})[key] = value
-    return moments
