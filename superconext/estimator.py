@@ -68,6 +68,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         finetune_epochs: int = 15,
         finetune_learning_rate: float | None = None,
         vectors: str | None = None,
+        init: str | None = None,
         unlabelled: str | None = None,
         vector_dimension: int | None = None,
         vector_method: str = "fasttext",
@@ -123,6 +124,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.finetune_epochs = finetune_epochs
         self.finetune_learning_rate = finetune_learning_rate
         self.vectors = vectors
+        self.init = init
         self.unlabelled = unlabelled
         self.vector_dimension = vector_dimension
         self.vector_method = vector_method

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config import Config
+from superconext.errors import ConfigError
 from superconext.sentences import Lines, Sentences, recorded_tokenizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -55,12 +56,20 @@ def initial_vectors(
     known ones. A folder of vectors whose words are spelt otherwise than the run's is told of.
     """
     words = list(vocabulary.words)
-    if config.unlabelled and (config.vectors or config.vector_method == "random"):
-        given = "--vectors" if config.vectors else "--vector-method random"
+    brought = config.vectors or config.init
+    if config.vectors and config.init:
+        raise ConfigError(
+            f"vectors = {config.vectors!r} beside init = {config.init!r}, which brings its own; "
+            "expected one of the two: leave out vectors"
+        )
+    if config.unlabelled and (brought or config.vector_method == "random"):
+        given = "--vector-method random"
+        if brought:
+            given = "--vectors" if config.vectors else "--init"
         progress.say(f"note: {given} is given, so {config.unlabelled} is not used to train vectors")
-    if config.vectors:
-        source = read_vectors(config.vectors, keep=set(words), limit=RESERVE_WORDS)
-        difference = _spelt_otherwise(config.vectors, tokenizer)
+    if brought:
+        source = read_vectors(brought, keep=set(words), limit=RESERVE_WORDS)
+        difference = _spelt_otherwise(brought, tokenizer)
         for note in [*source.notes, *difference]:
             progress.say(f"note: {note}")
         origin = "file"

@@ -27,6 +27,7 @@ from superconext.model import member_features, vectors_and_scores
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.preparing import Prepared
+from superconext.pretraining.folder import start_from
 from superconext.probe import dev_key, fit_probe, softmax
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record
 from superconext.training.checkpoint import Checkpointer
@@ -159,6 +160,8 @@ def _trainer(
         pooling=config.pooling,
         class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
     )
+    if config.init:
+        start_from(encoder, config.init)
     projection = config.projection if kind.uses_projection else "identity"
     head = projection_head(projection, encoder.sentence_size, config.projection_size)
     shape = Shape(

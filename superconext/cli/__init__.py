@@ -17,6 +17,7 @@ from superconext.cli.explain import explain
 from superconext.cli.export import export
 from superconext.cli.fewshot import fewshot
 from superconext.cli.hub import pull, push
+from superconext.cli.pretrain import pretrain
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
@@ -42,7 +43,7 @@ def cli(debug: bool) -> None:
 
 _USING = (train, evaluate, predict, embed)
 _STUDYING = (compare, fewshot, sweep)
-_AROUND = (vectors, data, export, push, pull)
+_AROUND = (vectors, pretrain, data, export, push, pull)
 for command in (*_USING, *_STUDYING, *_AROUND):
     cli.add_command(command)
 

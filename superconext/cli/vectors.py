@@ -103,10 +103,10 @@ def train(
     from superconext.training.progress import TerminalProgress
     from superconext.vectors.cache import cached_vectors
 
-    folder = _free(out, force)
+    folder = free_folder(out, force)
     progress, began = TerminalProgress(quiet), time.perf_counter()
     lines = Lines(files, text_column)
-    enable, disable = _names(enable_rules), _names(disable_rules)
+    enable, disable = listed_names(enable_rules), listed_names(disable_rules)
     tokenizer = make_tokenizer(lines, normalize, enable, disable, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
     text = Sentences(lines, tokenizer, folder.parent, progress)
@@ -203,7 +203,7 @@ def convert(
     from superconext.vectors.coverage import count_words
     from superconext.vectors.readers import read_vectors
 
-    folder = _free(out, force)
+    folder = free_folder(out, force)
     if folder.resolve() == Path(source).resolve():
         raise VectorsError(f"{out} is VECTORS itself; expected another folder: choose one")
     recorded, keep = recorded_tokenizer(source), None
@@ -257,7 +257,7 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
         click.echo(got.path)
 
 
-def _free(out: str, force: bool) -> Path:
+def free_folder(out: str, force: bool) -> Path:
     """The folder to write. Raises VectorsError, before any work, if it may not be written."""
     from superconext.errors import VectorsError
 
@@ -285,7 +285,7 @@ def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     return recorded or make_tokenizer(lines, normalize or "auto")
 
 
-def _names(listed: str | None) -> list[str]:
+def listed_names(listed: str | None) -> list[str]:
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 

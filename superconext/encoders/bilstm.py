@@ -125,6 +125,16 @@ class BiLSTMEncoder(Encoder):
         states = packing.pad(align(states, packing))
         return EncoderOutput(states, torch.from_numpy(mask), sentence, classes)
 
+    def read_both_ways(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Top layer states of packed ids `[P]` by each direction `[P, h]`, in its reading order.
+
+        At the place of token t of a sentence stands, of the second, its state at token t from
+        the end. Only with a single layer has a state read nothing of what follows it.
+        """
+        states = self.dropout(self._read_packed(self._vectors(ids, None), packing))
+        half = self.sentence_size // 2
+        return states[:, :half], states[:, half:]
+
     def _read_text(self, ids: Tensor, packing: Packing, table: Tensor | None) -> Tensor:
         """Top layer states `[P, d]` of packed ids `[P]`, as `_read_packed` gives them."""
         if torch.is_grad_enabled() or self.training:

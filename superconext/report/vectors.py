@@ -36,7 +36,9 @@ def tokens_of(vectors: WordVectors) -> int | None:
 
 def facts_table(facts: Mapping[str, Any]) -> str:
     """One line for each fact, names aligned."""
-    shown = {**facts, "subwords": _subwords(facts.get("subwords"))}
+    shown = dict(facts)
+    if "subwords" in shown:
+        shown["subwords"] = _subwords(shown["subwords"])
     width = max(len(name) for name in shown)
     return "\n".join(f"{name:<{width}}  {_value(value)}" for name, value in shown.items())
 

@@ -31,7 +31,7 @@ from superconext.runs.request import Splits, TrainRequest, read_splits
 from superconext.training.progress import Progress
 
 #: What the parameters name on disk; a run may be gone on with from another folder.
-_FILE_PARAMETERS = ("vectors", "unlabelled")
+_FILE_PARAMETERS = ("vectors", "init", "unlabelled")
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:

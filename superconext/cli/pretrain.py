@@ -1,0 +1,131 @@
+"""`superconext pretrain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from superconext.cli.vectors import free_folder, listed_names
+from superconext.config import BY_NAME
+
+_POSITIVE = click.IntRange(1)
+_SHARE = click.FloatRange(0.0, 0.95)
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
+@click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
+@click.option(
+    "--vectors",
+    metavar="VECTORS",
+    help="Word vectors to read with; unset: trained on the same text.",
+)
+@click.option(
+    "--vector-dimension",
+    "dimension",
+    type=_POSITIVE,
+    default=BY_NAME["vector_dimension"].default,
+    show_default=True,
+    help="Numbers in a word vector trained here.",
+)
+@click.option(
+    "--hidden-size",
+    type=_POSITIVE,
+    default=BY_NAME["hidden_size"].default,
+    show_default=True,
+    help="LSTM units in each direction; a run that starts from it needs the same.",
+)
+@click.option("--epochs", type=_POSITIVE, default=2, show_default=True, help="Passes over it.")
+@click.option("--batch-size", type=_POSITIVE, default=128, show_default=True, help="Sentences.")
+@click.option(
+    "--learning-rate",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.002,
+    show_default=True,
+    help="Adam's step size at its height.",
+)
+@click.option("--dropout", type=_SHARE, default=0.2, show_default=True, help="On vectors, states.")
+@click.option(
+    "--word-dropout", type=_SHARE, default=0.2, show_default=True, help="Share of words hidden."
+)
+@click.option(
+    "--sample",
+    type=_POSITIVE,
+    default=2048,
+    show_default=True,
+    help="Other words that the true one is compared with.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--threads", type=_POSITIVE, default=1, show_default=True)
+@click.option(
+    "--normalize",
+    type=click.Choice(BY_NAME["normalize"].choices or ()),
+    help="Profile; unset: as VECTORS record it, else auto.",
+)
+@click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
+@click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
+@click.option(
+    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
+)
+@click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def pretrain(
+    files: tuple[str, ...],
+    out: str,
+    force: bool,
+    vectors: str | None,
+    dimension: int,
+    threads: int,
+    normalize: str | None,
+    enable_rules: str | None,
+    disable_rules: str | None,
+    bridge: str | None,
+    text_column: str | None,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Train an encoder to predict the words of the text FILEs, one sentence a line (also .gz).
+
+    Of labelled files only the text is read. `superconext train --init FOLDER` starts from it. The
+    same call goes on where it was stopped, and what is done once is kept in the cache.
+    """
+    from superconext.pretraining.make import PretrainRequest
+    from superconext.pretraining.make import pretrain as make
+    from superconext.pretraining.pretrainer import Settings
+    from superconext.report.vectors import facts_table
+    from superconext.training.progress import TerminalProgress
+
+    request = PretrainRequest(
+        files=files,
+        out=free_folder(out, force),
+        settings=Settings(**settings),
+        vectors=vectors,
+        dimension=dimension,
+        normalize=normalize,
+        enable=listed_names(enable_rules),
+        disable=listed_names(disable_rules),
+        bridge=bridge,
+        text_column=text_column,
+        threads=threads,
+    )
+    facts = make(request, TerminalProgress(quiet))
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    last = facts["history"][-1]
+    shown = {
+        "sentences": facts["sentences"],
+        "tokens": facts["tokens"],
+        "predicted words": facts["predicted_words"],
+        "loss on sentences held back": round(last["held_loss"], 4),
+        "cached": facts["cached"],
+        "seconds": facts["seconds"],
+    }
+    click.echo(facts_table(shown))
+    click.echo(f"folder: {Path(out)}", err=True)

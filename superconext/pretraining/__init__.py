@@ -1,0 +1,1 @@
+"""An encoder that has read unlabelled text before it sees a label."""

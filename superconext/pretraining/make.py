@@ -1,0 +1,213 @@
+"""Text files in, the folder of a pretrained encoder out: what `superconext pretrain` does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from superconext._version import __version__
+from superconext.errors import ConfigError, RunError, VectorsError
+from superconext.locks import only_writer
+from superconext.memory import keep_freed_memory
+from superconext.pretraining.corpus import Corpus, read_corpus
+from superconext.pretraining.folder import read_facts, write_layers
+from superconext.pretraining.pretrainer import Pretrainer, Settings
+from superconext.sentences import (
+    Lines,
+    Sentences,
+    make_tokenizer,
+    record_tokenizer,
+    recorded_tokenizer,
+)
+from superconext.text.tokenize import Tokenizer
+from superconext.training.progress import Progress
+from superconext.vectors.cache import cache_dir, cached_vectors
+from superconext.vectors.readers import read_vectors
+from superconext.vectors.table import WordVectors
+
+#: What training makes of the same text beyond its settings; raise it with any change there.
+_TRAINING = 1
+
+
+@dataclass(frozen=True)
+class PretrainRequest:
+    """files: text, one sentence a line; out: the folder to write.
+
+    vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
+    normalize, enable, disable, bridge: how the text is spelt; where `vectors` is a folder that
+        tells how its words are, that is taken and these must be left alone.
+    threads: of matrix work; results depend on it in their last bits.
+    """
+
+    files: Sequence[str]
+    out: Path
+    settings: Settings
+    vectors: str | None = None
+    dimension: int = 100
+    normalize: str | None = None
+    enable: Sequence[str] = ()
+    disable: Sequence[str] = ()
+    bridge: str | None = None
+    text_column: str | None = None
+    threads: int = 1
+
+
+def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
+    """Pretrain and write the folder; returns the facts in its `encoder.json`, and `cached`.
+
+    The work is kept in the cache while it goes on and when it is done: the same call goes on
+    after a stop, and takes what was made before. Raises the project's errors.
+    """
+    began = time.perf_counter()
+    lines = Lines(request.files, request.text_column)
+    tokenizer = _tokenizer(request, lines)
+    request.out.parent.mkdir(parents=True, exist_ok=True)
+    text = Sentences(lines, tokenizer, request.out.parent, progress)
+    vectors = _vectors(request, text, progress)
+    home = cache_dir() / "encoders"
+    home.mkdir(parents=True, exist_ok=True)
+    made = home / _key(request, text, vectors)
+    with only_writer(
+        home / f".{made.name}.lock", made, progress.say, "its states are kept", remove=True
+    ):
+        cached = _is_whole(made)
+        if not cached:
+            _make(request, text, tokenizer, vectors, made, progress)
+    facts = read_facts(made)
+    whole = WordVectors.load(made)
+    whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
+    for note in [*lines.notes, *vectors.notes]:
+        progress.say(f"note: {note}")
+    return {**facts, "cached": cached, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
+    named = (request.normalize, request.bridge, *request.enable, *request.disable)
+    recorded = recorded_tokenizer(request.vectors) if request.vectors else None
+    if recorded is None:
+        profile = request.normalize or "auto"
+        return make_tokenizer(lines, profile, request.enable, request.disable, request.bridge)
+    if any(named):
+        raise ConfigError(
+            f"{request.vectors} tells how its words are spelt; expected no other profile, rules or "
+            "bridge beside it: leave out --normalize, --enable-rules, --disable-rules and --bridge"
+        )
+    return recorded
+
+
+def _vectors(request: PretrainRequest, text: Sentences, progress: Progress) -> WordVectors:
+    if request.vectors:
+        return read_vectors(request.vectors)
+    with progress.bar("training word vectors") as advance:
+        return cached_vectors(
+            text,
+            identity=text.identity(),
+            progress=advance,
+            method="fasttext",
+            dimension=request.dimension,
+            min_n=2,
+            max_n=5,
+            seed=0,
+        )
+
+
+def _key(request: PretrainRequest, text: Sentences, vectors: WordVectors) -> str:
+    """Hash of everything the weights follow from."""
+    facts = {
+        "text": text.identity(),
+        "vectors": vectors.sha256 or vectors.content_sha256(),
+        "settings": request.settings.to_dict(),
+        "threads": request.threads,
+        "versions": [torch.__version__, _TRAINING],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        read_facts(folder)
+    except RunError:
+        return False
+    return True
+
+
+def _make(
+    request: PretrainRequest,
+    text: Sentences,
+    tokenizer: Tokenizer,
+    vectors: WordVectors,
+    made: Path,
+    progress: Progress,
+) -> None:
+    """Train and put the folder `made` into the cache."""
+    keep_freed_memory()
+    corpus = read_corpus(text, request.settings.seed)
+    progress.say(
+        f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
+        f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
+    )
+    states = made.with_name(f"{made.name}.states")
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.threads)
+    try:
+        with torch.random.fork_rng(devices=[]), threadpool_limits(request.threads):
+            table = _table(vectors, corpus)
+            trainer = Pretrainer(corpus, table, request.settings, states, progress)
+            with progress.bar("pretraining") as advance:
+                trainer.fit(advance)
+    finally:
+        torch.set_num_threads(before)
+    facts = {
+        "superconext": __version__,
+        "files": [Path(name).name for name in request.files],
+        "sentences": len(corpus.trained),
+        "tokens": corpus.tokens,
+        "predicted_words": len(corpus.counts),
+        "settings": request.settings.to_dict(),
+        "threads": request.threads,
+        "history": trainer.history,
+    }
+
+    def also(fresh: Path) -> None:
+        record_tokenizer(fresh, tokenizer)
+        write_layers(fresh, trainer.encoder, facts)
+
+    if made.exists():  # damaged, or it would have been taken
+        shutil.rmtree(made)
+    vectors.save(made, also)
+    shutil.rmtree(states, ignore_errors=True)
+
+
+def _table(vectors: WordVectors, corpus: Corpus) -> np.ndarray:
+    """Vectors of the words that are read `[V, e]`; those nothing is known of start as noise.
+
+    The unknown word's is the mean of the known ones, as when a classifier is trained.
+    """
+    table, found = vectors.lookup(list(corpus.vocabulary.words))
+    known = table[found]
+    if not len(known):
+        raise VectorsError(
+            f"{vectors.name}: knows no word of the text; expected vectors of its language and "
+            "spelling: choose others, or none to train them on the text"
+        )
+    noise = np.random.default_rng([0, 4]).standard_normal(table.shape) * known.std()
+    table = np.where(found[:, None], table, noise).astype(np.float32)
+    table[0] = 0.0
+    if not found[1]:
+        table[1] = known.mean(axis=0)
+    return table
+
+
+def _copy_beside(made: Path, fresh: Path) -> None:
+    for name in ("tokenizer.json", "encoder.json", "encoder.safetensors"):
+        shutil.copyfile(made / name, fresh / name)
