@@ -1,12 +1,13 @@
 """The tables of docs/results.md, from the labelled sets themselves.
 
-    python scripts/dialect_results.py DATA --out DIR [--vectors FILE | --unlabelled FILE]
-        [--sets A,B] [--systems A,B]
+    python scripts/dialect_results.py DATA --out DIR [--vectors FILE | --unlabelled FILE | --init FOLDER]
+        [--sets A,B] [--systems A,B] [--drop-leaked]
 
 DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
 text). A set with a test file is used as it is, a stratified tenth of train being dev where it
 has none, five seeds. Of a set in one file exact duplicates are removed, then it is split
-80/10/10, stratified, ten times for msac and five times for others. Every fit is a line of
+80/10/10, stratified, ten times for msac and five times for others. With `--drop-leaked` training
+rows whose text stands in dev or test are left out, where a set has such. Every fit is a line of
 DIR/results.jsonl as soon as it is done; run again, it goes on where it stopped. The table
 goes to stdout and DIR/table.md.
 """
@@ -59,7 +60,7 @@ SCORES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weight
 Parts = tuple[int, Split, Split, Split]
 
 
-def splits(folder: Path) -> Iterator[Parts]:
+def splits(folder: Path, drop_leaked: bool = False) -> Iterator[Parts]:
     """(seed, train, dev, test) of every fit of the set in a folder."""
     if (folder / "all.tsv").exists():
         yield from random_splits(folder)
@@ -71,6 +72,9 @@ def splits(folder: Path) -> Iterator[Parts]:
         else:
             kept, held = halves(train.labels, np.arange(len(train)), 0.1, seed)
             own, dev = train.select(kept), train.select(held)
+        if drop_leaked:
+            held_back = {*dev.texts, *test.texts}
+            own = own.select(np.flatnonzero([text not in held_back for text in own.texts]))
         yield seed, *((part.texts, part.labels) for part in (own, dev, test))
 
 
@@ -137,13 +141,20 @@ def scored(
     return line
 
 
-def run(data: Path, out: Path, shared: dict, sets: list[str], systems: list[str]) -> list[dict]:
+def run(
+    data: Path,
+    out: Path,
+    shared: dict,
+    sets: list[str],
+    systems: list[str],
+    drop_leaked: bool = False,
+) -> list[dict]:
     out.mkdir(parents=True, exist_ok=True)
     path = out / "results.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(line["set"], line["system"], line["seed"]) for line in lines}
     for name in sets:
-        for seed, train, dev, test in splits(data / name):
+        for seed, train, dev, test in splits(data / name, drop_leaked):
             for system in systems:
                 if (name, system, seed) in done:
                     continue
@@ -201,14 +212,17 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--unlabelled", help="text to train word vectors on, beside train")
     parser.add_argument("--vectors", help="word vectors for all sets, instead")
+    parser.add_argument("--init", help="or the folder of a pretrained encoder")
     parser.add_argument("--systems", default=",".join((*BASELINES, *SYSTEMS)))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--reference", default="TF-IDF + LR", help="system to compare with")
+    parser.add_argument("--drop-leaked", action="store_true", help="of train, what dev or test has")
     parser.add_argument("--sets", default="msac,afrisenti_arq")
     options = parser.parse_args()
-    shared = {"unlabelled": options.unlabelled, "vectors": options.vectors}
+    shared = {name: getattr(options, name) for name in ("unlabelled", "vectors", "init")}
     wanted = options.systems.split(",")
-    lines = run(options.data, options.out, shared, options.sets.split(","), wanted)
+    sets = options.sets.split(",")
+    lines = run(options.data, options.out, shared, sets, wanted, options.drop_leaked)
     text = table(lines, options.reference)
     (options.out / "table.md").write_text(text + "\n", encoding="utf-8")
     print(text)
