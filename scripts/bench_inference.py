@@ -26,6 +26,7 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np  # noqa: E402
+from bench_output import summary  # noqa: E402
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 WORDS = r"(?u)\S+"
@@ -84,11 +85,6 @@ def fresh(contestant: Contestant) -> None:
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None and hasattr(tokenizer, "_known"):
         tokenizer._known = {}
-
-
-def summary(values: list[float]) -> dict[str, float]:
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return {"median": float(middle), "low": float(low), "high": float(high)}
 
 
 def measure(

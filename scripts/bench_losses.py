@@ -17,7 +17,6 @@ its gradient raise the peak of resident memory.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time
@@ -25,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-import numpy as np
+from bench_output import give_out, summary
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 TEMPERATURE = 0.1
@@ -88,11 +87,6 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
     rival = SupConLoss(temperature=TEMPERATURE)
     result["pytorch-metric-learning supcon"] = gradient(lambda x: rival(x, labels))
     return result
-
-
-def summary(values: list[float]) -> dict[str, float]:
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return {"median": float(middle), "low": float(low), "high": float(high)}
 
 
 def times(
@@ -162,8 +156,8 @@ def main() -> int:
 
     keep_freed_memory()
     torch.set_num_threads(1)
-    results = []
-    for rows in sizes:
+
+    def measure(rows: int) -> dict:
         runs = contestants(rows, options.dimension, options.classes)
         if options.only:
             chosen = {"bare", *options.only.split(";")}
@@ -172,11 +166,9 @@ def main() -> int:
             found: object = {name: extra_memory(name, options, rows) for name in runs}
         else:
             found = times(runs, options.rounds, CLOCKS[options.clock])
-        results.append({"rows": rows, "dimension": options.dimension, "contestants": found})
-        if not options.json:
-            show(results[-1], options.memory)
-    if options.json:
-        print(json.dumps(results))
+        return {"rows": rows, "dimension": options.dimension, "contestants": found}
+
+    give_out(map(measure, sizes), lambda one: show(one, options.memory), options.json)
     return 0
 
 

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from bench_output import give_out, summary
 
 WORDS = 230
 STAGES = ("tokenise", "again", "step")
@@ -169,12 +170,11 @@ def stage_step(path: Path, home: Path) -> dict:
         config,
         [Clock()],
     ).fit()
-    low, middle, high = np.percentile(times[WARM:], [25, 50, 75])
     each = np.array(times[WARM:]) / np.array(tokens[WARM:])
     return {
         "cut_seconds": cut,
         "sampler_ms": 1e3 * sampler,
-        "step_ms": {"median": 1e3 * middle, "low": 1e3 * low, "high": 1e3 * high},
+        "step_ms": summary([1e3 * seconds for seconds in times[WARM:]]),
         "microseconds_per_token": 1e6 * float(np.median(each)),
         "step_peak_mb": peak(),
     }
@@ -252,14 +252,9 @@ def main() -> int:
         return 1
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     counts = [int(rows) for rows in options.rows.split(",")] + [3_000_000] * options.full
-    results = []
     with tempfile.TemporaryDirectory(dir=options.work) as work:
-        for rows in counts:
-            results.append(measure(options.file, rows, Path(work)))
-            if not options.json:
-                show(results[-1])
-    if options.json:
-        print(json.dumps(results))
+        results = (measure(options.file, rows, Path(work)) for rows in counts)
+        give_out(results, show, options.json)
     return 0
 
 

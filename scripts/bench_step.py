@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import resource
 import statistics
 import sys
@@ -35,6 +34,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from bench_output import give_out, summary
 from step_rivals import RIVALS
 
 from superconext.memory import keep_freed_memory
@@ -168,11 +168,6 @@ def matrix_rate(clock: Callable[[], float]) -> float:
     return 4 * 2 * 1024**3 / (clock() - started)
 
 
-def summary(values: list[float]) -> dict[str, float]:
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return {"median": float(middle), "low": float(low), "high": float(high)}
-
-
 def measure(
     name: str, lengths: str, rounds: int, clock: Callable[[], float], chosen: list[str] | None
 ) -> dict:
@@ -284,16 +279,16 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(1)
-    results = []
-    for name in options.sizes.split(","):
-        chosen = options.only.split(";") if options.only else None
-        clock = CLOCKS[options.clock]
-        result = measure(name, options.lengths, options.rounds, clock, chosen)
-        results.append({"allocator": options.allocator, **result})
-        if not options.json:
-            show(results[-1])
-    if options.json:
-        print(json.dumps(results))
+    chosen = options.only.split(";") if options.only else None
+    clock = CLOCKS[options.clock]
+    results = (
+        {
+            "allocator": options.allocator,
+            **measure(name, options.lengths, options.rounds, clock, chosen),
+        }
+        for name in options.sizes.split(",")
+    )
+    give_out(results, show, options.json)
     return 0
 
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
+from bench_output import give_out, summary
 
 from superconext.threads import SPIN, choose_threads, wait_briefly
 
@@ -111,10 +111,9 @@ def measure(count: int, options: argparse.Namespace) -> dict:
     best = min(middle[name] for name in FIXED)
     policies = {}
     for name, runs in found.items():
-        low, high = np.percentile([run["seconds"] for run in runs], [25, 75])
         policies[name] = {
             "threads": sorted({run["threads"] for run in runs}),
-            "seconds": {"median": middle[name], "low": float(low), "high": float(high)},
+            "seconds": summary([run["seconds"] for run in runs]),
             "over_best_fixed": middle[name] / best,
         }
     return {"neighbours": count, "policies": policies}
@@ -145,13 +144,8 @@ def main() -> int:
         chosen = {"one": False, "all": True, "ours": None}[options.worker]
         print(json.dumps(work(options.size, options.steps, chosen)))
         return 0
-    results = []
-    for count in map(int, options.neighbours.split(",")):
-        results.append(measure(count, options))
-        if not options.json:
-            show(results[-1])
-    if options.json:
-        print(json.dumps(results))
+    counts = map(int, options.neighbours.split(","))
+    give_out((measure(count, options) for count in counts), show, options.json)
     return 0
 
 

@@ -1,7 +1,7 @@
 """The tables of docs/results.md, from the labelled sets themselves.
 
-    python scripts/dialect_results.py DATA --out DIR [--vectors FILE | --unlabelled FILE | --init FOLDER]
-        [--sets A,B] [--systems A,B] [--drop-leaked]
+    python scripts/dialect_results.py DATA --out DIR [--sets A,B] [--systems A,B]
+        [--vectors FILE | --unlabelled FILE | --init FOLDER] [--drop-leaked]
 
 DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
 text). A set with a test file is used as it is, a stratified tenth of train being dev where it
