@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config import Config
+from superconext.data.left_out import LeftOut
 from superconext.errors import ConfigError
 from superconext.sentences import Lines, Sentences, recorded_tokenizer
 from superconext.text.tokenize import Tokenizer
@@ -48,8 +49,11 @@ def initial_vectors(
     tokens: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     progress: Progress,
+    held: Iterable[str] = (),
 ) -> InitialVectors:
     """Vectors for the vocabulary and for words beyond it.
+
+    held: dev and test texts; what says the same in `config.unlabelled` is not learned from.
 
     Vocabulary words the source lacks start as Gaussian noise with the source's standard
     deviation; the unknown word, where n-grams compose no vector for it, as the mean of the
@@ -77,7 +81,7 @@ def initial_vectors(
         nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
         source, origin = WordVectors([], nothing, name="random"), "nothing"
     else:
-        source = _trained(config, tokens, tokenizer, progress)
+        source = _trained(config, tokens, tokenizer, progress, held)
         origin = "training text"
         if config.unlabelled:
             origin += f" and {Path(config.unlabelled).name}"
@@ -106,10 +110,15 @@ def initial_vectors(
 
 
 def _trained(
-    config: Config, tokens: Iterable[Sequence[str]], tokenizer: Tokenizer, progress: Progress
+    config: Config,
+    tokens: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    progress: Progress,
+    held: Iterable[str],
 ) -> WordVectors:
     lines = Lines([config.unlabelled] if config.unlabelled else [])
-    text = Sentences(lines, tokenizer, None, progress, tokens)
+    left_out = LeftOut(held if config.unlabelled else (), tokenizer)
+    text = Sentences(lines, tokenizer, None, progress, tokens, left_out)
     with progress.bar("training word vectors") as advance:
         trained = cached_vectors(
             text,

@@ -15,12 +15,19 @@ from superconext.errors import RunError
 
 #: The byte that is locked: one past all content, for Windows lets nobody read a locked byte.
 _LOCKED = 1 << 20
+_ADVICE = "expected a folder of one's own: wait until it ends, or choose another with --out"
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 @contextmanager
 def only_writer(
-    lock: Path, place: Path, say: Callable[[str], None], kept: str, *, remove: bool = False
+    lock: Path,
+    place: Path,
+    say: Callable[[str], None],
+    kept: str,
+    *,
+    remove: bool = False,
+    advice: str = _ADVICE,
 ) -> Iterator[None]:
     """Hold the lock file inside the block, for one process at a time may write at `place`.
 
@@ -34,11 +41,12 @@ def only_writer(
         say: called with a line where an earlier holder was stopped while it wrote.
         kept: what of that holder's work is kept, for that line.
         remove: take the file away at the end.
+        advice: to a process that comes second: what was expected, what to do.
 
     Raises RunError while another process, on this machine or, where the file system tells, on
     another, is writing, and OSError, naming `place`, where the file cannot be made.
     """
-    handle, holder = _opened(lock, place)
+    handle, holder = _opened(lock, place, advice)
     try:
         if holder:
             say(f"note: {holder} was stopped while writing {place}; {kept}")
@@ -55,7 +63,7 @@ def only_writer(
         os.close(handle)
 
 
-def _opened(lock: Path, place: Path) -> tuple[int, str]:
+def _opened(lock: Path, place: Path, advice: str) -> tuple[int, str]:
     """The locked file and who held it before, if that was stopped while writing."""
     while True:
         try:
@@ -69,10 +77,7 @@ def _opened(lock: Path, place: Path) -> tuple[int, str]:
             if taken is None:
                 taken = not _lives(holder)
             if not taken:
-                raise RunError(
-                    f"{place}: {holder or 'another process'} is writing there; expected a folder "
-                    "of one's own: wait until it ends, or choose another with --out"
-                )
+                raise RunError(f"{place}: {holder or 'another process'} is writing there; {advice}")
             # Whoever held it may have removed the file since it was opened here.
             if _is_still(handle, lock):
                 return handle, holder

@@ -19,6 +19,7 @@ from superconext.initial import initial_vectors
 from superconext.objectives.base import PoolOptions
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.options import parse_options
+from superconext.pretraining.folder import read_facts
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
@@ -82,7 +83,7 @@ def prepare(
 ) -> Prepared:
     """Build vocabulary, vectors and stores from (texts, labels).
 
-    set_aside: texts beside the dev rows that an unlabelled pool must not hold.
+    set_aside: texts beside the dev rows that nothing unlabelled may hold.
     whole: the training rows where they are more than memory holds; `train` is then its sample.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
@@ -90,6 +91,8 @@ def prepare(
     """
     kind = objective_class(config.objective)
     unlabelled = pool_source(config.unlabelled, config.objective) if kind.needs_pool else None
+    if config.init:
+        read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels = train
     if len(classes) < 2:
         raise DataError(
@@ -105,7 +108,8 @@ def prepare(
         tokenizer, tokens = whole.source.tokenizer, whole
         vocabulary = whole.vocabulary(config.min_count)
     ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
-    initial = initial_vectors(config, vocabulary, tokens, tokenizer, progress)
+    held = [*(dev[0] if dev is not None else ()), *set_aside]
+    initial = initial_vectors(config, vocabulary, tokens, tokenizer, progress, held)
 
     index = {name: k for k, name in enumerate(classes)}
     assert tokenizer.normalizer is not None
@@ -132,9 +136,8 @@ def prepare(
         progress.say(_unknown_words(facts))
     pool = None
     if unlabelled:
-        others = [*(dev[0] if dev is not None else ()), *set_aside]
-        held = chain(tokens, (tokenizer(text) for text in others))
-        drawn = _pool_tokens(unlabelled, held, tokenizer, config, progress)
+        labelled = chain(tokens, (tokenizer(text) for text in held))
+        drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
         pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
         facts["pool"] = len(pool)
     if isinstance(tokens, TrainingRows):

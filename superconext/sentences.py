@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from superconext._version import __version__
 from superconext.data.corpus import read_texts
+from superconext.data.left_out import LeftOut
 from superconext.errors import ConfigError, DataError
 from superconext.files import file_sha256, write_json
 from superconext.text.normalize import Normalizer, choose_profile
@@ -120,6 +121,7 @@ class Sentences:
         scratch: folder for that file; by default the system's for such files.
         given: tokens made already, which stand in memory, or anything that gives them anew on
             each pass and whose `digest` is a hash that stands for them.
+        left_out: what lines may not say; such lines are left out. `given` ones stay.
     """
 
     def __init__(
@@ -129,7 +131,9 @@ class Sentences:
         scratch: Path | None,
         progress: Progress,
         given: Iterable[Sequence[str]] = (),
+        left_out: LeftOut | None = None,
     ) -> None:
+        self.left_out = left_out
         self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
         self.scratch, self.given = scratch, given
         self._kept: IO[str] | None = None
@@ -154,6 +158,8 @@ class Sentences:
                 if not path.is_file():
                     raise DataError(f"{path}: no such file; expected text to read: check the path")
                 facts += [file_sha256(path), path.suffixes]
+            if self.left_out:
+                facts.append(self.left_out.digest)
             digest.update(json.dumps(facts, sort_keys=True).encode())
         return digest.hexdigest()
 
@@ -182,7 +188,7 @@ class Sentences:
                 count += 1
                 read += len(line.encode("utf-8", "replace"))
                 tokens = self.tokenizer(line)
-                if tokens:
+                if tokens and not (self.left_out and self.left_out.holds(tokens)):
                     self._keep(kept, " ".join(tokens) + "\n")
                 if count % _REPORT == 0:
                     advance((done + min(read / packed, size)) / total)
@@ -193,6 +199,11 @@ class Sentences:
                 "line: check the file name"
             )
         self._keep(kept, "", flush=True)
+        if self.left_out:
+            self.progress.say(
+                f"left out: {self.left_out.passed} of {count} lines, which say what one of "
+                f"{len(self.left_out)} texts to leave out says"
+            )
         return kept
 
     def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:

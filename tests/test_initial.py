@@ -37,12 +37,22 @@ class Listening(Progress):
         self.said.append(line)
 
 
-def start(tokenizer=None, progress=None, **given):
+def start(tokenizer=None, progress=None, held=(), **given):
     config = resolve({"vector_dimension": 8, **given})
     vocabulary = Vocabulary.build(SENTENCES)
     return initial_vectors(
-        config, vocabulary, SENTENCES, tokenizer or Tokenizer(), progress or Progress()
+        config, vocabulary, SENTENCES, tokenizer or Tokenizer(), progress or Progress(), held
     )
+
+
+def test_what_a_dev_or_test_text_says_is_not_learned_from(tmp_path):
+    path = tmp_path / "more.txt"
+    path.write_text("hadchi zwin\nsirr kbir!\nsirr kbir '\n" * 20, encoding="utf-8")
+    progress = Listening()
+    initial = start(progress=progress, held=["sirr, kbir"], unlabelled=str(path))
+    assert initial.reserve.words == ["hadchi"]
+    assert any("left out: 40 of 60 lines" in line for line in progress.said)
+    assert "sirr" in start(unlabelled=str(path)).reserve.words
 
 
 def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from superconext.cli.vectors import free_folder, listed_names
+from superconext.cli.vectors import LEAVE_OUT, free_folder, listed_names
 from superconext.config import BY_NAME
 
 _POSITIVE = click.IntRange(1)
@@ -71,6 +71,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @click.option(
     "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
 )
+@LEAVE_OUT
 @click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -85,6 +86,7 @@ def pretrain(
     enable_rules: str | None,
     disable_rules: str | None,
     bridge: str | None,
+    leave_out: tuple[str, ...],
     text_column: str | None,
     as_json: bool,
     quiet: bool,
@@ -111,6 +113,7 @@ def pretrain(
         enable=listed_names(enable_rules),
         disable=listed_names(disable_rules),
         bridge=bridge,
+        leave_out=leave_out,
         text_column=text_column,
         threads=threads,
     )

@@ -20,6 +20,12 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 _QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 _FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
 _COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
+LEAVE_OUT = click.option(
+    "--leave-out",
+    multiple=True,
+    metavar="FILE",
+    help="Labelled file whose texts are left out, such as test rows; may be given several times.",
+)
 _PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
 _NORMALIZE = click.option(
     "--normalize",
@@ -77,6 +83,7 @@ def vectors() -> None:
 @click.option(
     "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
 )
+@LEAVE_OUT
 @_COLUMN
 @_JSON
 @_QUIET
@@ -88,6 +95,7 @@ def train(
     enable_rules: str | None,
     disable_rules: str | None,
     bridge: str | None,
+    leave_out: tuple[str, ...],
     text_column: str | None,
     as_json: bool,
     quiet: bool,
@@ -98,6 +106,7 @@ def train(
     Of labelled files only the text is read. The same text and settings are trained once: a
     second call takes them from the cache.
     """
+    from superconext.data.left_out import LeftOut
     from superconext.report.vectors import facts_of, tokens_of
     from superconext.sentences import Lines, Sentences, make_tokenizer, record_tokenizer
     from superconext.training.progress import TerminalProgress
@@ -109,7 +118,8 @@ def train(
     enable, disable = listed_names(enable_rules), listed_names(disable_rules)
     tokenizer = make_tokenizer(lines, normalize, enable, disable, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    text = Sentences(lines, tokenizer, folder.parent, progress)
+    left_out = LeftOut.of_files(leave_out, tokenizer)
+    text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)
     with progress.bar("training word vectors") as advance:
         made = cached_vectors(text, identity=text.identity(), progress=advance, **settings)
     made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ from superconext.files import beside, file_sha256, write_json
 FORMAT, VERSION = "superconext-encoder", 1
 _MOST_JSON = 1 << 20  # bytes
 _FACTS, _WEIGHTS = "encoder.json", "encoder.safetensors"
+
+#: All that is read of such a folder, whoever made it.
+_FILES = (
+    *("info.json", "words.json", "matrix.npy", "subwords.npy", "tokenizer.json"),
+    *(_FACTS, _WEIGHTS),
+)
 
 
 def write_layers(folder: Path, encoder: BiLSTMEncoder, facts: dict[str, Any]) -> None:
@@ -43,9 +50,11 @@ def write_layers(folder: Path, encoder: BiLSTMEncoder, facts: dict[str, Any]) ->
 def read_facts(folder: str | Path) -> dict[str, Any]:
     """What `write_layers` noted.
 
-    Raises RunError where the folder holds no pretrained encoder, or one of a newer version.
+    Raises RunError where the folder holds no pretrained encoder, one of a newer version, or a
+    link that leads out of it.
     """
     place = Path(folder)
+    _check_files(place)
     if not (place / _FACTS).is_file():
         raise RunError(
             f"{folder}: found no {_FACTS}, expected the folder of a pretrained encoder: make one "
@@ -54,9 +63,9 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     facts = _document(place / _FACTS)
     if facts.get("format") != FORMAT or facts.get("version") != VERSION:
         raise RunError(
-            f"{place / _FACTS}: found format {facts.get('format')!r}, version "
-            f"{facts.get('version')!r}; expected {FORMAT!r}, version {VERSION}: pretrain again, or "
-            "use the superconext that wrote it"
+            f"{place / _FACTS}: found format {_shown(facts.get('format'))}, version "
+            f"{_shown(facts.get('version'))}; expected {FORMAT!r}, version {VERSION}: pretrain "
+            "again, or use the superconext that wrote it"
         )
     return facts
 
@@ -75,15 +84,16 @@ def start_from(encoder: BiLSTMEncoder, folder: str | Path) -> None:
         if facts.get(name) != here:
             what = "word vectors" if name == "dimension" else "an LSTM"
             raise ConfigError(
-                f"init = {str(folder)!r}: found {what} of {facts.get(name)!r} numbers where the "
-                f"run has {here}; expected the same: set {name} to it, or pretrain with yours"
+                f"init = {str(folder)!r}: found {what} of {_shown(facts.get(name))} numbers where "
+                f"the run has {here}; expected the same: set {name} to it, or pretrain with yours"
             )
-    weights = _read_weights(Path(folder), facts)
+    weights = read_weights(Path(folder), facts)
     own = _layers(encoder)
-    if {name: value.shape for name, value in own.items()} != {
-        name: value.shape for name, value in weights.items()
-    }:
+    shapes = [{name: value.shape for name, value in some.items()} for some in (own, weights)]
+    if shapes[0] != shapes[1] or not all(map(torch.is_floating_point, weights.values())):
         raise _damaged(Path(folder), "its tensors are not those of its sizes")
+    if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
+        raise _damaged(Path(folder), "some of its numbers are not finite")
     with torch.no_grad():
         for name, value in own.items():
             value.copy_(weights[name])
@@ -98,17 +108,37 @@ def _layers(encoder: BiLSTMEncoder) -> dict[str, Tensor]:
     }
 
 
-def _read_weights(folder: Path, facts: dict[str, Any]) -> dict[str, Tensor]:
+def read_weights(folder: Path, facts: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors by name. Raises RunError if they are not the ones that `facts` tell of."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = folder / _WEIGHTS
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is missing")
         if file_sha256(path) != facts.get("sha256"):
             raise ValueError(f"it is not the one that {_FACTS} tells of")
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise _damaged(folder, str(error)) from None
+
+
+def _check_files(folder: Path) -> None:
+    home = os.path.realpath(folder)
+    for path in (folder / name for name in _FILES):
+        if not Path(os.path.realpath(path)).is_relative_to(home):
+            raise RunError(
+                f"{path}: a link that leads out of the folder; expected a file: copy the folder "
+                "with its files (cp -rL) if you trust where it leads"
+            )
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path}: found no plain file, expected one; copy the folder again")
+
+
+def _shown(value: Any) -> str:
+    """For a message: it may be as long as the file."""
+    return f"{value!r:.80}"
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
-from superconext.errors import ConfigError, RunError, VectorsError
+from superconext.data.left_out import LeftOut
+from superconext.errors import ConfigError, RunError, StoppedEarly, VectorsError
+from superconext.folders import clear_beside
 from superconext.locks import only_writer
 from superconext.memory import keep_freed_memory
 from superconext.pretraining.corpus import Corpus, read_corpus
-from superconext.pretraining.folder import read_facts, write_layers
+from superconext.pretraining.folder import read_facts, read_weights, write_layers
 from superconext.pretraining.pretrainer import Pretrainer, Settings
 from superconext.sentences import (
     Lines,
@@ -46,6 +49,7 @@ class PretrainRequest:
     vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
     normalize, enable, disable, bridge: how the text is spelt; where `vectors` is a folder that
         tells how its words are, that is taken and these must be left alone.
+    leave_out: labelled files whose texts are not read.
     threads: of matrix work; results depend on it in their last bits.
     """
 
@@ -58,6 +62,7 @@ class PretrainRequest:
     enable: Sequence[str] = ()
     disable: Sequence[str] = ()
     bridge: str | None = None
+    leave_out: Sequence[str] = ()
     text_column: str | None = None
     threads: int = 1
 
@@ -69,26 +74,36 @@ def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     after a stop, and takes what was made before. Raises the project's errors.
     """
     began = time.perf_counter()
+    out = request.out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    lock = out.with_name(f".{out.name}.lock")
+    with only_writer(lock, out, progress.say, "what it did is kept", remove=True):
+        clear_beside(out, alone=True)
+        facts = _pretrain(request, progress)
+    return {**facts, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     lines = Lines(request.files, request.text_column)
     tokenizer = _tokenizer(request, lines)
-    request.out.parent.mkdir(parents=True, exist_ok=True)
-    text = Sentences(lines, tokenizer, request.out.parent, progress)
+    left_out = LeftOut.of_files(request.leave_out, tokenizer)
+    text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
     vectors = _vectors(request, text, progress)
     home = cache_dir() / "encoders"
     home.mkdir(parents=True, exist_ok=True)
     made = home / _key(request, text, vectors)
-    with only_writer(
-        home / f".{made.name}.lock", made, progress.say, "its states are kept", remove=True
-    ):
+    with _only_maker(made, progress), _states_kept(made):
         cached = _is_whole(made)
         if not cached:
             _make(request, text, tokenizer, vectors, made, progress)
-    facts = read_facts(made)
-    whole = WordVectors.load(made)
-    whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
+        # Here and not in `_make`: a stop right after it would leave them for good.
+        shutil.rmtree(_states_of(made), ignore_errors=True)
+        facts = read_facts(made)
+        whole = WordVectors.load(made)
+        whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
-    return {**facts, "cached": cached, "seconds": round(time.perf_counter() - began, 2)}
+    return {**facts, "cached": cached}
 
 
 def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
@@ -133,12 +148,42 @@ def _key(request: PretrainRequest, text: Sentences, vectors: WordVectors) -> str
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _is_whole(folder: Path) -> bool:
+def _states_of(made: Path) -> Path:
+    """Where the states of a training that will end in `made` stand until it does."""
+    return made.with_name(f"{made.name}.states")
+
+
+@contextmanager
+def _only_maker(made: Path, progress: Progress) -> Iterator[None]:
+    """Let no other process make the same inside the block, and clear what a killed one left."""
+    lock = made.with_name(f".{made.name}.lock")
+    advice = "expected one process for the same text and settings: wait until it ends"
+    with only_writer(lock, made, progress.say, "its states are kept", remove=True, advice=advice):
+        clear_beside(made, alone=True)
+        yield
+
+
+@contextmanager
+def _states_kept(made: Path) -> Iterator[None]:
+    """Raise StoppedEarly, which tells how to go on, for a KeyboardInterrupt after a first state."""
     try:
-        read_facts(folder)
-    except RunError:
+        yield
+    except KeyboardInterrupt:
+        if not (any(_states_of(made).glob("step-*")) or made.exists()):
+            raise
+        raise StoppedEarly(
+            f"interrupted; what is done is kept in {made.parent}: go on with the same command"
+        ) from None
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether all is there, to the bit; what is damaged is made again."""
+    try:
+        read_weights(folder, read_facts(folder))
+        WordVectors.load(folder, verify=True)
+        return recorded_tokenizer(folder) is not None
+    except (ConfigError, RunError, VectorsError):
         return False
-    return True
 
 
 def _make(
@@ -156,13 +201,12 @@ def _make(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
         f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
     )
-    states = made.with_name(f"{made.name}.states")
     before = torch.get_num_threads()
     torch.set_num_threads(request.threads)
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(request.threads):
             table = _table(vectors, corpus)
-            trainer = Pretrainer(corpus, table, request.settings, states, progress)
+            trainer = Pretrainer(corpus, table, request.settings, _states_of(made), progress)
             with progress.bar("pretraining") as advance:
                 trainer.fit(advance)
     finally:
@@ -183,9 +227,9 @@ def _make(
         write_layers(fresh, trainer.encoder, facts)
 
     if made.exists():  # damaged, or it would have been taken
+        progress.say(f"note: {made} was damaged and has been made again")
         shutil.rmtree(made)
     vectors.save(made, also)
-    shutil.rmtree(states, ignore_errors=True)
 
 
 def _table(vectors: WordVectors, corpus: Corpus) -> np.ndarray:

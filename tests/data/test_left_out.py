@@ -1,0 +1,81 @@
+"""Which sentences of unlabelled text say what a labelled file says."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.data.left_out import LeftOut, wording
+from superconext.errors import DataError
+from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
+from superconext.vectors.table import WordVectors
+from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
+
+TOKENIZER = Tokenizer(Normalizer("arabic"))
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("فيلم زوين", True),
+        ("فيلم زوين'", True),
+        ('"فيلم زوين" !!! 😀', True),
+        ("@someone فيلم زوين https://a.example/b", True),
+        ("فيلم زوين بزاف", False),
+        ("زوين فيلم", False),
+        ("فيلمزوين", False),
+    ],
+)
+def test_words_alone_make_a_text(tmp_path, text, same):
+    labelled = write_table(tmp_path / "test.tsv", [("pos", "فيلم زوين")])
+    assert LeftOut.of_files([labelled], TOKENIZER).holds(TOKENIZER(text)) is same
+
+
+def test_a_text_without_a_word_leaves_nothing_out(tmp_path):
+    labelled = write_table(tmp_path / "test.tsv", [("pos", "!!! 😀"), ("neg", "@someone")])
+    left_out = LeftOut.of_files([labelled], TOKENIZER)
+    assert len(left_out) == 0 and not left_out.holds(TOKENIZER("???"))
+
+
+@given(st.lists(st.sampled_from(["زوين", "3ajib", "😀", "!", "<url>", "..", "a1"])))
+def test_wording_keeps_words_in_their_order(tokens):
+    assert wording(tokens).split() == [t for t in tokens if t in ("زوين", "3ajib", "a1")]
+
+
+def test_the_digest_stands_for_the_texts(tmp_path):
+    one = write_table(tmp_path / "one.tsv", [("pos", "فيلم زوين"), ("neg", "خايب")])
+    other = write_table(tmp_path / "other.tsv", [("pos", "خايب!"), ("neg", "فيلم زوين")])
+    third = write_table(tmp_path / "third.tsv", [("pos", "فيلم زوين")])
+    digests = [LeftOut.of_files([path], TOKENIZER).digest for path in (one, other, third)]
+    assert digests[0] == digests[1] != digests[2]
+    assert LeftOut.of_files([], TOKENIZER).digest == ""
+
+
+def test_a_file_that_is_not_there_is_told():
+    with pytest.raises(DataError, match="nothing.tsv"):
+        LeftOut.of_files(["nothing.tsv"], TOKENIZER)
+
+
+def test_the_commands_leave_them_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    words = [*GOOD, *BAD, *COMMON]
+    lines = [" ".join(words[k % 20 : k % 20 + 5]) for k in range(120)]
+    secret = "كلمة وحيدة هنا"
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join([*lines, secret + " '", secret + " !"]) + "\n", encoding="utf-8")
+    test = write_table(tmp_path / "test.tsv", [*rows(10, 0), ("pos", secret)])
+    tiny = ("--dimension", 4, "--epochs", 1, "--min-count", 1)
+    known = []
+    for name, more in (("with", ()), ("without", ("--leave-out", test))):
+        done = call_main("vectors", "train", text, "--out", tmp_path / name, *tiny, *more)
+        assert done.code == 0
+        known.append("وحيدة" in WordVectors.load(tmp_path / name))
+    assert known == [True, False]
+    assert "left out: 2 of 122 lines" in done.err
+    done = call_main(
+        "pretrain", text, "--out", tmp_path / "encoder", "--vectors", tmp_path / "without",
+        "--hidden-size", 4, "--leave-out", test, "--json",
+    )  # fmt: skip
+    assert done.code == 0 and json.loads(done.out)["sentences"] == 120 - 2
