@@ -28,9 +28,7 @@ LOAD = "import sys, superconext; superconext.load(sys.argv[1]).predict(['zwin bz
 TELL = "; import time; print(time.process_time())"
 
 
-def once(
-    words: list[str], environment: dict[str, str], told: bool = False
-) -> tuple[float, float]:
+def once(words: list[str], environment: dict[str, str], told: bool = False) -> tuple[float, float]:
     """(processor seconds, wall seconds) of one process. Raises RuntimeError if it fails.
 
     told: take the processor seconds that the process prints.

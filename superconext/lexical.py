@@ -101,6 +101,8 @@ class Lexical:
         idf, coef, intercept = (arrays[name] for name in ("idf", "coef", "intercept"))
         if not all(isinstance(ngram, str) for ngram in (*words, *characters)):
             raise ValueError(f"{FILES[0]} holds what is no text")
+        if idf.dtype.kind != "f" or not np.isfinite(idf).all():
+            raise ValueError(f"{FILES[1]} has weights of n-grams that are no finite numbers")
         count = len(words) + len(characters)
         if idf.shape != (count,) or coef.shape != (len(intercept), count):
             raise ValueError(

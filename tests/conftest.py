@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 
 def pytest_configure():
     # The command line would take as many threads as it finds idle processors, and results of
@@ -12,3 +14,11 @@ def pytest_configure():
     # tests that interrupt a command would wait for a signal that never arrives.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """No test reads or fills the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

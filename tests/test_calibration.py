@@ -108,11 +108,6 @@ def test_the_error_of_the_sure_and_the_honest():
     assert probability_metrics([], np.zeros((0, 2)), ["a", "b"]) == {"n": 0}
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def test_too_few_dev_rows_are_said(recwarn):
     plain = SuperConTextClassifier(**TINY).fit(TEXTS, ["x", "y"] * 12)
     model = SuperConTextClassifier(**TINY, calibrate=True)

@@ -112,13 +112,6 @@ def test_what_is_saved_answers_the_same(tmp_path_factory, texts):
 # Beside a probe
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def both():
     """The same training with and without TF-IDF beside the probe."""

@@ -43,11 +43,6 @@ SMALL = {
 pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def fit(callbacks=(), checkpoint=None, **given):
     config = resolve({**SMALL, **given})
     return fit_model(TEXTS, LABELS, config, DEV, callbacks=callbacks, checkpoint=checkpoint)

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,12 @@ from superconext._version import __version__
 from superconext.data.labelled_stream import LabelledStream
 from superconext.data.mapped_store import MappedFile, MappedStore, chunks, open_ids, write_cut
 from superconext.data.tokenising import text_hashes, tokenise_file
+from superconext.folders import clear_beside, folder_beside, put_folder
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
+
+#: What reading a store that is not there, or damaged, may raise.
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 
 #: Of a class so many distinct texts are never held back.
 _FLOOR = 2
@@ -45,6 +47,8 @@ class MappedRows:
             return found
 
         facts = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
+        if any((folder / name).stat().st_size != size for name, size in facts["sizes"].items()):
+            raise ValueError("a file is not as long as it was")
         self.folder = folder
         self.classes: list[str] = facts["classes"]
         self.notes: list[str] = facts["notes"]
@@ -172,23 +176,20 @@ def tokenised_rows(
 
 
 def _kept(place: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:
-    """What stands at `place`; made first where nothing whole does."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        return read(place)
-    with _beside(place) as folder:
-        make(folder)
-    return read(place)
+    """What stands at `place`; made first where nothing whole does.
 
-
-@contextmanager
-def _beside(place: Path) -> Iterator[Path]:
-    """A folder that becomes `place` if the block succeeds, and is taken away otherwise."""
+    Several processes may make the same at once; the first one's stays.
+    """
+    with suppress(*_DAMAGE):
+        found = read(place)
+        clear_beside(place)
+        return found
     place.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}-"))
-    try:
-        yield folder
-        if place.exists():
-            shutil.rmtree(place)  # damaged, or it would have been read
-        folder.rename(place)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder_beside(place) as hidden:
+        fresh = hidden / "new"
+        fresh.mkdir()
+        make(fresh)
+        with suppress(*_DAMAGE):
+            return read(place)
+        put_folder(fresh, place, hidden / "old")
+    return read(place)

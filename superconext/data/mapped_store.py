@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from superconext.data.token_store import TokenStore
+from superconext.files import write_array
 from superconext.text.vocabulary import UNK_ID
 
 #: Bytes of pages that stay mapped, about.
@@ -72,9 +73,11 @@ class MappedFile:
 
 
 def open_ids(folder: Path) -> MappedStore:
-    """The store that `write_cut` made in `folder`."""
+    """The store that `write_cut` made in `folder`. Raises OSError or ValueError if damaged."""
     file = MappedFile(folder / "ids.bin")
     offsets = np.load(folder / "offsets.npy", allow_pickle=False)
+    if offsets[-1] != len(file.ids):
+        raise ValueError("its files do not belong together")
     return MappedStore(file.ids, offsets, None, file)
 
 
@@ -106,9 +109,9 @@ def write_cut(
             new = ids[words.ids[position]]
             if not kept.all():
                 new = np.insert(new, first[kept == 0], UNK_ID)
-            new.astype(np.int32, copy=False).tofile(stream)
+            stream.write(new.astype(np.int32, copy=False).data)
             words.was_read(4 * int(whole[part].sum()))
-    np.save(folder / "offsets.npy", np.concatenate([[0], ends]).astype(np.int64))
+    write_array(folder / "offsets.npy", np.concatenate([[0], ends]).astype(np.int64))
 
 
 def chunks(lengths: np.ndarray) -> list[slice]:

@@ -10,7 +10,7 @@ distinct words of the block, and numbers. A folder then holds
     texts.npy     uint64 [N], a hash of each text, by which copies are known
     counts.npy    int64 [W], how often each word came
     words.json    the W words
-    rows.json     classes, the reader's notes, the tokenizer; written last
+    rows.json     classes, the reader's notes, the tokenizer, bytes of the others; written last
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from superconext.data.labelled_stream import Block, LabelledStream
-from superconext.files import write_json
+from superconext.files import write_array, write_json
 from superconext.text.tokenize import Tokenizer
 
 #: Blocks given to each process before the next ones are read.
@@ -88,7 +88,7 @@ def tokenise_file(
             if len(index) > len(counts):
                 counts = np.concatenate([counts, np.zeros(len(index), dtype=np.int64)])
             counts[there] += np.bincount(ids, minlength=len(words))
-            there[ids].tofile(tokens)
+            tokens.write(there[ids].data)  # unlike `tofile`, this says why it fails
             lengths.frombytes(sizes.tobytes())
             hashes.frombytes(keys.tobytes())
             lines.extend(block.lines)
@@ -99,16 +99,17 @@ def tokenise_file(
     place[[classes[name] for name in names]] = np.arange(len(names))
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(np.frombuffer(lengths, dtype=np.int32), out=offsets[1:])
-    np.save(folder / "offsets.npy", offsets)
-    np.save(folder / "labels.npy", place[np.frombuffer(labels, dtype=np.int32)])
-    np.save(folder / "lines.npy", np.frombuffer(lines, dtype=np.int64))
-    np.save(folder / "texts.npy", np.frombuffer(hashes, dtype=np.uint64))
-    np.save(folder / "counts.npy", counts[: len(index)])
+    write_array(folder / "offsets.npy", offsets)
+    write_array(folder / "labels.npy", place[np.frombuffer(labels, dtype=np.int32)])
+    write_array(folder / "lines.npy", np.frombuffer(lines, dtype=np.int64))
+    write_array(folder / "texts.npy", np.frombuffer(hashes, dtype=np.uint64))
+    write_array(folder / "counts.npy", counts[: len(index)])
     (folder / "words.json").write_text(json.dumps(list(index)), encoding="utf-8")
     facts: dict[str, Any] = {
         "classes": names,
         "notes": stream.notes,
         "tokenizer": tokenizer.to_dict(),
+        "sizes": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }
     write_json(folder / "rows.json", facts)
 

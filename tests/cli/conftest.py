@@ -87,11 +87,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+def blame(said):
+    """The one line of the error; before it there may be notes and progress."""
+    assert said.code == 1, said.err
+    assert said.out == ""
+    *before, last = said.err.splitlines()
+    assert last.startswith("error: ") and len(last) > 30, said.err
+    assert not any(line.startswith("error") or "Traceback" in line for line in before)
+    assert "Warning" not in said.err and "not expected: run again" not in said.err
+    return last
 
 
 @pytest.fixture(autouse=True)

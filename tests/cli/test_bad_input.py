@@ -11,20 +11,9 @@ import time
 import pytest
 
 from superconext.data import source
-from tests.cli.conftest import rows, write_table
+from tests.cli.conftest import blame, rows, write_table
 
 SOME = rows(16, seed=3)
-
-
-def blame(said):
-    """The one line of the error; before it there may be notes and progress."""
-    assert said.code == 1, said.err
-    assert said.out == ""
-    *before, last = said.err.splitlines()
-    assert last.startswith("error: ") and len(last) > 30, said.err
-    assert not any(line.startswith("error") or "Traceback" in line for line in before)
-    assert "Warning" not in said.err and "not expected: run again" not in said.err
-    return last
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 
 from superconext.data import catalogue
 from superconext.data.corpus import read_labelled
-from tests.cli.conftest import call_main, environment, rows, write_table
+from tests.cli.conftest import blame, call_main, environment, rows, write_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "data.md"
 TABLE = "tweet\tlabel\n"
@@ -51,11 +51,7 @@ def document(*words):
 
 
 def refused(*words):
-    said = call_main("data", *words)
-    assert said.code == 1 and said.out == "", said
-    last = said.err.splitlines()[-1]
-    assert last.startswith("error: ") and "Traceback" not in said.err
-    return last
+    return blame(call_main("data", *words))
 
 
 # Inspect

@@ -4,6 +4,7 @@ import pytest
 
 from superconext.experiments import near_rows
 from superconext.experiments.pools import read_pools
+from tests.cli.conftest import write_table
 from tests.experiments.conftest import Heard
 
 LONG = "this film was {} and the acting of the whole cast carried it through two long hours"
@@ -15,12 +16,8 @@ TEST = [("a", LONG.format("Good")), ("b", LONG.format("bad")), ("a", "quite anot
 
 @pytest.fixture
 def files(tmp_path):
-    paths = {}
-    for name, rows in (("train", TRAIN), ("test", TEST)):
-        text = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
-        (tmp_path / f"{name}.tsv").write_text(text + "\n", encoding="utf-8")
-        paths[name] = str(tmp_path / f"{name}.tsv")
-    return paths
+    parts = {"train": TRAIN, "test": TEST}
+    return {n: str(write_table(tmp_path / f"{n}.tsv", part)) for n, part in parts.items()}
 
 
 def test_test_rows_that_resemble_training_rows_are_said_and_left(files):

@@ -4,32 +4,18 @@ import pytest
 
 from superconext.errors import DataError
 from superconext.experiments.pools import read_pools
-from superconext.training.progress import Progress
+from tests.cli.conftest import write_table
+from tests.experiments.conftest import Heard
 
 TRAIN = [("a", "x1"), ("b", "x2"), ("a", "x3"), ("b", "x4"), ("a", "x1"), ("b", "d1"), ("a", "t1")]
 DEV = [("a", "d1"), ("b", "d2"), ("a", "t1")]
 TEST = [("a", "t1"), ("b", "t2"), ("b", "t2"), ("c", "t3")]
 
 
-class Heard(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, line):
-        self.lines.append(line)
-
-    def warn(self, line):
-        self.lines.append(f"warning: {line}")
-
-
 @pytest.fixture
 def files(tmp_path):
-    paths = {}
-    for name, rows in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
-        text = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
-        (tmp_path / f"{name}.tsv").write_text(text + "\n", encoding="utf-8")
-        paths[name] = str(tmp_path / f"{name}.tsv")
-    return paths
+    parts = {"train": TRAIN, "dev": DEV, "test": TEST}
+    return {n: str(write_table(tmp_path / f"{n}.tsv", part)) for n, part in parts.items()}
 
 
 def test_every_kind_of_trouble_is_said(files):

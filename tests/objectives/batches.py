@@ -2,6 +2,8 @@
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from superconext.config import resolve
 from superconext.objectives.base import Batch, Shape
@@ -42,3 +44,15 @@ def classifier(objective):
     """Weights `[C, d]` and bias `[C]` of an objective's classifier, as arrays."""
     linear = objective.classifier
     return linear.weight.detach().numpy(), linear.bias.detach().numpy()
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor made."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        self.size = max([self.size, *(tensor.numel() for tensor in tensors)])
+        return result

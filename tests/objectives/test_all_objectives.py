@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from superconext.objectives.catalogue import CATALOGUE
-from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
+from tests.objectives.batches import COMPOSITIONS, Largest, build, make_batch, random_vectors
 
 VARIANTS = [
     ("superloss", None),
@@ -109,18 +107,6 @@ def test_reports_the_similarities(name, options):
     # Two views of other sentences may still be of the same class.
     expected = -1 / 3 if name == "ce_cl" else -1.0
     assert scalars["negative_similarity"] == pytest.approx(expected)
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the size of the largest tensor made."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.size = max([self.size, *(tensor.numel() for tensor in tensors)])
-        return result
 
 
 @names

@@ -4,15 +4,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from superconext.objectives import kernels
 from superconext.objectives.mining import Miner
 from superconext.objectives.pairing import pairing
 from superconext.objectives.supcon import Options, SupCon
 from superconext.objectives.superloss import CHUNKED_FROM, SuperLoss
-from tests.objectives.batches import COMPOSITIONS, make_batch, random_vectors
+from tests.objectives.batches import COMPOSITIONS, Largest, make_batch, random_vectors
 
 torch.set_num_threads(1)
 
@@ -117,18 +115,6 @@ def test_chunks_hold_every_row_once_and_its_class_whole(monkeypatch):
             inside = set(pairs.group[here].tolist())
             assert inside == set(pairs.group[window].tolist())
             assert sum(pairs.sizes[list(inside)].tolist()) == window.stop - window.start
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the size of the largest tensor made."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-        self.size = max([self.size, *(tensor.numel() for tensor in tensors)])
-        return result
 
 
 @pytest.mark.parametrize("name", ["superloss", "threshold", "supcon out", "supcon in"])

@@ -99,6 +99,8 @@ def child(asked: dict, out: int, err: int, told: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(1)
+    if asked.get("cache"):
+        os.environ["SUPERCONEXT_CACHE"] = asked["cache"]
     fault = Fault(asked["folder"], asked.get("at", 0), asked.get("how", ""), asked.get("size", 0))
     fault.arm()
     if asked.get("memory"):
@@ -140,6 +142,7 @@ def serve() -> None:
     import torch._dynamo  # noqa: F401
 
     import superconext.experiments.compare
+    import superconext.pretraining.make
     import superconext.report.figures
     import superconext.runs.train
     import superconext.vectors.training
@@ -147,6 +150,7 @@ def serve() -> None:
     with contextlib.suppress(ImportError):
         import gensim.models  # noqa: F401
     superconext.report.figures.available = lambda: False
+    superconext.pretraining.pretrainer.SAVED_EVERY = 4  # the texts of the tests are tiny
     scratch = tempfile.mkdtemp()
     told = os.path.join(scratch, "told")
     assert sklearn.linear_model and threading.active_count() == 1

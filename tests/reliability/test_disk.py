@@ -16,35 +16,8 @@ from superconext.errors import RunError
 from superconext.experiments.results import ResultsFile, read_results
 from superconext.files import beside, sync, write_array, write_json
 from superconext.folders import exchange, folder_beside, put_folder
-from tests.reliability.commands import Server, contents, digest, make_files
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return make_files(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    made = Server(tmp_path_factory.mktemp("cache"))
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def whole(server, files, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    said = server(files.train_words(folder / "run"), folder)
-    assert said.code == 0, said.err
-    return digest(folder / "run"), said
-
-
-def check_one_line(said):
-    """Exit 1, no traceback, and a last line that says what to do."""
-    assert said.code == 1 and said.out == "" and "Traceback" not in said.err, said
-    last = said.err.splitlines()[-1]
-    assert last.startswith("error: ") and ": " in last[7:] and "which was not expected" not in last
-    return last
+from tests.cli.conftest import blame
+from tests.reliability.commands import contents, digest, make_files
 
 
 def check_full(server, files, folder, whole, **fault):
@@ -55,7 +28,7 @@ def check_full(server, files, folder, whole, **fault):
     if said.code == 0:
         # The figures of merit were there already; only cleaning up was left.
         return False
-    check_one_line(said)
+    blame(said)
     assert "epochs done so far are kept" not in said.err or f"train --resume {run}" in said.err
     left = [path.name for path in folder.iterdir()]
     if "run.partial" in left or "run" in left:
@@ -97,7 +70,7 @@ def test_resuming_on_a_full_disk_keeps_the_epochs(server, files, whole, tmp_path
     for at in (whole[1].events // 2, whole[1].events // 4):
         words = ["train", "--resume", run] if run.with_name("run.partial").exists() else None
         said = server(words or files.train_words(run), tmp_path, how="full", at=at)
-        check_one_line(said)
+        blame(said)
         assert any((tmp_path / "run.partial" / "checkpoint").glob("member-*"))
     assert server(["train", "--resume", run], tmp_path).code == 0
     assert digest(run) == whole[0]
@@ -106,13 +79,13 @@ def test_resuming_on_a_full_disk_keeps_the_epochs(server, files, whole, tmp_path
 def test_a_folder_that_may_not_be_written(server, files, tmp_path):
     """Also for root, whom permissions do not hold back: a file stands where a folder should."""
     (tmp_path / "wall").write_text("mine")
-    last = check_one_line(server(files.train_words(tmp_path / "wall" / "run"), tmp_path))
+    last = blame(server(files.train_words(tmp_path / "wall" / "run"), tmp_path))
     assert "wall" in last
     assert contents(tmp_path).keys() == {"wall"}
     if os.geteuid() != 0:
         closed = tmp_path / "closed"
         closed.mkdir(mode=0o555)
-        last = check_one_line(server(files.train_words(closed / "run"), tmp_path))
+        last = blame(server(files.train_words(closed / "run"), tmp_path))
         assert str(closed / "run") in last and "expected permission" in last
 
 
@@ -139,7 +112,7 @@ def test_memory_that_runs_out(server, files, whole, tmp_path):
     before = contents(run)
     wide = ("--hidden-size", 8000, "--force")
     said = server(files.train_words(run, *wide), tmp_path, memory=200 << 20)
-    assert "out of memory; expected more of it" in check_one_line(said)
+    assert "out of memory; expected more of it" in blame(said)
     assert contents(run) == before and [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

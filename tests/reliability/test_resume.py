@@ -17,30 +17,9 @@ if not hasattr(os, "fork"):
 
 from superconext.files import beside
 from superconext.vectors.table import WordVectors
-from tests.reliability.commands import Server, contents, digest, make_files
+from tests.reliability.commands import contents, digest
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return make_files(tmp_path_factory.mktemp("files"))
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    made = Server(tmp_path_factory.mktemp("cache"))
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def whole(server, files, tmp_path_factory):
-    """What the run nobody stopped came to, how many events it had and how long it took."""
-    folder = tmp_path_factory.mktemp("whole")
-    said = server(files.train_words(folder / "run"), folder)
-    assert said.code == 0, said.err
-    return digest(folder / "run"), said
 
 
 def go_on(server, files, folder):
@@ -155,13 +134,11 @@ def vector_words(files, out):
     return ["vectors", "train", files.text, "--out", out, *small, "--quiet", "--json"]
 
 
-def check_vectors(server, files, folder, expected, at, how):
+def check_vectors(server, files, folder, expected, at, how, **more):
     """Stop `vectors train`, with its cache; the second call must end well and alike."""
     folder.mkdir()
-    cache = folder / "cache"
-    own = Server(cache) if server is None else server
-    said = own(vector_words(files, folder / "v"), folder, at=at, how=how, size=100)
-    again = own(vector_words(files, folder / "v"), folder)
+    said = server(vector_words(files, folder / "v"), folder, at=at, how=how, size=100, **more)
+    again = server(vector_words(files, folder / "v"), folder, **more)
     if said.code == 0 or ((folder / "v").exists() and "exists already" in again.err):
         assert again.code == 1
     else:
@@ -187,18 +164,19 @@ def test_vectors_train_stopped(server, files, vector_hash, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGKILL", "tear"])
-def test_vectors_train_and_its_cache_stopped_at_every_event(files, vector_hash, tmp_path, how):
+def test_vectors_train_and_its_cache_stopped_at_every_event(
+    server, files, vector_hash, tmp_path, how
+):
     """Each time with a cache of its own, in the folder that is watched."""
     folder = tmp_path / "all"
     folder.mkdir()
-    own = Server(folder / "cache")
-    try:
-        total = own(vector_words(files, folder / "v"), folder).events
-        assert total > vector_hash[1]  # the cache's are among them
-    finally:
-        own.close()
+    cache = str(folder / "cache")
+    total = server(vector_words(files, folder / "v"), folder, cache=cache).events
+    assert total > vector_hash[1]  # the cache's are among them
     for at in range(1, total + 1):
-        check_vectors(None, files, tmp_path / str(at), vector_hash[0], at, how)
+        place = tmp_path / str(at)
+        cache = str(place / "cache")
+        check_vectors(server, files, place, vector_hash[0], at, how, cache=cache)
 
 
 def compare_words(files, out):

@@ -42,11 +42,6 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture
 def configured(tmp_path):
     path = tmp_path / "unlabelled.txt"

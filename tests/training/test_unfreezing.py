@@ -26,11 +26,6 @@ SMALL = {
 pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 class Watch(Callback):
     """The word rows before each epoch and after the last; presses Ctrl-C after `stop` epochs."""
 
