@@ -7,22 +7,26 @@ DATA holds msac/all.tsv and afrisenti_arq/{train,dev,test}.tsv (label TAB text).
 duplicates removed, a stratified 80/10/10 split for each seed; arq: its own splits. The rows:
 
 - random: noise to begin with, trained along; whole words alone, as all GloVe rows;
-- GloVe-like: word vectors of whole words, frozen: word2vec on the training text and FILE, or
-  those of `--glove`;
+- GloVe-like: word vectors of whole words, frozen: word2vec on FILE, or those of `--glove`;
 - word2vec: the same (never those of `--glove`), with the encoder's character n-grams;
-- FastText, training text: n-grams in the vectors too;
-- FastText: the same with FILE as well.
+- FastText, training text: n-grams in the vectors too, and no other text than that of train;
+- FastText: the same on FILE.
 
 Each is fitted with the normaliser off (profile `none`) and on (`auto`), the last also with the
-bridge between Arabizi and Arabic. DIR/SET.toml says so, and `superconext compare` does the rest
-in DIR/SET: run again, it goes on where it stopped. Choose on the table of dev, which is printed
-and DIR/dev.md; `--test` then prints that of test, as compare wrote it.
+bridge between Arabizi and Arabic. Vectors of FILE are trained once for each treatment of the
+text, in DIR/vectors, without the lines that say what a text of the sets says; those of the
+training text by each fit. DIR/SET.toml says so, and `superconext compare` does the rest in
+DIR/SET: run again, it goes on where it stopped. Choose on the table of dev, which is printed and
+DIR/dev.md; `--test` then prints that of test, as compare wrote it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,35 +52,54 @@ SETS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
 OFF, ON, BRIDGE = "off", "on", "on, bridge"
 
 
-def rows(unlabelled: str, glove: str | None) -> dict[str, dict[str, Any]]:
-    """The parameters of each kind of vectors."""
-    more = {"unlabelled": unlabelled}
+def rows(glove: str | None, method: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+    """The parameters of each kind of vectors; method: the folder of vectors trained by it."""
     whole = {"subwords": False}
-    given = {"vectors": glove} if glove else {"vector_method": "word2vec", **more}
     return {
         "random": {"vector_method": "random", "tune_vectors": True, **whole},
-        "GloVe" if glove else "GloVe-like": {**given, **whole},
-        "word2vec": {"vector_method": "word2vec", **more},
+        "GloVe" if glove else "GloVe-like": {"vectors": glove or method("word2vec"), **whole},
+        "word2vec": {"vectors": method("word2vec")},
         "FastText, training text": {},
-        "FastText": more,
+        "FastText": {"vectors": method("fasttext")},
     }
 
 
-def systems(kinds: dict[str, dict[str, Any]], dialect: str) -> list[dict[str, Any]]:
+def systems(glove: str | None, folders: Path, dialect: str) -> list[dict[str, Any]]:
     """Every kind under every treatment of the text that it is tried with."""
-    treated = {OFF: {"normalize": "none"}, ON: {}}
-    found = [(kind, text) for text in treated for kind in kinds]
-    treated[BRIDGE] = {"bridge": dialect}
-    found.append((list(kinds)[-1], BRIDGE))
-    return [
-        {
-            "name": f"{kind}; normaliser {text}",
-            "objective": "superloss",
-            **kinds[kind],
-            **treated[text],
-        }
-        for kind, text in found
-    ]
+    found = []
+    for text, given in treatments(dialect).items():
+        name = folder_name(text, dialect)
+        kinds = rows(glove, lambda method, name=name: str(folders / f"{method}-{name}"))  # type: ignore[misc]
+        for kind, parameters in kinds.items():
+            if text != BRIDGE or kind == list(kinds)[-1]:
+                row = {"name": f"{kind}; normaliser {text}", "objective": "superloss"}
+                found.append({**row, **parameters, **given})
+    return found
+
+
+def treatments(dialect: str) -> dict[str, dict[str, Any]]:
+    return {OFF: {"normalize": "none"}, ON: {}, BRIDGE: {"bridge": dialect}}
+
+
+def folder_name(text: str, dialect: str) -> str:
+    return {OFF: "off", ON: "on", BRIDGE: dialect}[text]
+
+
+def train_folders(data: Path, unlabelled: str, folders: Path, names: list[str]) -> None:
+    """Vectors of the unlabelled text for each treatment of it, unless they are there."""
+    labelled = [str(data / name / file) for name in SETS for file in SETS[name][0].values()]
+    leave_out = [word for file in labelled for word in ("--leave-out", file)]
+    wanted = {("word2vec", text, "") for text in (OFF, ON)} | {("fasttext", OFF, "")}
+    wanted |= {("fasttext", text, SETS[name][2]) for name in names for text in (ON, BRIDGE)}
+    for method, text, dialect in sorted(wanted):
+        out = folders / f"{method}-{folder_name(text, dialect)}"
+        if out.exists():
+            continue
+        given = treatments(dialect)[text]
+        more = [word for key, value in given.items() for word in (f"--{key}", value)]
+        words = ["vectors", "train", unlabelled, "--method", method, "--out", str(out)]
+        command = [sys.executable, "-m", "superconext", *words, *leave_out, *more]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def write_systems(path: Path, listed: list[dict[str, Any]]) -> None:
@@ -134,15 +157,16 @@ def main() -> None:
     parser.add_argument("--write-only", action="store_true", help="write SET.toml, fit nothing")
     options = parser.parse_args()
     glove = str(options.glove.resolve()) if options.glove else None
-    kinds = rows(str(options.unlabelled.resolve()), glove)
+    folders = options.out.resolve() / "vectors"
     names = options.sets.split(",")
     for name in names:
         if name not in SETS:
             parser.error(f"set {name!r}; expected some of {', '.join(SETS)}")
         options.out.mkdir(parents=True, exist_ok=True)
-        write_systems(options.out / f"{name}.toml", systems(kinds, SETS[name][2]))
+        write_systems(options.out / f"{name}.toml", systems(glove, folders, SETS[name][2]))
     if options.write_only:
         return
+    train_folders(options.data, str(options.unlabelled), folders, names)
     tables: dict[str, Compared] = {}
     found: list[dict[str, str]] = []
     for name in names:

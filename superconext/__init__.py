@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from superconext._version import __version__
 
 if TYPE_CHECKING:
-    from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder, load
+    from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder
+    from superconext.loading import load
 
 _HOMES = {
     "SuperConTextClassifier": "superconext.estimator",
     "SuperConTextEncoder": "superconext.estimator",
-    "load": "superconext.estimator",
+    "load": "superconext.loading",
 }
 
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
+from superconext.answers import Answers
 from superconext.config import BY_NAME, Config, resolve
 from superconext.errors import ConfigError
-from superconext.inputs import check_labels, check_texts, refuse_arguments, typed_labels
+from superconext.inputs import check_labels, check_texts, refuse_arguments
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -250,7 +251,7 @@ class SuperConTextEncoder(_TextEstimator):
     """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
 
 
-class SuperConTextClassifier(ClassifierMixin, _TextEstimator):
+class SuperConTextClassifier(ClassifierMixin, _TextEstimator, Answers):
     """Sentence encoder with a logistic regression probe on its frozen features.
 
     With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
@@ -260,43 +261,3 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator):
         >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
         >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
     """
-
-    def predict(self, X: Iterable[str]) -> np.ndarray:
-        """The most probable label of each text, `[N]`."""
-        shares = self.predict_proba(X)
-        best: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        return best
-
-    def predict_proba(self, X: Iterable[str]) -> np.ndarray:
-        """Class probabilities `[N, C]`, columns as `classes_`."""
-        return self._model().probabilities(check_texts(X))
-
-    def decision_function(self, X: Iterable[str]) -> np.ndarray:
-        """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
-
-        Those of the probe; with TF-IDF beside it, logarithms of the probabilities.
-        """
-        scores = self._model().decision(check_texts(X))
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-def load(path: str | Path) -> SuperConTextClassifier:
-    """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub.
-
-    Labels are in the dtype they were fitted in; a run of the command line has text.
-    Raises RunError when the folder is no run or is damaged.
-    """
-    from superconext.runs.folder import load_model, read_manifest
-
-    if isinstance(path, str) and path.startswith("hf://"):
-        from superconext.export.hub import cached
-
-        with cached(path) as copy:
-            return load(copy)
-    folder = Path(path)
-    model = load_model(folder)
-    estimator = SuperConTextClassifier(**model.config.to_dict())
-    estimator.model_ = model
-    estimator.classes_ = typed_labels(model.classes, read_manifest(folder).get("label_type", "str"))
-    estimator.history_ = []
-    return estimator

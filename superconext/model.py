@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from superconext.collector import not_collecting
 from superconext.config import Config
 from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore
@@ -75,17 +76,23 @@ class Model:
 
     def store(self, texts: Sequence[str]) -> TokenStore:
         """Token ids of texts, with vectors for words the vocabulary lacks."""
-        return store_with_newcomers(
-            self.tokenizer.pieces(texts),
-            self.vocabulary,
-            self.reserve,
-            self.ngrams,
-            self.config.max_length,
-        )
+        # Of the many lists made here none refers to another in a circle.
+        with not_collecting():
+            return store_with_newcomers(
+                self.tokenizer.pieces(texts),
+                self.vocabulary,
+                self.reserve,
+                self.ngrams,
+                self.config.max_length,
+            )
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
-        """Sentence vectors float32 `[N, d]`, members side by side."""
-        return member_features(self.encoders, self.store(texts))
+        """Sentence vectors float32 `[N, d]`, members side by side; texts alike have one."""
+        store = self.store(texts)
+        rows, place = store.distinct()
+        if len(rows) == len(store):
+            return member_features(self.encoders, store)
+        return member_features(self.encoders, store.subset(rows))[place]
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`.

@@ -3,6 +3,8 @@
 import copy
 import inspect
 import pickle
+import re
+import shutil
 import warnings
 
 import numpy as np
@@ -20,7 +22,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 import superconext
 from superconext import SuperConTextClassifier, SuperConTextEncoder
 from superconext.errors import ConfigError, DataError, RunError
+from superconext.pretraining.make import PretrainRequest, pretrain
+from superconext.pretraining.pretrainer import Settings
 from superconext.training.callbacks import Callback
+from superconext.training.progress import Progress
 
 GOOD = ["zwin bzaf", "3jebni had", "مزيان بزاف", "mzyan hada", "bnin w zwin", "واعر عجبني"]
 BAD = ["khayb bzaf", "ma3jebnich had", "خايب بزاف", "khayb hada", "ghali w khayb", "ماعجبنيش"]
@@ -36,13 +41,6 @@ TINY = {
     "learning_rate": 0.03,
 }
 BOTH = pytest.mark.parametrize("kind", [SuperConTextClassifier, SuperConTextEncoder])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +286,23 @@ def test_a_vector_depends_on_its_text_alone(fitted):
         assert np.allclose(vectors, other, atol=1e-6)
 
 
+def test_texts_alike_are_read_once_and_answered_each(fitted, monkeypatch):
+    texts = ["zwin", "khayb hada", "zwin", "ZWIIIIN", "ziiwn", "zwin", "zwiin"]
+    expected = np.vstack([fitted.transform([text]) for text in texts])
+    assert np.allclose(fitted.transform(texts), expected, atol=1e-6)
+    vectors = fitted.transform(texts)
+    assert np.array_equal(vectors[0], vectors[2]) and np.array_equal(vectors[0], vectors[5])
+    seen = []
+    encoder = fitted.model_.encoders[0]
+    read = encoder.forward_ragged
+    monkeypatch.setattr(
+        encoder, "forward_ragged", lambda *given: seen.append(len(given[1])) or read(*given)
+    )
+    fitted.predict(texts)
+    distinct = {tuple(tokens) for tokens in fitted.model_.tokens(texts)}
+    assert sum(seen) == len(distinct) < len(texts)
+
+
 def test_columns_are_named_and_become_those_of_a_frame(fitted):
     names = fitted.get_feature_names_out()
     assert names.tolist() == [f"supercontextclassifier{i}" for i in range(8)]
@@ -345,6 +360,50 @@ def test_a_pickled_estimator_answers_the_same(kind):
         other = pickle.loads(pickle.dumps(model, protocol=protocol))
         assert np.array_equal(other.transform(NEW), model.transform(NEW))
         assert other.get_params() == model.get_params()
+
+
+# An encoder pretrained elsewhere
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    """A folder as `superconext pretrain` makes it."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    lines = [" ".join(TEXTS[i % 12 : i % 12 + 3]) for i in range(120)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    settings = Settings(hidden_size=4, epochs=1, batch_size=20)
+    files, out = [str(folder / "text.txt")], folder / "encoder"
+    pretrain(PretrainRequest(files, out, settings, dimension=4), Progress())
+    return out
+
+
+@BOTH
+def test_init_is_a_path_that_nothing_fitted_needs(kind, pretrained, fitted, tmp_path):
+    place = tmp_path / "encoder"
+    shutil.copytree(pretrained, place)
+    given = {**TINY, "init": str(place)}
+    model = clone(kind(**given)).fit(TEXTS, LABELS)
+    assert model.init == str(place)
+    # It began elsewhere than at random, and so does a clone, to the same end.
+    assert not np.array_equal(model.transform(NEW), fitted.transform(NEW))
+    expected = model.transform(NEW)
+    assert np.array_equal(clone(model).fit(TEXTS, LABELS).transform(NEW), expected)
+    model.save(tmp_path / "run")
+    shutil.rmtree(place)
+    loaded = superconext.load(tmp_path / "run")
+    for other in (loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert np.array_equal(other.transform(NEW), expected)
+        assert other.get_params()["init"] == str(place)
+        with pytest.raises((ConfigError, RunError), match=re.escape(str(place))):
+            clone(other).fit(TEXTS, LABELS)
+        assert np.array_equal(other.transform(NEW), expected)
+
+
+def test_init_is_searched_in_processes(pretrained):
+    model = SuperConTextClassifier(**{**TINY, "epochs": 1}, init=str(pretrained))
+    grid = {"init": [None, str(pretrained)]}
+    search = GridSearchCV(model, grid, cv=2, n_jobs=2, error_score="raise").fit(TEXTS, LABELS)
+    assert search.best_params_["init"] in grid["init"]
 
 
 # Callbacks

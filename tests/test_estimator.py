@@ -25,16 +25,9 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return SuperConTextClassifier(**SMALL).fit(TEXTS, LABELS)
+def fitted():
+    return SuperConTextClassifier(**SMALL).fit(TEXTS, LABELS)
 
 
 def test_predicts_what_it_was_taught(fitted):

@@ -1,23 +1,29 @@
-"""A model of 50,000 words loads and answers within two seconds, and without gensim."""
+"""A model of 50,000 words loads and answers within two seconds, and without scikit-learn."""
 
+import gc
 import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+import superconext
 from superconext.config import resolve
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
+from superconext.errors import RunError
+from superconext.lexical import fit_lexical
 from superconext.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import Probe
 from superconext.runs.folder import load_model, save_run
 from superconext.text.ngrams import NgramVocabulary
+from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.subwords import SubwordTable
@@ -42,11 +48,11 @@ def make_model(words: int) -> Model:
     return Model(
         config,
         ["a", "b", "c"],
-        Tokenizer(),
+        Tokenizer(Normalizer("arabic")),
         vocabulary,
         WordVectors(outside, table, buckets),
         ngrams,
-        [BiLSTMEncoder(embedding, 128)],
+        [BiLSTMEncoder(embedding, config.hidden_size, config.layers, pooling=config.pooling)],
         [objective_class(config.objective).build(config, Shape(3, 256, 256))],
         Probe(np.zeros(256), np.ones(256), generator.standard_normal((3, 256)), np.zeros(3), 1.0),
     )
@@ -63,13 +69,30 @@ def test_fifty_thousand_words_load_and_answer_in_two_seconds(tmp_path):
     answer = loaded.predict(texts)
     assert time.process_time() - started < 2
     assert answer == model.predict(texts)
+    assert np.array_equal(loaded.features(texts), model.features(texts))
 
 
-def test_loading_needs_neither_gensim_nor_pandas_nor_the_network(tmp_path):
-    save_run(make_model(50), tmp_path / "run")
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run, and one that answers with TF-IDF beside its encoder."""
+    folder = tmp_path_factory.mktemp("runs")
+    model = make_model(50)
+    save_run(model, folder / "encoder")
+    config = replace(model.config, probe_features="encoder+tfidf")
+    rows = np.arange(3)
+    lexical = fit_lexical(["zwin bzaf", "khayb", "had film"], rows)
+    save_run(replace(model, config=config, lexical=lexical), folder / "encoder+tfidf")
+    return folder
+
+
+BOTH_RUNS = pytest.mark.parametrize("run", ["encoder", "encoder+tfidf"])
+
+
+@BOTH_RUNS
+def test_predicting_imports_nothing_that_only_training_needs(runs, run):
     program = (
         "import socket, sys\n"
-        "for name in ('gensim', 'matplotlib', 'pandas'):\n"
+        "for name in ('gensim', 'matplotlib', 'pandas', 'scipy', 'sklearn'):\n"
         "    sys.modules[name] = None\n"
         "def refuse(*_, **__):\n"
         "    raise AssertionError('network')\n"
@@ -77,7 +100,49 @@ def test_loading_needs_neither_gensim_nor_pandas_nor_the_network(tmp_path):
         "import superconext\n"
         "print(superconext.load(sys.argv[1]).predict(['zwin bzaf'])[0])\n"
     )
-    words = [sys.executable, "-c", program, str(tmp_path / "run")]
+    words = [sys.executable, "-c", program, str(runs / run)]
     said = subprocess.run(words, capture_output=True, env=environment(), check=False)
     assert said.returncode == 0, said.stderr.decode()
     assert said.stdout.decode().strip() in ("a", "b", "c")
+
+
+@BOTH_RUNS
+def test_the_command_imports_no_more(runs, run):
+    program = (
+        "import sys\n"
+        "for name in ('gensim', 'matplotlib', 'pandas', 'scipy', 'sklearn'):\n"
+        "    sys.modules[name] = None\n"
+        "from superconext.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    words = [sys.executable, "-c", program, "predict", str(runs / run), "--proba"]
+    said = subprocess.run(
+        words, input=b"zwin bzaf\n", capture_output=True, env=environment(), check=False
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().splitlines()[0] == "label\ta\tb\tc\ttext"
+
+
+def test_a_model_is_apart_from_the_file_it_was_read_from(tmp_path):
+    save_run(make_model(50), tmp_path / "run")
+    loaded = load_model(tmp_path / "run")
+    expected = loaded.features(["zwin bzaf"])
+    path = tmp_path / "run" / "encoder.safetensors"
+    with path.open("r+b") as stream:
+        stream.seek(path.stat().st_size // 2)
+        stream.write(b"\0" * (path.stat().st_size // 2))
+    assert np.array_equal(loaded.features(["zwin bzaf"]), expected)
+
+
+def test_the_collector_is_left_as_it_was(tmp_path):
+    save_run(make_model(50), tmp_path / "run")
+    for before in (gc.enable, gc.disable):
+        before()
+        try:
+            superconext.load(tmp_path / "run")
+            assert gc.isenabled() == (before is gc.enable)
+            with pytest.raises(RunError):
+                superconext.load(tmp_path / "none")
+            assert gc.isenabled() == (before is gc.enable)
+        finally:
+            gc.enable()

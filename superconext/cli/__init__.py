@@ -22,6 +22,7 @@ from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
+from superconext.collector import spare_the_end
 from superconext.threads import wait_briefly
 
 
@@ -53,6 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
     wait_briefly()
+    spare_the_end()
     try:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]

@@ -146,12 +146,15 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
 
 
 def _load(run: str, threads: int) -> Any:
-    import torch
+    from superconext.collector import not_collecting
 
-    from superconext.runs.folder import load_model
+    with not_collecting():
+        import torch
 
-    torch.set_num_threads(threads)
-    return load_model(run)
+        from superconext.runs.folder import load_model
+
+        torch.set_num_threads(threads)
+        return load_model(run)
 
 
 def _load_any(run: str, threads: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -64,6 +65,21 @@ class TokenStore:
         """A store of the given sentences alone."""
         tokens, lengths = self.take(rows)
         return TokenStore(tokens, np.append(0, np.cumsum(lengths)), self.newcomers)
+
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of the sentences of the same ids, int64 `[D]` ascending, and which of these
+        each sentence is like, int64 `[N]`."""
+        data, size = self.tokens.tobytes(), self.tokens.itemsize
+        edges = (self.offsets * size).tolist()
+        number: dict[bytes, int] = {}
+        place = np.fromiter(
+            (number.setdefault(data[a:b], len(number)) for a, b in pairwise(edges)),
+            dtype=np.int64,
+            count=len(self),
+        )
+        first = np.full(len(number), len(self), dtype=np.int64)
+        np.minimum.at(first, place, np.arange(len(self)))
+        return first, place
 
     def pad(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(ids int64 `[n, T]` filled up with `PAD_ID`, lengths int64 `[n]`) of given rows."""

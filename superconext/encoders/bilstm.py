@@ -69,7 +69,9 @@ class BiLSTMEncoder(Encoder):
         self.class_tokens = class_tokens
         self.class_rows: nn.Parameter | None = None
         if class_tokens:
-            spread = float(embedding.words.detach().std()) or 0.1
+            # Words without numbers, on the meta device, are still to be read, as these rows are.
+            known = not embedding.words.is_meta
+            spread = (float(embedding.words.detach().std()) if known else 0.0) or 0.1
             self.class_rows = nn.Parameter(spread * torch.randn(class_tokens, embedding.dimension))
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:

@@ -52,7 +52,7 @@ class WordEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.words = nn.Parameter(words.clone(), requires_grad=tune)
-        self.ngrams = nn.Parameter(torch.zeros(ngram_count, words.shape[1]))
+        self.ngrams = nn.Parameter(torch.zeros(ngram_count, words.shape[1], device=words.device))
         self._index = ngrams if ngram_count else None
         self._place = np.empty(ngram_count, dtype=np.int64)
         self.before_reading: Callable[[Tensor, Tensor | None], None] | None = None

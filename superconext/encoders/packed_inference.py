@@ -82,7 +82,7 @@ def _in_time(
     for lstm in (ahead, back):
         inputs, hidden, bias, other_bias = lstm.parameters()
         factor = inputs.new_tensor(DOUBLED).repeat_interleave(width)
-        weights = (inputs * factor[:, None]).t()
+        weights = (inputs * factor[:, None]).t().contiguous()
         projected.append(torch.addmm((bias + other_bias) * factor, rows, weights))
         recurrent.append((hidden * factor[:, None]).t().contiguous())
     places = (index, index.index_select(0, packing.reversed))

@@ -1,10 +1,11 @@
 """A trained encoder as a module of the library sentence-transformers.
 
-The library's own modules cannot make the same vectors: its tokenizers know none of our
-normalisation, and words unseen in training would all be one. So this module wraps the
-model, and whoever opens the folder needs superconext installed. Since its version 6 the
-library asks for `trust_remote_code=True` for any module that is not its own; no code is
-taken from the folder either way.
+The library's own modules (word vectors, LSTM, pooling) cannot make the same vectors: its
+tokenizers know none of our normalisation, words unseen in training would all be one, it has
+no pooling that takes each direction's last state, and no way to set members side by side.
+So this module wraps the model, and whoever opens the folder needs superconext installed.
+Since its version 6 the library asks for `trust_remote_code=True` for any module that is not
+its own; no code is taken from the folder either way.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,18 +58,21 @@ def assemble(
             trust.check_affordable(
                 _modules(config, torch.empty(table.shape), size, 0, len(classes)), mine
             )
-        encoder, objective = _modules(config, table, size, tokens, len(classes))
-        for start, module in ((prefix, encoder), (f"objective.{member}.", objective)):
-            module.load_state_dict(
-                {n[len(start) :]: t for n, t in tensors.items() if n.startswith(start)}
-            )
+        # The tables of words and n-grams are not made before they are read: they are large.
+        words_to_come = torch.empty(table.shape, device="meta")
+        encoder, objective = _modules(config, words_to_come, size, tokens, len(classes))
+        # A tensor may be a view of the file, which somebody may write over.
+        weights = {n: t.to(torch.float32, copy=True) for n, t in _under(prefix, tensors)}
+        encoder.load_state_dict(weights, assign=True)
+        objective.load_state_dict(dict(_under(f"objective.{member}.", tensors)))
         encoders.append(encoder.eval())
         objectives.append(objective.eval())
     width = sum(encoder.sentence_size for encoder in encoders)
     trust.check_weights(probe["coef"], probe["intercept"], len(classes), width, "the probe")
     if probe["mean"].shape != (width,) or probe["scale"].shape != (width,):
         raise ValueError(f"the probe is of {probe['mean'].shape} features, the encoders of {width}")
-    if not (np.isfinite(probe["mean"]).all() and (probe["scale"] > 0).all()):
+    real = probe["mean"].dtype.kind == probe["scale"].dtype.kind == "f"
+    if not (real and np.isfinite(probe["mean"]).all() and (probe["scale"] > 0).all()):
         raise ValueError("the probe has means or scales that are no numbers to divide by")
     return Model(
         config,
@@ -83,6 +87,11 @@ def assemble(
             probe["mean"], probe["scale"], probe["coef"], probe["intercept"], float(probe["c"][0])
         ),
     )
+
+
+def _under(prefix: str, tensors: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors whose name begins so, by the rest of it."""
+    return ((n[len(prefix) :], t) for n, t in tensors.items() if n.startswith(prefix))
 
 
 def _modules(

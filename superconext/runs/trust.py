@@ -63,7 +63,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def texts(value: Any, what: str) -> list[str]:
     """A list of texts. Raises ValueError for anything else."""
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+    if not isinstance(value, list) or not set(map(type, value)) <= {str}:
         raise ValueError(f"{what} is no list of texts")
     return value
 

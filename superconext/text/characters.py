@@ -2,11 +2,12 @@
 
 `re` has no Unicode categories: its `\\w` leaves out combining marks, which would cut
 Hindi, Amharic or vocalised Arabic words into pieces, and takes `_` in. The classes here
-are built from the Unicode database at first use (under 0.1 s, then kept).
+are built from the Unicode database at first use (a few hundredths of a second, then kept).
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
@@ -76,13 +77,36 @@ BLANKS = frozenset({0x200B, 0x2800, 0x3164, 0xFFA0})
 def class_body(ranges: Iterable[tuple[int, int]]) -> str:
     """Write code point ranges as the inside of a regex `[...]` class."""
     return "".join(
-        f"\\U{first:08x}" if first == last else f"\\U{first:08x}-\\U{last:08x}"
+        _written(first) if first == last else f"{_written(first)}-{_written(last)}"
         for first, last in ranges
     )
 
 
+def _written(code: int) -> str:
+    # Escapes take `re` several times as long to read; in ASCII a character may mean something.
+    return f"\\x{code:02x}" if code < 0x80 else chr(code)
+
+
 # Letters and marks end here; what lies above is Han (unspaced), plus one block of marks.
-_CODES = (*range(0x20000), *range(0xE0100, 0xE01F0))
+_PLANES, _MARKS_ABOVE = range(0x20000), range(0xE0100, 0xE01F0)
+_BMP = 0x10000
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> str:
+    """One letter for each code point of `_PLANES` and `_MARKS_ABOVE`: its category's first.
+
+    But `-` where none is assigned, `x` for what is written without spaces or is a picture, unless
+    it is a mark, and `J` for the joiners.
+    """
+    categories = "".join(map(unicodedata.category, map(chr, (*_PLANES, *_MARKS_ABOVE))))
+    kinds = bytearray(categories.replace("Cn", "--")[::2], "ascii")
+    for first, last in (*_UNSPACED_RANGES, *_EMOJI_RANGES):
+        end = min(last + 1, len(_PLANES))
+        kinds[first:end] = re.sub(b"[^M]", b"x", kinds[first:end])
+    for code in _JOINERS:
+        kinds[code] = ord("J")
+    return kinds.decode("ascii")
 
 
 def _ranges(categories: str) -> list[tuple[int, int]]:
@@ -90,24 +114,22 @@ def _ranges(categories: str) -> list[tuple[int, int]]:
 
     Letters and numerals of unspaced scripts are left out; marks take the joiners along.
     """
-    skip: set[int] = set()
-    for first, last in (*_UNSPACED_RANGES, *_EMOJI_RANGES):
-        skip.update(range(first, min(last, 0x1FFFF) + 1))
-    ranges: list[tuple[int, int]] = []
-    bridged = False  # only unassigned code points since the last range ended
-    for code in _CODES:
-        category = unicodedata.category(chr(code))
-        taken = category[0] in categories and (category[0] == "M" or code not in skip)
-        if taken or ("M" in categories and code in _JOINERS):
-            # Beyond the BMP `re` tests ranges one by one: fewer, wider ones are faster.
-            if ranges and (ranges[-1][1] == code - 1 or (bridged and code > 0xFFFF)):
-                ranges[-1] = (ranges[-1][0], code)
-            else:
-                ranges.append((code, code))
-            bridged = True
-        elif category != "Cn" or code in skip:
-            bridged = False
-    return ranges
+    taken = f"[{categories}{'J' * ('M' in categories)}]+"
+    # Beyond the BMP `re` tests ranges one by one: fewer, wider ones, with what is not assigned
+    # between them, are faster.
+    wide = re.compile(f"{taken}(?:-+{taken})*")
+    found = [
+        *re.compile(taken).finditer(_kinds(), 0, _BMP),
+        *wide.finditer(_kinds(), _BMP, len(_PLANES)),
+        *wide.finditer(_kinds(), len(_PLANES)),
+    ]
+    return [(_code(match.start()), _code(match.end() - 1)) for match in found]
+
+
+def _code(place: int) -> int:
+    """The code point at a place of `_kinds`."""
+    beyond = place - len(_PLANES)
+    return place if beyond < 0 else _MARKS_ABOVE[beyond]
 
 
 @lru_cache(maxsize=1)

@@ -51,7 +51,7 @@ class NgramVocabulary:
     def __init__(self, ngrams: Sequence[str], shortest: int = 2, longest: int = 5) -> None:
         self.ngrams = tuple(ngrams)
         self.shortest, self.longest = shortest, longest
-        self._ids = {ngram: i for i, ngram in enumerate(self.ngrams)}
+        self._ids = dict(zip(self.ngrams, range(len(self.ngrams)), strict=True))
         self._packed: PackedNgrams | None = None
 
     @classmethod
@@ -108,18 +108,24 @@ class NgramVocabulary:
         ngrams = data.get("ngrams") if isinstance(data, dict) else None
         if (
             not isinstance(ngrams, list)
-            or not all(isinstance(ngram, str) for ngram in ngrams)
-            or len(set(ngrams)) != len(ngrams)
+            or not set(map(type, ngrams)) <= {str}
             or not isinstance(data.get("shortest"), int)
             or not isinstance(data.get("longest"), int)
             # The lengths are looped over for each word.
             or not 1 <= data["shortest"] <= data["longest"] <= LONGEST
         ):
-            raise RunError(
-                "n-grams: found no list of distinct texts with their lengths; expected the "
-                "document as it was written: copy the run again"
-            )
-        return cls(ngrams, data["shortest"], data["longest"])
+            raise _damage()
+        result = cls(ngrams, data["shortest"], data["longest"])
+        if len(result._ids) != len(ngrams):
+            raise _damage()
+        return result
+
+
+def _damage() -> RunError:
+    return RunError(
+        "n-grams: found no list of distinct texts with their lengths; expected the document as it "
+        "was written: copy the run again"
+    )
 
 
 def _whole(word: str) -> bool:

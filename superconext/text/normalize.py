@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -211,7 +210,7 @@ def _plan(rules: list[Rule]) -> list[Step]:
         while True:
             for step in head:
                 text = step(text)
-            if text.isascii() or unicodedata.is_normalized("NFKC", text):
+            if patterns.is_nfkc(text):
                 return text
 
     return [characters, *tail]

@@ -93,7 +93,16 @@ def nfkc(text: str) -> str:
         return text
     if not _SPACING_CHARACTERS.isdisjoint(text):
         text = text.translate(_SPACING_FORMS)
-    return unicodedata.normalize("NFKC", text)
+    # A line end composes with nothing. Most lines are seen to be in NFKC as they are, where one
+    # mark anywhere would have the whole text taken apart and put together again.
+    return "\n".join([unicodedata.normalize("NFKC", line) for line in text.split("\n")])
+
+
+def is_nfkc(text: str) -> bool:
+    """Whether text is in Unicode NFKC."""
+    if text.isascii():
+        return True
+    return all([unicodedata.is_normalized("NFKC", line) for line in text.split("\n")])
 
 
 def urls(text: str) -> str:

@@ -33,7 +33,7 @@ class Vocabulary:
             )
         self.words: tuple[str, ...] = (PAD, UNK, *words)
         self.counts: tuple[int, ...] = (0, int(unknown), *map(int, counts))
-        self._ids = {word: i for i, word in enumerate(self.words)}
+        self._ids = dict(zip(self.words, range(len(self.words)), strict=True))
         if len(self._ids) != len(self.words):
             double = next(word for word, n in Counter(self.words).items() if n > 1)
             raise ConfigError(
@@ -137,8 +137,11 @@ class Vocabulary:
             raise _damage("tokens or counts that are no list", "two lists")
         if len(tokens) != len(counts):
             raise _damage(f"{len(tokens)} tokens and {len(counts)} counts", "as many of both")
+        # All is well as a rule; only then need nothing be looked at one by one.
+        well = set(map(type, tokens)) <= {str} and set(map(type, counts)) <= {int}
+        well = well and min(counts, default=0) >= 0 and len(set(tokens)) == len(tokens)
         first: dict[str, int] = {}
-        for i, (token, count) in enumerate(zip(tokens, counts, strict=True)):
+        for i, (token, count) in enumerate(() if well else zip(tokens, counts, strict=True)):
             if not isinstance(token, str):
                 raise _damage(f"token {i} of type {type(token).__name__}", "text")
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:

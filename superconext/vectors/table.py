@@ -63,9 +63,7 @@ class WordVectors:
         self.name = name
         self.sha256 = sha256
         self.notes = list(notes)
-        self._index: dict[str, int] = {}
-        for row, word in enumerate(self.words):
-            self._index.setdefault(word, row)
+        self._index = _first_rows(self.words)
         self._folded: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -90,9 +88,7 @@ class WordVectors:
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             if self._folded is None:
-                self._folded = {}
-                for row, word in enumerate(self.words):
-                    self._folded.setdefault(word.casefold(), row)
+                self._folded = _first_rows(list(map(str.casefold, self.words)))
             for position in missing.tolist():
                 rows[position] = self._folded.get(words[position].casefold(), -1)
         return rows
@@ -257,6 +253,11 @@ class WordVectors:
                 "words.json and matrix.npy of this version; convert or train the vectors again"
             ) from error
         return table
+
+
+def _first_rows(words: list[str]) -> dict[str, int]:
+    """The first place of each distinct word."""
+    return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
 
 def _replaceable(folder: Path) -> bool:

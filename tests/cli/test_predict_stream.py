@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
+import tracemalloc
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
 
+from superconext.cli.predictions import write_predictions
+from superconext.data.stream import TextStream
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows
 
@@ -32,6 +37,28 @@ def test_a_large_file_keeps_its_order_and_gets_the_models_labels(call, finished,
     assert [label for label, _ in told] == load_model(finished.folder).predict(texts)
     document = json.loads(call("predict", finished.folder, path, "--json").out)
     assert [[row["label"], row["text"]] for row in document] == told
+
+
+@pytest.mark.parametrize("form", ["rows", "json", "proba"])
+def test_memory_does_not_grow_with_the_file(finished, tmp_path, form):
+    model, words = load_model(finished.folder), ["zwin", "bzaf", "had", "film", "khayb", "walo"]
+
+    def peak(count: int) -> int:
+        path = tmp_path / f"{count}.txt"
+        draw = random.Random(0)
+        with path.open("w", encoding="utf-8") as stream:
+            for _ in range(count):
+                stream.write(" ".join(draw.choices(words, k=6)) + "\n")
+        with (tmp_path / "out").open("w", encoding="utf-8") as out, redirect_stdout(out):
+            tracemalloc.start()
+            write_predictions(model, TextStream(path), form == "json", form == "proba")
+            _, highest = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        return highest
+
+    peak(100)  # what is made at first use
+    # A block is of 4,096 texts, and the file is read in quarters of a megabyte.
+    assert peak(36_000) < 1.2 * peak(12_000)
 
 
 def test_a_pipe_is_answered_before_it_ends(finished):

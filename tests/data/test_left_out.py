@@ -54,7 +54,7 @@ def test_the_digest_stands_for_the_texts(tmp_path):
 
 
 def test_a_file_that_is_not_there_is_told():
-    with pytest.raises(DataError, match="nothing.tsv"):
+    with pytest.raises(DataError, match=r"nothing\.tsv"):
         LeftOut.of_files(["nothing.tsv"], TOKENIZER)
 
 

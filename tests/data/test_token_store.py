@@ -22,6 +22,16 @@ def test_pad_gives_back_every_sentence(sentences, data, limit):
         assert (padded[length:] == PAD_ID).all()
 
 
+@given(sentences=st.lists(st.lists(st.integers(2, 3), max_size=3), max_size=12))
+def test_distinct_finds_each_sentence_its_first_like(sentences):
+    store = build_store(sentences, 9)
+    rows, place = store.distinct()
+    found = [sentence or [UNK_ID] for sentence in sentences]
+    assert rows.tolist() == [i for i, one in enumerate(found) if one not in found[:i]]
+    assert [found[rows[i]] for i in place] == found
+    assert rows.dtype == place.dtype == np.int64
+
+
 def test_empty_sentences_become_one_unknown_word():
     store = build_store([[], [5]], 10)
     assert store.lengths.tolist() == [1, 1] and store.tokens.tolist() == [UNK_ID, 5]

@@ -15,13 +15,6 @@ SHAPES = {
 SENTENCES = [*TEXTS, *NEW, "zwin " * 250, "<pad> <unk>"]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="session", params=SHAPES)
 def fitted(request):
     labels = LABELS if request.param != "three classes" else ["a", "b", "c"] * 8

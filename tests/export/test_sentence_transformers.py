@@ -32,6 +32,20 @@ def test_the_folder_opens_and_embeds_alike(model, tmp_path):
     assert len(list(tmp_path.rglob("*.bin"))) == len(list(tmp_path.rglob("*.pkl"))) == 0
 
 
+def test_the_library_asks_leave_for_modules_not_its_own(model, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    if int(library.__version__.split(".")[0]) < 6:
+        pytest.skip("asks since its version 6")
+    write_sentence_transformer(model, tmp_path)
+    # If this fails, the leave that the guide tells of is no longer needed.
+    with pytest.raises(ValueError, match="trust_remote_code=True"):
+        library.SentenceTransformer(str(tmp_path), device="cpu")
+    # Of modules that are there already nothing is asked.
+    module = SentenceModule.load(str(tmp_path / "superconext"))
+    vectors = library.SentenceTransformer(modules=[module], device="cpu").encode(SENTENCES)
+    assert np.abs(vectors - model.features(SENTENCES)).max() < 1e-6
+
+
 def test_what_the_library_saves_opens_again(model, tmp_path):
     pytest.importorskip("sentence_transformers", reason="needs the sentence-transformers extra")
     first = tmp_path / "first"
