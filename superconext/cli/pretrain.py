@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from superconext.cli.vectors import LEAVE_OUT, free_folder, listed_names
+from superconext.cli.text_options import LEAVE_OUT, free_folder, listed_names
 from superconext.config import BY_NAME
 
 _POSITIVE = click.IntRange(1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from superconext.cli.text_options import LEAVE_OUT, free_folder, listed_names
 from superconext.config import BY_NAME
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 _QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 _FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
 _COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
-LEAVE_OUT = click.option(
-    "--leave-out",
-    multiple=True,
-    metavar="FILE",
-    help="Labelled file whose texts are left out, such as test rows; may be given several times.",
-)
 _PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
 _NORMALIZE = click.option(
     "--normalize",
@@ -267,36 +261,12 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
         click.echo(got.path)
 
 
-def free_folder(out: str, force: bool) -> Path:
-    """The folder to write. Raises VectorsError, before any work, if it may not be written."""
-    from superconext.errors import VectorsError
-
-    folder = Path(out)
-    if folder.name in ("", ".."):
-        raise VectorsError(f"{out} names no new folder; expected one to write: choose a name")
-    if os.path.lexists(folder):
-        if not force:
-            raise VectorsError(
-                f"{out} exists already; expected a new folder: choose another or add --force"
-            )
-        if not (folder / "info.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-            raise VectorsError(
-                f"{out} is no folder of word vectors; --force expects one to replace: choose "
-                "another name, or remove it yourself"
-            )
-    return folder
-
-
 def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     """The tokenizer for a text to compare with VECTORS: as named, as recorded, or `auto`."""
     from superconext.sentences import make_tokenizer, recorded_tokenizer
 
     recorded = recorded_tokenizer(source) if normalize is None else None
     return recorded or make_tokenizer(lines, normalize or "auto")
-
-
-def listed_names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
 def _notes(notes: list[str]) -> None:

@@ -1,0 +1,39 @@
+"""What the commands that learn from plain text have in common."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+LEAVE_OUT = click.option(
+    "--leave-out",
+    multiple=True,
+    metavar="FILE",
+    help="Labelled file whose texts are left out, such as test rows; may be given several times.",
+)
+
+
+def free_folder(out: str, force: bool) -> Path:
+    """The folder to write. Raises VectorsError, before any work, if it may not be written."""
+    from superconext.errors import VectorsError
+
+    folder = Path(out)
+    if folder.name in ("", ".."):
+        raise VectorsError(f"{out} names no new folder; expected one to write: choose a name")
+    if os.path.lexists(folder):
+        if not force:
+            raise VectorsError(
+                f"{out} exists already; expected a new folder: choose another or add --force"
+            )
+        if not (folder / "info.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise VectorsError(
+                f"{out} is no folder of word vectors; --force expects one to replace: choose "
+                "another name, or remove it yourself"
+            )
+    return folder
+
+
+def listed_names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
