@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,6 +41,9 @@ def data() -> None:
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
 @click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
 @click.option(
+    "--unlabelled", metavar="FILE", help="Count the texts that this unlabelled text says too."
+)
+@click.option(
     "--near",
     type=click.FloatRange(0.5, 1, min_open=True),
     default=0.8,
@@ -66,6 +68,7 @@ def inspect(
     dev: str | None,
     test: str | None,
     vectors: str | None,
+    unlabelled: str | None,
     near: float,
     no_near: bool,
     examples: int,
@@ -87,6 +90,7 @@ def inspect(
     from superconext.data.inspect import inspect_parts
     from superconext.data.parts import deduplicated, named_parts
     from superconext.errors import ConfigError
+    from superconext.overlap import coverage_of, said_in
     from superconext.report.datasets import inspection, leaks
     from superconext.training.progress import TerminalProgress
 
@@ -97,11 +101,22 @@ def inspect(
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     parts = {name: _read(path, text_column, label_column) for name, path in named.items()}
+    texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
     with progress.bar("looking for near-duplicates") as advance:
         report = inspect_parts(parts, normalize, None if no_near else near, examples, advance)
     if vectors is not None:
-        report["vectors"] = _coverage(vectors, parts, normalize)
+        report["vectors"], notes = coverage_of(texts, vectors, normalize)
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+    if unlabelled is not None:
+        report["unlabelled"] = said_in(texts, unlabelled, normalize)
+        for found in report["unlabelled"]:
+            if found["said"] and found["part"] != "train":
+                progress.warn(
+                    f"{found['said']} of {found['texts']} texts of {found['part']} are said in "
+                    f"{unlabelled}: leave out of it what is judged on (--leave-out)"
+                )
     for leak in leaks(report):
         progress.warn(f"{leak}: results on them are too good")
     if deduplicate is not None:
@@ -119,6 +134,9 @@ def inspect(
 
         for found in report["vectors"]:
             click.echo("\n" + coverage_table(found))
+    for found in report.get("unlabelled", ()):
+        said = f"{found['said']} of {found['texts']} texts of {found['part']}"
+        click.echo(f"said in {unlabelled}: {said}")
 
 
 @data.command()
@@ -274,28 +292,3 @@ def _read(path: str, text_column: str | None, label_column: str | None) -> Corpu
     for note in corpus.notes:
         click.echo(f"note: {corpus.source}: {note}", err=True)
     return corpus
-
-
-def _coverage(source: str, parts: dict[str, Corpus], normalize: str) -> list[dict[str, Any]]:
-    """How much of each part the vectors know, spelt as the vectors' own tokenizer does."""
-    from superconext.sentences import recorded_tokenizer
-    from superconext.text.normalize import Normalizer, choose_profile
-    from superconext.text.tokenize import Tokenizer
-    from superconext.vectors.coverage import count_words, coverage
-    from superconext.vectors.readers import read_vectors
-
-    tokenizer = recorded_tokenizer(source)
-    if tokenizer is None:
-        texts = chain.from_iterable(part.texts for part in parts.values())
-        tokenizer = Tokenizer(
-            Normalizer(choose_profile(texts) if normalize == "auto" else normalize)
-        )
-    counts = {name: count_words(map(tokenizer, part.texts)) for name, part in parts.items()}
-    held = read_vectors(source, keep=set(chain.from_iterable(counts.values())))
-    for note in held.notes:
-        click.echo(f"note: {note}", err=True)
-    profile = tokenizer.normalizer.profile
-    return [
-        {"file": name, "profile": profile, **coverage(held, words)}
-        for name, words in counts.items()
-    ]

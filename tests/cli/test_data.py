@@ -290,3 +290,23 @@ def test_every_command_of_the_page_runs(folder, mirror):
         assert scope["leaked"] == 4
     for target in re.findall(r"\]\(([^)#]+)\)", DOCS.read_text("utf-8")):
         assert (DOCS.parent / target).exists(), target
+
+
+def test_inspect_counts_what_an_unlabelled_text_says_too(tmp_path):
+    train = write_table(tmp_path / "train.tsv", [("pos", "فيلم زوين"), ("neg", "خايب بزاف")])
+    test = write_table(
+        tmp_path / "test.tsv", [("pos", "فيلم مزيان"), ("neg", "والو هنا"), ("neg", "!!!")]
+    )
+    text = tmp_path / "more.txt"
+    text.write_text("فيلم مزيان'\nخايب بزاف 😀\nشي حاجة\n!!!\n", encoding="utf-8")
+    words = ("data", "inspect", train, "--test", test, "--unlabelled", text, "--no-near")
+    done = call_main(*words)
+    assert done.code == 0
+    assert f"said in {text}: 1 of 2 texts of train" in done.out
+    assert f"said in {text}: 1 of 3 texts of test" in done.out
+    assert "1 of 3 texts of test are said in" in done.err and "--leave-out" in done.err
+    assert "of train are said" not in done.err
+    found = json.loads(call_main(*words, "--json").out)["unlabelled"]
+    assert [(one["part"], one["said"]) for one in found] == [("train", 1), ("test", 1)]
+    missing = call_main(*words[:-2], tmp_path / "no.txt")
+    assert missing.code == 1 and "no.txt" in missing.err
