@@ -27,7 +27,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from superconext.config import resolve
 from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
-from superconext.experiments.baselines import Split, fit_baseline
+from superconext.experiments.baseline import Split
+from superconext.experiments.baselines import fit_baseline
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.fitting import fit_model
 from superconext.metrics import classification_metrics

@@ -9,11 +9,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from superconext.experiments.baseline import Baseline, Split
+from superconext.experiments.fasttext_baseline import fit_fasttext
+from superconext.experiments.nbsvm import fit_nbsvm
 from superconext.lexical import fit_lexical, tfidf
 from superconext.metrics import classification_metrics
 from superconext.probe import FEWEST_DEV_ROWS
@@ -21,27 +23,12 @@ from superconext.probe import FEWEST_DEV_ROWS
 #: C of the linear SVM; beyond 10 the training rows are fitted to the last one.
 SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
-Split = tuple[Sequence[str], Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A fitted baseline: `predict` maps texts `[N]` to labels `[N]`."""
-
-    name: str
-    predict: Callable[[Sequence[str]], list[str]]
-    settings: dict[str, float]
-    seconds: float
-
 
 def fit_baseline(name: str, train: Split, dev: Split | None, seed: int = 0) -> Baseline:
     """Fit a baseline by its name; `seed` matters to those that are random.
 
     Raises KeyError for a name that is none, and what fitting raises.
     """
-    from superconext.experiments.fasttext_baseline import fit_fasttext
-    from superconext.experiments.nbsvm import fit_nbsvm
-
     if name == "fasttext":
         return fit_fasttext(train, dev, seed)
     fitters: dict[str, Callable[[Split, Split | None], Baseline]] = {

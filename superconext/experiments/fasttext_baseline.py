@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.errors import MissingExtraError, TrainingError
-from superconext.experiments.baselines import Baseline, Split
+from superconext.experiments.baseline import Baseline, Split
 from superconext.probe import FEWEST_DEV_ROWS
 
 #: Epochs and lengths of character n-grams (none, 2 to 5) tried on dev, in this order.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.experiments.baselines import Baseline, Split
+from superconext.experiments.baseline import Baseline, Split
 from superconext.probe import FEWEST_DEV_ROWS
 
 #: Added to every n-gram's count.
