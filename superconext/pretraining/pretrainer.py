@@ -33,7 +33,8 @@ from superconext.training.state_file import (
 #: Steps between two states on disk, and states that are kept.
 SAVED_EVERY, KEPT = 500, 2
 
-#: Steps over which the learning rate rises to its height; it then falls in a line to zero.
+#: Steps, a tenth of all at most, over which the learning rate rises to its height; it then falls in
+#: a line to zero.
 WARM_UP = 200
 
 #: Norm of the gradient at most.
@@ -135,7 +136,8 @@ class Pretrainer:
 
     def _one_step(self, rows: np.ndarray) -> float:
         self.model.train()
-        rate = self.settings.learning_rate * min(1.0, (self.step + 1) / WARM_UP)
+        rise = max(1, min(WARM_UP, self.steps // 10))
+        rate = self.settings.learning_rate * min(1.0, (self.step + 1) / rise)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * (1 - self.step / self.steps)
         rng = np.random.default_rng([self.settings.seed, 7, self.step])
