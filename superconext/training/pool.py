@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from superconext.data.left_out import wording
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
 from superconext.errors import ConfigError, DataError
@@ -42,7 +43,8 @@ def draw_pool(
 
     Rows are tried in an order that the seed decides. Passed over are those without a word,
     those that say what an earlier one said, and those that say what a labelled sentence
-    says, token for token: an unlabelled copy of a dev text would leak it into training.
+    says, word for word (`data.left_out`): an unlabelled copy of a dev text would leak it into
+    training.
 
     Args:
         held: tokens of every training, dev and test sentence.
@@ -50,18 +52,19 @@ def draw_pool(
 
     Raises DataError if no row is left.
     """
-    seen = {tuple(tokens) for tokens in held}
-    seen.add(())
+    seen = {wording(tokens) for tokens in held}
+    seen.add("")
     kept: list[list[str]] = []
     passed = 0
     for row in np.random.default_rng([seed, _STREAM]).permutation(len(texts)):
         if len(kept) == size:
             break
         tokens = tokenizer(texts[row])
-        if tuple(tokens) in seen:
+        said = wording(tokens)
+        if said in seen:
             passed += 1
             continue
-        seen.add(tuple(tokens))
+        seen.add(said)
         kept.append(tokens)
     if not kept:
         raise DataError(

@@ -111,6 +111,12 @@ def test_is_drawn_by_the_seed_and_no_larger_than_asked():
     assert draw(30, 0) == draw(30, 0) != draw(30, 1)
 
 
+def test_a_labelled_text_with_another_mark_is_passed_over_too():
+    texts = ["w0 w1 '", '"w0" w1 !', "w2 w1", "w2 w1 .", "!!!"]
+    kept, passed = draw_pool(texts, Tokenizer(), [["w0", "w1"]], 10, 0, "file")
+    assert len(kept) == 1 and kept[0][:2] == ["w2", "w1"] and passed == 4
+
+
 def test_an_objective_without_need_has_none(configured):
     config = configured(objective="scf", options=None)
     assert prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress()).pool is None
