@@ -8,17 +8,30 @@ from typing import Any
 
 import click
 
-from superconext.cli.text_options import LEAVE_OUT, free_folder, listed_names
+from superconext.cli.text_options import (
+    BRIDGE,
+    COLUMN,
+    DISABLE,
+    ENABLE,
+    FORCE,
+    JSON,
+    LEAVE_OUT,
+    OUT,
+    POSITIVE,
+    PROFILES,
+    QUIET,
+    free_folder,
+    listed_names,
+)
 from superconext.config import BY_NAME
 
-_POSITIVE = click.IntRange(1)
 _SHARE = click.FloatRange(0.0, 0.95)
 
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
-@click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
+@OUT
+@FORCE
 @click.option(
     "--vectors",
     metavar="VECTORS",
@@ -27,20 +40,20 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @click.option(
     "--vector-dimension",
     "dimension",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=BY_NAME["vector_dimension"].default,
     show_default=True,
     help="Numbers in a word vector trained here.",
 )
 @click.option(
     "--hidden-size",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=BY_NAME["hidden_size"].default,
     show_default=True,
     help="LSTM units in each direction; a run that starts from it needs the same.",
 )
-@click.option("--epochs", type=_POSITIVE, default=2, show_default=True, help="Passes over it.")
-@click.option("--batch-size", type=_POSITIVE, default=128, show_default=True, help="Sentences.")
+@click.option("--epochs", type=POSITIVE, default=2, show_default=True, help="Passes over it.")
+@click.option("--batch-size", type=POSITIVE, default=128, show_default=True, help="Sentences.")
 @click.option(
     "--learning-rate",
     type=click.FloatRange(0.0, min_open=True),
@@ -54,27 +67,25 @@ _SHARE = click.FloatRange(0.0, 0.95)
 )
 @click.option(
     "--sample",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=2048,
     show_default=True,
     help="Other words that the true one is compared with.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--threads", type=_POSITIVE, default=1, show_default=True)
+@click.option("--threads", type=POSITIVE, default=1, show_default=True)
 @click.option(
     "--normalize",
-    type=click.Choice(BY_NAME["normalize"].choices or ()),
+    type=PROFILES,
     help="Profile; unset: as VECTORS record it, else auto.",
 )
-@click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
-@click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
-@click.option(
-    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
-)
+@ENABLE
+@DISABLE
+@BRIDGE
 @LEAVE_OUT
-@click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@COLUMN
+@JSON
+@QUIET
 def pretrain(
     files: tuple[str, ...],
     out: str,

@@ -7,6 +7,21 @@ from pathlib import Path
 
 import click
 
+from superconext.config import BY_NAME
+
+POSITIVE = click.IntRange(1)
+PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
+
+OUT = click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
+FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
+COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+ENABLE = click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
+DISABLE = click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
+BRIDGE = click.option(
+    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
+)
 LEAVE_OUT = click.option(
     "--leave-out",
     multiple=True,

@@ -9,24 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.text_options import LEAVE_OUT, free_folder, listed_names
+from superconext.cli.text_options import (
+    BRIDGE,
+    COLUMN,
+    DISABLE,
+    ENABLE,
+    FORCE,
+    JSON,
+    LEAVE_OUT,
+    OUT,
+    POSITIVE,
+    PROFILES,
+    QUIET,
+    free_folder,
+    listed_names,
+)
 from superconext.config import BY_NAME
 
 if TYPE_CHECKING:
     from superconext.sentences import Lines
     from superconext.text.tokenize import Tokenizer
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
-_FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds word vectors.")
-_COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
-_PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
 _NORMALIZE = click.option(
     "--normalize",
-    type=_PROFILES,
+    type=PROFILES,
     help="Profile to read the text with; unset: the one recorded in VECTORS, else auto.",
 )
-_POSITIVE = click.IntRange(1)
 
 
 @click.group()
@@ -36,8 +44,8 @@ def vectors() -> None:
 
 @vectors.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
-@_FORCE
+@OUT
+@FORCE
 @click.option(
     "--method",
     type=click.Choice(("fasttext", "word2vec")),
@@ -47,40 +55,38 @@ def vectors() -> None:
 )
 @click.option(
     "--dimension",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=BY_NAME["vector_dimension"].default,
     show_default=True,
     help="Numbers in a vector.",
 )
-@click.option("--epochs", type=_POSITIVE, help="Passes over the text; unset: by its length.")
-@click.option("--window", type=_POSITIVE, default=5, show_default=True, help="Words of context.")
+@click.option("--epochs", type=POSITIVE, help="Passes over the text; unset: by its length.")
+@click.option("--window", type=POSITIVE, default=5, show_default=True, help="Words of context.")
 @click.option(
     "--min-count",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=2,
     show_default=True,
     help="Leave out words seen fewer times; none in a text of under 5,000 tokens.",
 )
-@click.option("--min-n", type=_POSITIVE, default=2, show_default=True, help="Shortest n-gram.")
-@click.option("--max-n", type=_POSITIVE, default=5, show_default=True, help="Longest n-gram.")
+@click.option("--min-n", type=POSITIVE, default=2, show_default=True, help="Shortest n-gram.")
+@click.option("--max-n", type=POSITIVE, default=5, show_default=True, help="Longest n-gram.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
     "--workers",
-    type=_POSITIVE,
+    type=POSITIVE,
     default=1,
     show_default=True,
     help="Threads; with more than one the same seed no longer gives the same vectors.",
 )
-@click.option("--normalize", type=_PROFILES, default="auto", show_default=True, help="Profile.")
-@click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
-@click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
-@click.option(
-    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
-)
+@click.option("--normalize", type=PROFILES, default="auto", show_default=True, help="Profile.")
+@ENABLE
+@DISABLE
+@BRIDGE
 @LEAVE_OUT
-@_COLUMN
-@_JSON
-@_QUIET
+@COLUMN
+@JSON
+@QUIET
 def train(
     files: tuple[str, ...],
     out: str,
@@ -133,8 +139,8 @@ def train(
 @click.option("--on", "text", metavar="FILE", help="Text to measure the coverage of.")
 @click.option("--nearest", metavar="WORD", help="Show the words closest to this one.")
 @_NORMALIZE
-@_COLUMN
-@_JSON
+@COLUMN
+@JSON
 def info(
     source: str,
     text: str | None,
@@ -181,15 +187,15 @@ def info(
 
 @vectors.command()
 @click.argument("source", metavar="VECTORS")
-@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
-@_FORCE
-@click.option("--limit", type=_POSITIVE, metavar="N", help="Keep the first N words.")
+@OUT
+@FORCE
+@click.option("--limit", type=POSITIVE, metavar="N", help="Keep the first N words.")
 @click.option(
     "--words-of", metavar="FILE", help="Keep the words of this text (and with --limit, N more)."
 )
 @_NORMALIZE
-@_COLUMN
-@_JSON
+@COLUMN
+@JSON
 def convert(
     source: str,
     out: str,
@@ -230,8 +236,8 @@ def convert(
 @click.argument("name")
 @click.option("--out", metavar="PATH", help="File or folder to write; unset: in the cache.")
 @click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same file.")
-@_JSON
-@_QUIET
+@JSON
+@QUIET
 def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet: bool) -> None:
     """Download public word vectors by NAME and check them; prints where they are.
 

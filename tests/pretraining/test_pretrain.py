@@ -16,8 +16,8 @@ from superconext.pretraining import pretrainer
 from superconext.pretraining.corpus import read_corpus
 from superconext.pretraining.folder import start_from
 from superconext.pretraining.pretrainer import Pretrainer, Settings
-from superconext.training.progress import Progress
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
+from tests.experiments.conftest import Heard
 
 SMALL = ("--vector-dimension", 6, "--hidden-size", 5, "--batch-size", 20, "--quiet")
 
@@ -55,17 +55,6 @@ def weights(made):
 
 def same(one, other):
     return all(torch.equal(value, other[name]) for name, value in one.items())
-
-
-class Heard(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, line):
-        self.lines.append(line)
-
-    def warn(self, line):
-        self.lines.append(line)
 
 
 def test_what_follows_is_learned():
