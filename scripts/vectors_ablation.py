@@ -1,7 +1,7 @@
 """What do word vectors, normaliser and bridge each bring? A table on dev, and one on test.
 
-    python scripts/vectors_ablation.py DATA --unlabelled FILE --out DIR [--glove FILE]
-        [--sets msac,afrisenti_arq] [--seeds N] [--jobs J] [--test] [--write-only]
+    python scripts/vectors_ablation.py DATA --unlabelled FILE [--unlabelled FILE] --out DIR
+        [--glove FILE] [--sets msac,afrisenti_arq] [--seeds N] [--jobs J] [--test] [--write-only]
 
 DATA holds msac/all.tsv and afrisenti_arq/{train,dev,test}.tsv (label TAB text). MSAC: exact
 duplicates removed, a stratified 80/10/10 split for each seed; arq: its own splits. The rows:
@@ -85,7 +85,7 @@ def folder_name(text: str, dialect: str) -> str:
     return {OFF: "off", ON: "on", BRIDGE: dialect}[text]
 
 
-def train_folders(data: Path, unlabelled: str, folders: Path, names: list[str]) -> None:
+def train_folders(data: Path, unlabelled: list[str], folders: Path, names: list[str]) -> None:
     """Vectors of the unlabelled text for each treatment of it, unless they are there."""
     labelled = [str(data / name / file) for name in SETS for file in SETS[name][0].values()]
     leave_out = [word for file in labelled for word in ("--leave-out", file)]
@@ -97,7 +97,7 @@ def train_folders(data: Path, unlabelled: str, folders: Path, names: list[str]) 
             continue
         given = treatments(dialect)[text]
         more = [word for key, value in given.items() for word in (f"--{key}", value)]
-        words = ["vectors", "train", unlabelled, "--method", method, "--out", str(out)]
+        words = ["vectors", "train", *unlabelled, "--method", method, "--out", str(out)]
         command = [sys.executable, "-m", "superconext", *words, *leave_out, *more]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
@@ -147,7 +147,9 @@ def on_dev(name: str, compared: Compared) -> list[dict[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--unlabelled", type=Path, required=True, help="one sentence a line")
+    parser.add_argument(
+        "--unlabelled", action="append", required=True, help="one sentence a line; again for more"
+    )
     parser.add_argument("--glove", type=Path, help="a file of word vectors for the GloVe rows")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(SETS))
@@ -166,7 +168,7 @@ def main() -> None:
         write_systems(options.out / f"{name}.toml", systems(glove, folders, SETS[name][2]))
     if options.write_only:
         return
-    train_folders(options.data, str(options.unlabelled), folders, names)
+    train_folders(options.data, options.unlabelled, folders, names)
     tables: dict[str, Compared] = {}
     found: list[dict[str, str]] = []
     for name in names:
