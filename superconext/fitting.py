@@ -26,9 +26,9 @@ from superconext.preparing import Prepared, prepare
 from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe, log_odds
 from superconext.stages import second_stage, train_member
 from superconext.training.callbacks import Callback, Record
-from superconext.training.distributed import leave_to_main
 from superconext.training.progress import Progress
 from superconext.training.unfreezing import check_unfreezing
+from superconext.training.world import leave_to_main
 from superconext.unseen import fit_unseen, left_out
 
 

@@ -3,9 +3,11 @@
 Two threads train up to 1.6 times as fast as one on processors that are idle, and half as fast
 where another program keeps one busy: at the end of every parallel piece the faster thread waits
 for the one that was pushed aside, and a thread that spins while it waits pushes others aside
-itself. So threads here spin briefly and then sleep, and a command takes more than one only where
-processors are idle when it begins. It keeps that number to its end, for results depend on it in
-their last bits; it is written into the run's manifest.
+itself. So threads here spin briefly and then sleep, and a command takes one for each processor
+that is idle when it begins. Where none is, one thread would not have a processor of its own
+either; as many as there are processors, which never spin, then train a quarter faster or as fast.
+The number is kept to the end, for results depend on it in their last bits; it is written into the
+run's manifest.
 
 Nothing here imports torch: how threads wait is read from the environment when torch is imported.
 """
@@ -46,29 +48,38 @@ def wait_briefly(environment: dict[str, str] | os._Environ[str] = os.environ) ->
         environment["GOMP_SPINCOUNT"] = SPIN
 
 
-def choose_threads(watch: Callable[[], int | None] | None = None) -> int:
+def choose_threads(
+    watch: Callable[[], tuple[int, int] | None] | None = None,
+    environment: dict[str, str] | os._Environ[str] = os.environ,
+) -> int:
     """Threads for a run whose user names none: one for each idle processor, `MOST` at most.
 
-    OMP_NUM_THREADS is obeyed where it is set to a number. Where the load cannot be told the
-    answer is 1, which is slow at worst, and never by much.
+    Where none is idle: one for each processor, `MOST` at most, and they sleep at once where
+    `wait_briefly` had let them spin; so it must come before torch is imported. OMP_NUM_THREADS is
+    obeyed where it is set to a number. Where the load cannot be told the answer is 1.
 
     Args:
-        watch: tells how many processors are idle, or None; by default `idle_processors`.
+        watch: tells how many processors are idle and how many there are, or None; by default
+            `idle_processors`.
     """
-    named = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    named = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if named.isdigit() and int(named) >= 1:
         return int(named)
-    idle = (watch or idle_processors)()
-    return 1 if idle is None else max(1, min(idle, MOST))
+    idle, there = (watch or idle_processors)() or (1, 1)
+    if idle == 0 and environment.get("GOMP_SPINCOUNT") == SPIN:
+        environment["GOMP_SPINCOUNT"] = "0"
+    return min(idle or there, MOST)
 
 
-def idle_processors(seconds: float = WATCHED) -> int | None:
-    """Processors open to this process that nobody uses; None if unknown.
+def idle_processors(seconds: float = WATCHED) -> tuple[int, int] | None:
+    """How many processors open to this process nobody uses, and how many are open to it; None if
+    unknown.
 
     They are watched for `seconds`, and again while some seem busy, `LOOKS` times at most; the most
     that were idle at one look count. Work of lower priority than this process's own is none.
     """
     most, before = 0, _times()
+    there = len(before or ())
     for _ in range(LOOKS):
         if before is None:
             return None
@@ -77,10 +88,10 @@ def idle_processors(seconds: float = WATCHED) -> int | None:
         if after is None:
             return None
         most = max(most, idle_between(before, after))
-        if most == len(after):
+        if most == there:
             break
         before = after
-    return most
+    return most, there
 
 
 def idle_between(before: Times, after: Times) -> int:

@@ -44,15 +44,47 @@ def test_processors_without_work_are_counted(before, after, settings, expected):
     assert idle_between(reading(*before, **settings), reading(*after, **settings)) == expected
 
 
-@pytest.mark.parametrize(("idle", "expected"), [(None, 1), (0, 1), (1, 1), (2, 2), (64, MOST)])
-def test_one_thread_for_each_idle_processor(idle, expected):
-    assert choose_threads(lambda: idle) == expected
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [(None, 1), ((1, 2), 1), ((2, 2), 2), ((3, 64), 3), ((64, 64), MOST)],
+)
+def test_one_thread_for_each_idle_processor(seen, expected):
+    environment: dict[str, str] = {}
+    wait_briefly(environment)
+    assert choose_threads(lambda: seen, environment) == expected
+    assert environment["GOMP_SPINCOUNT"] == threads.SPIN
+
+
+@pytest.mark.parametrize(("there", "expected"), [(1, 1), (2, 2), (64, MOST)])
+def test_where_no_processor_is_idle_all_are_taken_and_nobody_spins(there, expected):
+    environment: dict[str, str] = {}
+    wait_briefly(environment)
+    assert choose_threads(lambda: (0, there), environment) == expected
+    assert environment["GOMP_SPINCOUNT"] == "0"
+
+
+def test_waiting_that_the_user_chose_stays():
+    environment = {"GOMP_SPINCOUNT": "7"}
+    assert choose_threads(lambda: (0, 2), environment) == 2
+    assert environment == {"GOMP_SPINCOUNT": "7"}
+
+
+def test_train_chooses_before_torch_is_there(tmp_path):
+    code = (
+        "import sys; from superconext import cli, threads; "
+        "threads.choose_threads = lambda: print('torch' in sys.modules) or 1; "
+        "cli.main(['train', 'missing.tsv', '--out', 'run'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(("named", "expected"), [("1", 1), ("3", 3), ("3,2", 3), ("", 2), ("x", 2)])
 def test_what_the_environment_says_is_obeyed(named, expected, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", named)
-    assert choose_threads(lambda: 2) == expected
+    assert choose_threads(lambda: (2, 2)) == expected
 
 
 def test_without_the_systems_file_it_is_one(monkeypatch):
@@ -65,19 +97,19 @@ def test_without_the_systems_file_it_is_one(monkeypatch):
 
 def test_this_machine_is_read_quickly():
     found = threads.idle_processors(0.02)
-    assert found is None or 0 <= found <= (os.cpu_count() or 1)
+    assert found is None or 0 <= found[0] <= found[1] <= (os.cpu_count() or 1)
 
 
 def test_what_has_just_ended_is_no_neighbour(monkeypatch):
     busy_once = iter([{0: (0, 0), 1: (0, 0)}, {0: (9, 10), 1: (2, 10)}, {0: (18, 20), 1: (11, 20)}])
     monkeypatch.setattr(threads, "_times", lambda: next(busy_once))
-    assert threads.idle_processors(0.0) == 2
+    assert threads.idle_processors(0.0) == (2, 2)
 
 
 def test_a_neighbour_is_busy_at_every_look(monkeypatch):
     looks = iter([{0: (9 * k, 10 * k), 1: (0, 10 * k)} for k in range(threads.LOOKS + 1)])
     monkeypatch.setattr(threads, "_times", lambda: next(looks))
-    assert threads.idle_processors(0.0) == 1
+    assert threads.idle_processors(0.0) == (1, 2)
     assert next(looks, None) is None
 
 

@@ -52,8 +52,6 @@ def train(
     """
     from superconext.config_file import read_config
     from superconext.runs.request import TrainRequest
-    from superconext.runs.together import together
-    from superconext.runs.train import resume_run, train_run
     from superconext.threads import choose_threads
     from superconext.training.progress import TerminalProgress
 
@@ -66,6 +64,9 @@ def train(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
             )
+        from superconext.runs.together import together
+        from superconext.runs.train import resume_run
+
         _show(together(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
     if not train_file:
@@ -88,6 +89,10 @@ def train(
         command=("superconext", *words),
         store=store,
     )
+    # Not before threads are chosen: torch reads how they wait when it is imported.
+    from superconext.runs.together import together
+    from superconext.runs.train import train_run
+
     _show(together(lambda: train_run(request, progress)), out, as_json)
 
 

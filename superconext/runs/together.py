@@ -11,8 +11,9 @@ from superconext.config import resolve
 from superconext.data.source import STDIN
 from superconext.errors import ConfigError
 from superconext.runs.request import TrainRequest, read_splits
-from superconext.training.distributed import LeftToMain, World, current_world, joined
+from superconext.training.distributed import joined
 from superconext.training.progress import Progress
+from superconext.training.world import LeftToMain, World, current_world
 
 
 def together(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:

@@ -17,7 +17,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from torch.nn import functional
 
 from superconext.encoders.base import EncoderOutput
 from superconext.errors import ConfigError, TrainingError
+from superconext.training.world import World, within
 
 T = TypeVar("T")
 
@@ -39,50 +39,6 @@ LONG_PATIENCE = 3600
 
 class ProcessLost(TrainingError):
     """Another process of the training has ended or does not answer."""
-
-
-class LeftToMain(Exception):
-    """Training is done, and what is left is the first process's work alone."""
-
-
-class World:
-    """The processes of a training: here only this one.
-
-    rank: number of this process, from 0. size: how many there are.
-    """
-
-    rank, size = 0, 1
-
-    @property
-    def main(self) -> bool:
-        """Whether this is the process that writes, probes and prints."""
-        return self.rank == 0
-
-    def tell(self, value: T) -> T:
-        """The first process's value, which JSON can hold, in every process."""
-        return value
-
-    def begin(self, weights: Sequence[Tensor], about: dict[str, Any]) -> None:
-        """Start all processes from the first one's weights.
-
-        Raises TrainingError where what `about` says of the data differs.
-        """
-
-    def begin_step(self, *numbers: int) -> None:
-        """Make every random draw of a step a function of these numbers and the process."""
-
-    def encode(
-        self, encode: Callable[[np.ndarray], EncoderOutput], rows: np.ndarray, lengths: np.ndarray
-    ) -> EncoderOutput:
-        """Rows `[N]` of the given lengths encoded, by all processes together."""
-        return encode(rows)
-
-    def sum_gradients(self, own: Sequence[nn.Parameter], common: Sequence[nn.Parameter]) -> None:
-        """Make each process's gradients those of the whole batch.
-
-        own: weights whose gradient is of this process's share of the rows; common: those whose
-        gradient every process has in full.
-        """
 
 
 class Processes(World):
@@ -260,20 +216,6 @@ def _seed(numbers: Sequence[int]) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
-_world: ContextVar[World] = ContextVar("world", default=World())  # noqa: B039
-
-
-def current_world() -> World:
-    """The processes that train together: this one alone outside `joined`."""
-    return _world.get()
-
-
-def leave_to_main() -> None:
-    """End here in every process but the first. Raises LeftToMain there."""
-    if not current_world().main:
-        raise LeftToMain
-
-
 @contextmanager
 def joined() -> Iterator[World]:
     """Train together with the processes that torchrun started beside this one.
@@ -305,18 +247,14 @@ def joined() -> Iterator[World]:
             "expected all of them within a minute: start them by torchrun"
         ) from None
     before: Any = None
-    token = None
     try:
         # torchrun ends the others when one has died; without this they would go without a word.
         if threading.current_thread() is threading.main_thread():
             before = signal.signal(signal.SIGTERM, _stopped)
         pauses = dist.new_group(timeout=timedelta(seconds=LONG_PATIENCE), backend="gloo")
-        world = Processes(rank, size, pauses)
-        token = _world.set(world)
-        yield world
+        with within(Processes(rank, size, pauses)) as world:
+            yield world
     finally:
-        if token is not None:
-            _world.reset(token)
         if before is not None:
             signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()

@@ -15,7 +15,7 @@ from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encod
 from superconext.errors import ConfigError, DataError
 from superconext.objectives.base import Objective
 from superconext.text.tokenize import Tokenizer
-from superconext.training.distributed import World
+from superconext.training.world import World
 
 #: Stream of the run's seed that the pool is drawn with.
 _STREAM = 5

@@ -20,9 +20,9 @@ from superconext.errors import TrainingError
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, Record
-from superconext.training.distributed import current_world
 from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
+from superconext.training.world import current_world
 
 
 class Trainer:
