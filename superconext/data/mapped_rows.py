@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,14 +36,15 @@ _FLOOR = 2
 class MappedRows:
     """What `tokenising` wrote into a folder.
 
-    classes: the labels in sorted order. labels: int64 `[N]`, their numbers.
-    lines: int64 `[N]`, line of the file each row starts on.
+    classes: the labels in sorted order. labels: int32 `[N]`, their numbers.
+    lines: int64 `[N]`, line of the file each row starts on; hashes: of its text. Both stay on disk
+        until somebody reads them.
     notes: what the reader decided.
     """
 
     def __init__(self, folder: Path) -> None:
-        def load(name: str) -> np.ndarray:
-            found: np.ndarray = np.load(folder / f"{name}.npy", allow_pickle=False)
+        def load(name: str, mode: Literal["r"] | None = None) -> np.ndarray:
+            found: np.ndarray = np.load(folder / f"{name}.npy", mode, allow_pickle=False)
             return found
 
         facts = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
@@ -53,8 +54,9 @@ class MappedRows:
         self.classes: list[str] = facts["classes"]
         self.notes: list[str] = facts["notes"]
         self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
-        self.labels = load("labels").astype(np.int64)
-        self.lines, self.hashes, self.offsets = load("lines"), load("texts"), load("offsets")
+        self.labels = load("labels").astype(np.int32)
+        self.lines, self.hashes = load("lines", "r"), load("texts", "r")
+        self.offsets = load("offsets")
         self.counts = load("counts")
         self.tokens = MappedFile(folder / "tokens.bin")
         whole = (self.offsets[-1], len(self.labels), len(self.labels))
@@ -74,7 +76,7 @@ class MappedRows:
 
         Copies of a text stand on one side, that of the first one. Every class keeps two texts.
         """
-        _, first, group = np.unique(self.hashes, return_index=True, return_inverse=True)
+        _, first, group = np.unique(np.asarray(self.hashes), return_index=True, return_inverse=True)
         draw = np.random.RandomState(seed)  # its stream is frozen, as in `splits`
         held = np.zeros(len(first), dtype=bool)
         for k in range(len(self.classes)):
@@ -86,7 +88,7 @@ class MappedRows:
 
     def has(self, texts: Sequence[str], rows: np.ndarray) -> int:
         """How many of the texts stand among the rows word for word."""
-        return int(np.isin(text_hashes(texts), self.hashes[rows]).sum())
+        return int(np.isin(text_hashes(texts), np.asarray(self.hashes)[rows]).sum())
 
 
 class TrainingRows:
@@ -108,7 +110,7 @@ class TrainingRows:
 
     @property
     def labels(self) -> np.ndarray:
-        """Class numbers int64 `[n]`."""
+        """Class numbers int32 `[n]`."""
         return self.source.labels[self.rows]
 
     def __iter__(self) -> Iterator[list[str]]:

@@ -20,7 +20,7 @@ from superconext.files import write_array
 from superconext.text.vocabulary import UNK_ID
 
 #: Bytes of pages that stay mapped, about.
-KEPT = 1 << 27
+KEPT = 1 << 25
 #: What the kernel maps around an address that is read, at most.
 _AROUND = 1 << 16
 #: Tokens handled at once when a whole file is passed over.

@@ -27,6 +27,8 @@ _RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~،؛؟٪…“”«»‘’•·–�
 
 #: Pieces of text that a tokenizer remembers, and characters in the longest of them.
 _REMEMBERED, _LONGEST_PIECE = 200_000, 64
+#: Texts split at once.
+_AT_ONCE = 2_000
 
 
 @lru_cache(maxsize=1)
@@ -108,12 +110,18 @@ class Tokenizer:
         No rule and no token reaches over a space, so what stands between two spaces is worked
         out once, all new ones in one pass, and remembered for the next call.
         """
-        rows = [text.split(" ") for text in texts]
-        places = list(chain.from_iterable(rows))
-        number = {piece: i for i, piece in enumerate(dict.fromkeys(places))}
-        numbers = np.fromiter(map(number.__getitem__, places), np.int64, len(places))
-        counts = np.fromiter(map(len, rows), np.int64, len(rows))
-        return Pieces(list(map(self._cut(number).__getitem__, number)), numbers, counts)
+        number: dict[str, int] = {}
+        numbers, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        # Some at a time: what is split off is larger than the text, and most of it is known.
+        for start in range(0, len(texts), _AT_ONCE):
+            rows = [text.split(" ") for text in texts[start : start + _AT_ONCE]]
+            places = list(chain.from_iterable(rows))
+            fresh = [piece for piece in dict.fromkeys(places) if piece not in number]
+            number.update(zip(fresh, range(len(number), len(number) + len(fresh)), strict=True))
+            numbers.append(np.fromiter(map(number.__getitem__, places), np.int64, len(places)))
+            counts.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+        known = list(map(self._cut(number).__getitem__, number))
+        return Pieces(known, np.concatenate(numbers), np.concatenate(counts))
 
     def _cut(self, pieces: Mapping[str, object]) -> dict[str, list[str]]:
         """The tokens of at least these pieces, which have no space."""

@@ -2,6 +2,7 @@ import json
 import pickle
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,3 +173,20 @@ def test_long_text_is_normalised_as_short_text(text, profile):
 
 def test_a_newline_is_no_token():
     assert tokenize("a\n\nb\n") == ["a", "b"]
+
+
+def test_pieces_of_many_texts_are_those_of_each(monkeypatch):
+    monkeypatch.setattr("superconext.text.tokenize._AT_ONCE", 3)
+    texts = ["zwina bzaf", "", "had chi zwin", "bzaf bzaf 3la", "la", "zwin", " chi  ", "3la had"]
+    tokenizer = Tokenizer()
+    found = tokenizer.pieces(texts)
+    assert len(set(map(tuple, found.tokens))) == len(found.tokens)
+    edges = [0, *np.cumsum(found.counts)]
+    for k, text in enumerate(texts):
+        numbers = found.numbers[edges[k] : edges[k + 1]]
+        assert [token for i in numbers for token in found.tokens[i]] == tokenizer(text)
+
+
+def test_no_text_has_no_piece():
+    found = Tokenizer().pieces([])
+    assert (len(found.tokens), len(found.numbers), len(found.counts)) == (0, 0, 0)
