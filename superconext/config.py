@@ -263,6 +263,9 @@ class Config:
 PARAMETERS: tuple[Parameter, ...] = table_of(Config)
 BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 
+#: Parameters whose value is a file or a folder.
+FILE_PARAMETERS = ("vectors", "init", "unlabelled")
+
 
 def check_names(names: Sequence[str], where: str) -> None:
     """Raise ConfigError for a name that is no parameter, with the nearest one that is."""

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config import BY_NAME, resolve
+from superconext.config import BY_NAME, FILE_PARAMETERS, resolve
 from superconext.errors import DataError, RunError, VectorsError
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit
 from superconext.experiments.pools import Pools
 from superconext.experiments.request import Request
 from superconext.experiments.systems import System
-from superconext.experiments.toml_tables import FILE_PARAMETERS, OWN_PARAMETERS
+from superconext.experiments.toml_tables import OWN_PARAMETERS
 from superconext.files import file_sha256, write_json
 
 FILE = "comparison.json"
@@ -276,7 +276,7 @@ def _content_sha256(path: Path, content: str) -> str:
         # `archive.zip:member` names a file in an archive.
         file = path if path.exists() else Path(str(path).rpartition(":")[0] or path)
         if not file.is_file():
-            raise error(f"{path}: no such file; expected a file for {content}: check the path")
+            raise error(f"{path}: no such file; expected what {content} names: check the path")
         return file_sha256(file)
     digest = hashlib.sha256()
     for file in sorted(item for item in path.rglob("*") if item.is_file()):

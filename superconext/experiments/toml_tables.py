@@ -8,15 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from superconext.config import BY_NAME
+from superconext.config import BY_NAME, FILE_PARAMETERS
 from superconext.errors import ConfigError
 from superconext.toml_file import read_toml
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
 OWN_PARAMETERS = ("objective", "seed", "baselines")
-
-#: Parameters whose value is a file.
-FILE_PARAMETERS = ("vectors", "unlabelled")
 
 #: Parameters by name, in the order they were given; hashable, unlike a mapping.
 Parameters = tuple[tuple[str, Any], ...]

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from superconext.config import Config, resolve
+from superconext.config import FILE_PARAMETERS, Config, resolve
 from superconext.data.source import STDIN
 from superconext.errors import RunError, StoppedEarly
 from superconext.files import write_json
@@ -29,9 +29,6 @@ from superconext.runs.place import (
 )
 from superconext.runs.request import Splits, TrainRequest, read_splits
 from superconext.training.progress import Progress
-
-#: What the parameters name on disk; a run may be gone on with from another folder.
-_FILE_PARAMETERS = ("vectors", "init", "unlabelled")
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
@@ -189,7 +186,7 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
         return os.path.abspath(value) if value and value != STDIN else value
 
     given = {
-        name: absolute(value) if name in _FILE_PARAMETERS else value
+        name: absolute(value) if name in FILE_PARAMETERS else value
         for name, value in request.given.items()
     }
     paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test", "store")}

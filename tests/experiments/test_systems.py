@@ -87,6 +87,12 @@ def test_a_file_gives_systems_names_of_their_own(tmp_path):
     assert str(mined) == "superloss, mining = topk, mining_threshold = 20"
 
 
+@pytest.mark.parametrize("name", ["vectors", "init", "unlabelled"])
+def test_what_a_file_names_is_looked_for_beside_it(tmp_path, name):
+    (system,) = read_systems(write(tmp_path, f'[[system]]\nobjective = "triplet"\n{name} = "x"\n'))
+    assert system.parameters == ((name, str(tmp_path / "x")),)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,0 +1,26 @@
+"""What a line of an experiment stands for."""
+
+import pytest
+
+from superconext.errors import DataError, VectorsError
+from superconext.experiments.record import Fingerprints
+
+
+@pytest.mark.parametrize("name", ["vectors", "init", "unlabelled"])
+def test_what_a_parameter_names_is_told_by_content(tmp_path, name):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        (folder / "weights").write_text("1 2 3", encoding="utf-8")
+    first = Fingerprints().of({name: str(here), "epochs": 3})
+    assert first[name].startswith("sha256 ") and first["epochs"] == 3
+    assert Fingerprints().of({name: str(there), "epochs": 3}) == first
+    (there / "weights").write_text("1 2 4", encoding="utf-8")
+    assert Fingerprints().of({name: str(there), "epochs": 3}) != first
+
+
+@pytest.mark.parametrize("name", ["vectors", "init", "unlabelled"])
+def test_what_is_not_there_is_said(tmp_path, name):
+    error = VectorsError if name == "vectors" else DataError
+    with pytest.raises(error, match=f"no such file; expected what {name} names"):
+        Fingerprints().of({name: str(tmp_path / "gone")})
