@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _SPREAD = 0.2  # of a line's height, over which the dots of a system are laid
 
+#: A system so many times further below the next one than all others are apart is written at the
+#: edge: drawn to scale it would press the others together.
+_FAR = 2.0
+
 
 def draw_comparison(
     values: Mapping[str, Sequence[float]],
@@ -35,14 +39,12 @@ def draw_comparison(
         significant: systems to mark with a star.
 
     Dots are open circles, grey; the mean is a black diamond with a bar of one standard
-    deviation (n - 1) to each side.
+    deviation (n - 1) to each side. A system far below all others is a number at the edge.
 
     Raises:
         MissingExtraError: without the extra `plots`.
         RunError: when the file cannot be written.
     """
-    drawn = {name: 100 * np.asarray(given, dtype=np.float64) for name, given in values.items()}
-    drawn = {name: given for name, given in drawn.items() if len(given)}
     return draw_comparisons(
         {"": values}, path, metric=metric, reference=reference, significant={"": significant}
     )
@@ -109,8 +111,13 @@ def _draw_panel(
     if reference is not None and reference in values:
         mean = float(values[reference].mean())
         axes.axvline(mean, color="0.45", linestyle="--", linewidth=1.0, zorder=1)
+    below = _far_below(values)
     for name, scores in values.items():
         place, count = names.index(name), len(scores)
+        if name == below:
+            told, where = f"\u2190 {scores.mean():.1f}", axes.get_yaxis_transform()
+            axes.text(0.02, place, told, transform=where, va="center", fontsize=8)
+            continue
         heights = place + (np.linspace(-_SPREAD, _SPREAD, count) if count > 1 else np.zeros(1))
         axes.plot(
             scores, heights, linestyle="", marker="o", markersize=4.5, markerfacecolor="white",
@@ -126,6 +133,16 @@ def _draw_panel(
             )
     axes.grid(axis="x", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def _far_below(values: Mapping[str, np.ndarray]) -> str | None:
+    """The system that is `_FAR` below all others, as the majority class often is."""
+    if len(values) < 3:
+        return None
+    lowest = min(values, key=lambda name: float(values[name].mean()))
+    rest = np.concatenate([scores for name, scores in values.items() if name != lowest])
+    gap = float(rest.min() - values[lowest].max())
+    return lowest if gap > _FAR * max(float(np.ptp(rest)), 1.0) else None
 
 
 def _axis(metric: str, reference: str | None, starred: bool) -> str:

@@ -50,6 +50,17 @@ def test_dots_are_the_fits_and_bars_one_deviation(axes_of):
     assert "tfidf\\_logreg" in axes.get_xlabel() or "tfidf_logreg" in axes.get_xlabel()
 
 
+@pytest.mark.parametrize(("majority", "far"), [(0.33, True), (0.55, False)])
+def test_what_is_far_below_is_a_number_at_the_edge(axes_of, majority, far):
+    values = {"majority": [majority], "supcon": [0.60, 0.64], "superloss": [0.66, 0.68]}
+    axes = axes_of(values)
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert len(dots) == (2 if far else 3)
+    assert (axes.get_xlim()[0] > 50) == (far or majority > 0.5)
+    assert [text.get_text() for text in axes.texts] == (["\u2190 33.0"] if far else [])
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(values)
+
+
 def test_everything_is_grey(axes_of):
     from matplotlib.colors import to_rgb
 
