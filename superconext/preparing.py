@@ -39,8 +39,8 @@ class Prepared:
     train, labels: token ids and class indices of the training rows.
     dev, dev_labels: the same of the dev rows with a known label, or None.
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
-    facts: profile, vocabulary size, vector source, dev words unknown to the vocabulary, and
-        how many sentences the pool holds.
+    facts: profile, vocabulary size, vector source, words of each split unknown to the
+        vocabulary, and how many sentences the pool holds.
     sample: the training rows that probes are fitted on, where all are more than memory holds.
     """
 
@@ -83,7 +83,7 @@ def prepare(
 ) -> Prepared:
     """Build vocabulary, vectors and stores from (texts, labels).
 
-    set_aside: texts beside the dev rows that nothing unlabelled may hold.
+    set_aside: texts beside the dev rows that nothing unlabelled may hold: the test rows.
     whole: the training rows where they are more than memory holds; `train` is then its sample.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
@@ -116,6 +116,9 @@ def prepare(
     facts: dict[str, Any] = {
         "profile": tokenizer.normalizer.profile,
         "words": len(vocabulary),
+        # Not of rows that are more than memory holds: a pass over them all, to learn how many
+        # words were too rare.
+        "unknown": {"train": vocabulary.oov_report(tokens)} if whole is None else {},
         **initial.facts,
     }
     dev_store, dev_labels = None, None
@@ -132,8 +135,10 @@ def prepare(
             dev_tokens, vocabulary, initial.reserve, ngrams, config.max_length
         )
         dev_labels = np.array([index[dev[1][i]] for i in rows])
-        facts["dev_unknown"] = vocabulary.oov_report(dev_tokens)
-        progress.say(_unknown_words(facts))
+        facts["unknown"]["dev"] = vocabulary.oov_report(dev_tokens)
+    if set_aside:
+        facts["unknown"]["test"] = vocabulary.oov_report(map(tokenizer, set_aside))
+    progress.say(_told(facts))
     pool = None
     if unlabelled:
         labelled = chain(tokens, (tokenizer(text) for text in held))
@@ -197,13 +202,17 @@ def _names(listed: str | None) -> list[str]:
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
-def _unknown_words(facts: dict[str, Any]) -> str:
-    """A line on how much of dev the training vocabulary and the vectors lack."""
-    report, vectors = facts["dev_unknown"], facts["vectors"]
-    return (
-        f"text: profile {facts['profile']}, {facts['words']} words; "
-        f"{report['oov_token_share']:.1%} of dev tokens ({report['oov_type_share']:.1%} of its "
-        f"words) are not among them\n"
+def _told(facts: dict[str, Any]) -> str:
+    """How much of each split the training vocabulary and the vectors lack, for the user."""
+    vectors = facts["vectors"]
+    lines = [f"text: profile {facts['profile']}, {facts['words']} words"]
+    lines += [
+        f"unknown in {split}: {report['oov_token_share']:.1%} of {report['tokens']} tokens, "
+        f"{report['oov_type_share']:.1%} of {report['types']} words"
+        for split, report in facts["unknown"].items()
+    ]
+    lines.append(
         f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
         f"{vectors['coverage']:.1%} of the words"
     )
+    return "\n".join(lines)

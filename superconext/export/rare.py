@@ -66,13 +66,18 @@ def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:
 
 
 def without_examples(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest without the words that it shows of the dev text, and without the command."""
+    """The manifest without the words that it shows of each split, and without the command."""
     text = manifest.get("text")
     told = {key: value for key, value in manifest.items() if key != "command"}
-    if isinstance(text, Mapping) and isinstance(text.get("dev_unknown"), Mapping):
-        unknown = {k: v for k, v in text["dev_unknown"].items() if k != "frequent_oov"}
-        told["text"] = {**text, "dev_unknown": unknown}
+    if isinstance(text, Mapping):
+        told["text"] = _without_words(text)
     return told
+
+
+def _without_words(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {k: _without_words(v) for k, v in value.items() if k != "frequent_oov"}
 
 
 def _with_rows(encoder: Encoder, words: np.ndarray, ngrams: np.ndarray | None) -> Encoder:

@@ -129,7 +129,7 @@ def _manifest(
         "threads": config.threads,
         "cpus": os.cpu_count(),
         "data": data,
-        "text": {key: fitted.facts[key] for key in ("profile", "words", "dev_unknown")},
+        "text": {key: fitted.facts[key] for key in ("profile", "words", "unknown")},
         "vectors": fitted.facts["vectors"],
         "versions": {
             "python": platform.python_version(),

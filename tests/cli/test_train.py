@@ -100,6 +100,26 @@ def test_the_manifest_tells_where_everything_comes_from(finished):
     assert set(manifest["files"]) >= {"config.toml", "vocabulary.json", *WEIGHTS}
 
 
+def test_unknown_words_of_every_split_are_told_and_saved(train, tmp_path):
+    known = [("pos", "zwin bzaf"), ("neg", "khayb bzaf")] * 3
+    parts = {
+        "dev": [("pos", "zwin jdid"), ("neg", "khayb jdid jdid")],
+        "test": [("pos", "bzaf wa3r"), ("neg", "khayb")],
+    }
+    files = {name: write_table(tmp_path / f"{name}.tsv", rows) for name, rows in parts.items()}
+    options = [word for name, path in files.items() for word in (f"--{name}", path)]
+    folder, said = train("told", *options, file=write_table(tmp_path / "few.tsv", known))
+    unknown = document(folder, "manifest.json")["text"]["unknown"]
+    counts = {name: (told["oov_tokens"], told["tokens"]) for name, told in unknown.items()}
+    assert counts == {"train": (0, 12), "dev": (3, 5), "test": (1, 3)}
+    counts = {name: (told["oov_types"], told["types"]) for name, told in unknown.items()}
+    assert counts == {"train": (0, 3), "dev": (1, 3), "test": (1, 3)}
+    assert unknown["dev"]["frequent_oov"] == [["jdid", 3]]
+    assert "unknown in dev: 60.0% of 5 tokens, 33.3% of 3 words" in said.err
+    before, heading, _ = said.err.partition("loss")
+    assert heading and "unknown in test: 33.3% of 3 tokens" in before
+
+
 def test_the_configuration_is_complete_and_can_be_used_again(finished, train):
     values = read_config(finished.folder / "config.toml")
     optional = {parameter.name for parameter in PARAMETERS if parameter.optional}
