@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -70,6 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
+        # A second Ctrl-C finds the end under way; torch has work to do there and would complain.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         _fail("interrupted before anything could be saved; run the command again", debug)
     except Exception as error:
         _fail(explain(error), debug)

@@ -25,6 +25,7 @@ from superconext.cli.text_options import (
     listed_names,
 )
 from superconext.config import BY_NAME
+from superconext.errors import StoppedEarly
 
 if TYPE_CHECKING:
     from superconext.sentences import Lines
@@ -104,7 +105,7 @@ def train(
     """Train word vectors on the text FILEs, one sentence a line (also .gz).
 
     Of labelled files only the text is read. The same text and settings are trained once: a
-    second call takes them from the cache.
+    second call takes them from the cache, and goes on where the first was stopped.
     """
     from superconext.data.left_out import LeftOut
     from superconext.report.vectors import facts_of, tokens_of
@@ -120,8 +121,13 @@ def train(
     folder.parent.mkdir(parents=True, exist_ok=True)
     left_out = LeftOut.of_files(leave_out, tokenizer)
     text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)
-    with progress.bar("training word vectors") as advance:
-        made = cached_vectors(text, identity=text.identity(), progress=advance, **settings)
+    try:
+        with progress.bar("training word vectors") as advance:
+            made = cached_vectors(text, identity=text.identity(), progress=advance, **settings)
+    except KeyboardInterrupt as stop:
+        if stop.args:
+            raise StoppedEarly(f"interrupted; {stop.args[0]}") from None
+        raise
     made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))
     _notes([*lines.notes, *made.notes])
     facts = {

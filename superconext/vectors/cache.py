@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,9 @@ def cached_vectors(
         progress: called with the fraction done; at once with 1.0 when nothing is to do.
         **settings: those of `train_vectors`.
 
+    Training that was stopped goes on from its last state, which the cache keeps until it ends; a
+    KeyboardInterrupt that leaves one says so.
+
     Returns:
         The table, memory-mapped when it comes from the cache. A damaged entry is trained and
         written again; a cache that cannot be written costs nothing but the note that says so.
@@ -83,7 +87,15 @@ def cached_vectors(
             if progress is not None:
                 progress(1.0)
             return vectors
-    vectors = train_vectors(token_lists, progress=progress, **settings)
+    state = folder.with_name(f"{key}.state")
+    try:
+        vectors = train_vectors(token_lists, progress=progress, state=state, **settings)
+    except KeyboardInterrupt as stop:
+        if state.exists():
+            stop.args = (f"what is done is kept in {state}: go on with the same command",)
+        raise
+    with suppress(OSError):
+        state.unlink(missing_ok=True)
     try:
         _clear_damaged(folder, damage)
         vectors.save(folder)
@@ -115,7 +127,7 @@ def _key(
     named = {
         name: value
         for name, value in bound.arguments.items()
-        if name not in ("token_lists", "progress")
+        if name not in ("token_lists", "progress", "state")
     }
     try:
         gensim = metadata.version("gensim")

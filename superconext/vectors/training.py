@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from superconext.errors import ConfigError, VectorsError
+from superconext.vectors.epochs import Epochs
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
@@ -92,26 +93,6 @@ class _Lists:
             raise self._error
 
 
-class _EpochProgress:
-    """gensim callback: the fraction of the epochs that is done."""
-
-    def __init__(self, report: Callable[[float], None], epochs: int) -> None:
-        self._report, self._epochs, self._done = report, epochs, 0
-
-    def on_train_begin(self, model: Any) -> None:
-        self._report(0.0)
-
-    def on_train_end(self, model: Any) -> None:
-        pass
-
-    def on_epoch_begin(self, model: Any) -> None:
-        pass
-
-    def on_epoch_end(self, model: Any) -> None:
-        self._done += 1
-        self._report(self._done / self._epochs)
-
-
 def train_vectors(
     token_lists: Iterable[Sequence[str]],
     *,
@@ -127,6 +108,7 @@ def train_vectors(
     seed: int = 0,
     workers: int = 1,
     progress: Callable[[float], None] | None = None,
+    state: Path | None = None,
 ) -> WordVectors:
     """Train skip-gram vectors.
 
@@ -143,6 +125,8 @@ def train_vectors(
         seed: with `workers=1` the same seed gives the same vectors, bit for bit.
         workers: threads; more than one is faster and no longer reproducible.
         progress: called with the fraction done, from 0.0 to 1.0.
+        state: file to keep what is reached in, and to go on from; of this text and these
+            settings alone. It is left for the caller to remove.
 
     Returns:
         The table `[V, dimension]` float32, most frequent word first; with `fasttext` each row is
@@ -205,10 +189,9 @@ def train_vectors(
     with _quiet_gensim():
         model = model_class(**settings)
         model.build_vocab_from_freq(dict(counts), corpus_count=sentences)
-        callbacks = () if progress is None else (_EpochProgress(progress, epochs),)
-        model.train(
-            lists, total_examples=sentences, total_words=total, epochs=epochs, callbacks=callbacks
-        )
+        epochs_left = Epochs(epochs, progress, state)
+        epochs_left.restore(model)
+        epochs_left.train(model, lists, sentences, total)
     lists.check()
     keyed = model.wv
     matrix = np.array(keyed.vectors, dtype=np.float32)

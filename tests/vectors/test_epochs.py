@@ -1,0 +1,114 @@
+"""Training of word vectors that was stopped goes on, and ends with the same bits."""
+
+import pytest
+
+from superconext.vectors import epochs
+from superconext.vectors.cache import cached_vectors
+from superconext.vectors.training import train_vectors
+from tests.cli.conftest import call_main
+
+pytest.importorskip("gensim.models")
+
+SENTENCES = [["zwin", "bzaf", "had"], ["khayb", "bzaf", "had", "chi"], ["zwin", "chi"]] * 40
+SMALL = {"dimension": 12, "buckets": 300, "epochs": 4, "min_count": 1}
+
+
+@pytest.fixture(autouse=True)
+def _saved_after_every_pass(monkeypatch):
+    monkeypatch.setattr(epochs, "SAVED_EVERY", 0.0)
+
+
+def stops_after(passes):
+    """A report that stops training once so many of four passes are done."""
+
+    def report(done):
+        if done == passes / 4:
+            raise KeyboardInterrupt
+
+    return report
+
+
+@pytest.mark.parametrize("method", ["fasttext", "word2vec"])
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_what_was_stopped_ends_with_the_same_bits(tmp_path, method, passes):
+    settings = {**SMALL, "method": method}
+    straight = train_vectors(SENTENCES, **settings)
+    state = tmp_path / "cache" / "one.state"
+    with pytest.raises(KeyboardInterrupt):
+        train_vectors(SENTENCES, progress=stops_after(passes), state=state, **settings)
+    seen = []
+    again = train_vectors(SENTENCES, progress=seen.append, state=state, **settings)
+    assert seen == [k / 4 for k in range(passes, 5)]
+    assert again.sha256 == straight.sha256
+
+
+def test_a_state_is_not_written_at_every_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(epochs, "SAVED_EVERY", 3600.0)
+    train_vectors(SENTENCES, state=tmp_path / "one.state", **SMALL)
+    assert list(tmp_path.iterdir()) == []
+
+
+def cut(state):
+    state.write_bytes(state.read_bytes()[:-9])
+
+
+def of_another_size(state):
+    with pytest.raises(KeyboardInterrupt):
+        train_vectors(
+            SENTENCES, progress=stops_after(2), state=state, **{**SMALL, "dimension": 8}
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", [cut, of_another_size, lambda state: state.write_bytes(b"")])
+def test_what_is_damaged_is_begun_anew(tmp_path, damage):
+    state = tmp_path / "one.state"
+    with pytest.raises(KeyboardInterrupt):
+        train_vectors(SENTENCES, progress=stops_after(2), state=state, **SMALL)
+    if damage is of_another_size:
+        state.unlink()
+    damage(state)
+    seen = []
+    again = train_vectors(SENTENCES, progress=seen.append, state=state, **SMALL)
+    assert seen[0] == 0.0 and again.sha256 == train_vectors(SENTENCES, **SMALL).sha256
+
+
+def test_the_cache_keeps_the_state_until_training_ends(tmp_path):
+    with pytest.raises(KeyboardInterrupt, match="go on with the same command"):
+        cached_vectors(SENTENCES, cache_dir=tmp_path, progress=stops_after(3), **SMALL)
+    (state,) = (tmp_path / "vectors").iterdir()
+    assert state.suffix == ".state"
+    seen = []
+    made = cached_vectors(SENTENCES, cache_dir=tmp_path, progress=seen.append, **SMALL)
+    assert seen == [0.75, 1.0] and not state.exists()
+    assert made.sha256 == train_vectors(SENTENCES, **SMALL).sha256
+
+
+def test_without_room_for_a_state_training_goes_on(tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    made = train_vectors(SENTENCES, state=tmp_path / "file" / "one.state", **SMALL)
+    assert made.sha256 == train_vectors(SENTENCES, **SMALL).sha256
+
+
+def test_the_command_says_how_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(map(" ".join, SENTENCES)), encoding="utf-8")
+    words = ("vectors", "train", text, "--epochs", "3", "--out", tmp_path / "folder")
+    original = epochs.Epochs.on_epoch_end
+
+    def stopped(self, model):
+        original(self, model)
+        if self.done == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs.Epochs, "on_epoch_end", stopped)
+        said = call_main(*words)
+    assert said.code == 1 and not (tmp_path / "folder").exists()
+    assert "interrupted; what is done is kept in" in said.err and "same command" in said.err
+    assert call_main(*words).code == 0
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "another"))
+    assert call_main(*words[:-1], tmp_path / "straight").code == 0
+    for name in ("matrix.npy", "subwords.npy"):
+        made = [(tmp_path / folder / name).read_bytes() for folder in ("folder", "straight")]
+        assert made[0] == made[1]
