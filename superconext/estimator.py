@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from superconext.answers import Answers
-from superconext.config import BY_NAME, Config, resolve
+from superconext.config import BY_NAME, FILE_PARAMETERS, Config, resolve
 from superconext.errors import ConfigError
 from superconext.inputs import check_labels, check_texts, refuse_arguments
+from superconext.vectors.in_memory import path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,7 +29,8 @@ HELD_BACK = 0.1
 class _TextEstimator(TransformerMixin, BaseEstimator):
     """What the classifier and the encoder share: parameters, `fit`, `transform`.
 
-    Every parameter is described in `superconext.config`; None means the preset's value.
+    Every parameter is described in `superconext.config`; None means the preset's value. `vectors`
+    may also be a `WordVectors`, or torchtext's `Vectors`.
     Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`).
 
     Attributes:
@@ -217,7 +219,10 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             return push(Path(place) / "run", name, private, revision)
 
     def _config(self) -> Config:
-        return resolve({name: getattr(self, name) for name in BY_NAME}, type(self).__name__)
+        given = {name: getattr(self, name) for name in BY_NAME}
+        for name in FILE_PARAMETERS:
+            given[name] = path_of(given[name])
+        return resolve(given, type(self).__name__)
 
     def _callbacks(self) -> list[Callback]:
         from superconext.training.callbacks import Callback
