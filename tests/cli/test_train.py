@@ -31,6 +31,20 @@ def timeless(value):
     return value
 
 
+def assert_nearly(first, second):
+    """Two documents are the same, but for rounding."""
+    if isinstance(second, dict):
+        assert first.keys() == second.keys()
+        for key, value in second.items():
+            assert_nearly(first[key], value)
+    elif isinstance(second, list):
+        assert len(first) == len(second)
+        for pair in zip(first, second, strict=True):
+            assert_nearly(*pair)
+    else:
+        assert first == (pytest.approx(second, abs=1e-6) if isinstance(second, float) else second)
+
+
 def same_weights(first, second):
     return [(first / name).read_bytes() == (second / name).read_bytes() for name in WEIGHTS]
 
@@ -366,7 +380,8 @@ def test_evaluating_gives_the_reported_figures_under_any_setting(train, call, da
     metrics = document(folder)
     for split in ("train", "test"):
         said = call("evaluate", folder, getattr(data, split), "--json")
-        assert json.loads(said.out) == metrics[split]
+        # Texts alike are encoded once there: other sums in the last bits, with older torches.
+        assert_nearly(json.loads(said.out), metrics[split])
 
 
 # What stands in the way
