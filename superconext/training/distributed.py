@@ -213,7 +213,8 @@ class _Gather(torch.autograd.Function):
 
 def _seed(numbers: Sequence[int]) -> int:
     """One seed of torch's from several numbers that are at least 0."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
+    # Shifted as a Python number: numpy 1 shifts no unsigned ones by a signed one.
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0]) >> 1
 
 
 @contextmanager
