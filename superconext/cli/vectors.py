@@ -105,7 +105,7 @@ def train(
     """Train word vectors on the text FILEs, one sentence a line (also .gz).
 
     Of labelled files only the text is read. The same text and settings are trained once: a
-    second call takes them from the cache, and goes on where the first was stopped.
+    second call takes them from the cache, or goes on where the first was stopped.
     """
     from superconext.data.left_out import LeftOut
     from superconext.report.vectors import facts_of, tokens_of

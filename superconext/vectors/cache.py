@@ -53,6 +53,9 @@ def cached_vectors(
 ) -> WordVectors:
     """`train_vectors`, or what it gave for the same tokens and settings before.
 
+    Training that was stopped goes on from its last state, which the cache keeps until it ends; a
+    KeyboardInterrupt that leaves one says so.
+
     Args:
         source: token lists, or one or more text files with one sentence a line.
         cache_dir: the cache; `cache_dir()` by default. Entries stand in `vectors` inside it.
@@ -61,9 +64,6 @@ def cached_vectors(
             making them; by default they are read and hashed.
         progress: called with the fraction done; at once with 1.0 when nothing is to do.
         **settings: those of `train_vectors`.
-
-    Training that was stopped goes on from its last state, which the cache keeps until it ends; a
-    KeyboardInterrupt that leaves one says so.
 
     Returns:
         The table, memory-mapped when it comes from the cache. A damaged entry is trained and

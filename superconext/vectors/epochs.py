@@ -25,15 +25,22 @@ class Epochs:
         total: passes over the text.
         report: called with the fraction.
         state: file of the state; None to keep none.
+        check: called after each pass; raises if the text could not be read to its end, which gensim
+            does not see. Nothing of such a pass is kept.
 
     Attributes:
         done: passes that are done.
     """
 
     def __init__(
-        self, total: int, report: Callable[[float], None] | None, state: Path | None
+        self,
+        total: int,
+        report: Callable[[float], None] | None,
+        state: Path | None,
+        check: Callable[[], None],
     ) -> None:
         self.total, self.done, self.state = total, 0, state
+        self._check = check
         self._report = report or (lambda done: None)
         self._saved = time.monotonic()
 
@@ -83,6 +90,7 @@ class Epochs:
         pass
 
     def on_epoch_end(self, model: Any) -> None:
+        self._check()
         self.done += 1
         if self.done < self.total and time.monotonic() - self._saved >= SAVED_EVERY:
             self._save(model)

@@ -63,7 +63,7 @@ class _Lists:
     """Token lists as gensim wants them: several passes, none too long, errors kept.
 
     gensim reads them in a thread of its own and waits forever when that thread dies, so an
-    error ends the pass and is raised by `check` once training has returned.
+    error ends the pass and is raised by `check` after it.
     """
 
     def __init__(self, token_lists: Iterable[Sequence[str]]) -> None:
@@ -189,10 +189,9 @@ def train_vectors(
     with _quiet_gensim():
         model = model_class(**settings)
         model.build_vocab_from_freq(dict(counts), corpus_count=sentences)
-        epochs_left = Epochs(epochs, progress, state)
-        epochs_left.restore(model)
-        epochs_left.train(model, lists, sentences, total)
-    lists.check()
+        left = Epochs(epochs, progress, state, lists.check)
+        left.restore(model)
+        left.train(model, lists, sentences, total)
     keyed = model.wv
     matrix = np.array(keyed.vectors, dtype=np.float32)
     if not np.isfinite(matrix).all():

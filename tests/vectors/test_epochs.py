@@ -72,6 +72,26 @@ def test_what_is_damaged_is_begun_anew(tmp_path, damage):
     assert seen[0] == 0.0 and again.sha256 == train_vectors(SENTENCES, **SMALL).sha256
 
 
+def test_a_pass_that_could_not_be_read_to_its_end_is_not_kept(tmp_path):
+    class Breaks:
+        reads = 0  # the first only counts words
+
+        def __iter__(self):
+            self.reads += 1
+            for number, tokens in enumerate(SENTENCES):
+                if self.reads == 3 and number == 7:
+                    raise OSError("the disk is gone")
+                yield tokens
+
+    text, state = Breaks(), tmp_path / "one.state"
+    with pytest.raises(OSError, match="disk"):
+        train_vectors(text, state=state, **SMALL)
+    assert text.reads == 3
+    seen = []
+    again = train_vectors(SENTENCES, progress=seen.append, state=state, **SMALL)
+    assert seen[0] == 0.25 and again.sha256 == train_vectors(SENTENCES, **SMALL).sha256
+
+
 def test_the_cache_keeps_the_state_until_training_ends(tmp_path):
     with pytest.raises(KeyboardInterrupt, match="go on with the same command"):
         cached_vectors(SENTENCES, cache_dir=tmp_path, progress=stops_after(3), **SMALL)
