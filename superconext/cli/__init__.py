@@ -71,8 +71,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
-        # A second Ctrl-C finds the end under way; torch has work to do there and would complain.
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         _fail("interrupted before anything could be saved; run the command again", debug)
     except Exception as error:
         _fail(explain(error), debug)
@@ -97,9 +95,26 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _fail(message: str, debug: bool) -> None:
-    if debug:
-        import traceback
+    # A second Ctrl-C finds the end under way; torch, too, has work to do there.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with _unheard():
+        if debug:
+            import traceback
 
-        traceback.print_exc()
-    print("error:", " ".join(message.split()), file=sys.stderr)
+            traceback.print_exc()
+        print("error:", " ".join(message.split()), file=sys.stderr)
     sys.exit(1)
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Inside the block Ctrl-C does nothing."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # only a main thread may
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
