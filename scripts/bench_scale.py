@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -85,12 +86,13 @@ def stage_tokenise(path: Path, home: Path) -> dict:
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
 
-    block = next(iter(LabelledStream(path).blocks()))
+    first, *blocks = islice(LabelledStream(path).blocks(), 9)
     tokenizer = Tokenizer(Normalizer("arabic"))
-    size = sum(len(text.encode()) for text in block.texts) / 1e6
-    tokenise_block(tokenizer, block.texts[:10])
+    size = sum(len(text.encode()) for block in blocks for text in block.texts) / 1e6
+    tokenise_block(tokenizer, first.texts)  # whose words it then remembers
     started = time.perf_counter()
-    tokenise_block(tokenizer, block.texts)
+    for block in blocks:
+        tokenise_block(tokenizer, block.texts)
     limit = processors() * size / (time.perf_counter() - started)
     rows, seconds = tokenised(path, home)
     speed = path.stat().st_size / 1e6 / seconds

@@ -60,14 +60,9 @@ def store_with_newcomers(
 def _chosen(texts: Pieces, max_length: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the tokens of the texts stand among those of the distinct pieces, int64, one text
     after the other; and how many each text has, int64 `[N]`."""
-    sizes = np.fromiter(map(len, texts.tokens), dtype=np.int64, count=len(texts.tokens))
-    starts = (np.cumsum(sizes) - sizes)[texts.numbers]
-    sizes = sizes[texts.numbers]
-    ends = np.append(0, np.cumsum(sizes))
-    chosen = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
-    edges = ends[np.append(0, np.cumsum(texts.counts))]
+    chosen, edges = texts.spread()
     lengths = np.diff(edges)
     if lengths.max(initial=0) > max_length:
-        chosen = chosen[np.arange(ends[-1]) - np.repeat(edges[:-1], lengths) < max_length]
+        chosen = chosen[np.arange(len(chosen)) - np.repeat(edges[:-1], lengths) < max_length]
         lengths = np.minimum(lengths, max_length)
     return chosen, lengths

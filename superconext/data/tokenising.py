@@ -20,6 +20,7 @@ import json
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -55,17 +56,14 @@ def text_hashes(texts: Sequence[str]) -> np.ndarray:
 def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:
     """(distinct words, ids of all tokens among them int32, tokens of each text int32, hashes)."""
     index: dict[str, int] = {}
-    ids, lengths = array("i"), array("i")
-    for text in texts:
-        tokens = tokenizer(text)
-        ids.extend([index.setdefault(token, len(index)) for token in tokens])
-        lengths.append(len(tokens))
-    return (
-        list(index),
-        np.frombuffer(ids, dtype=np.int32) if ids else np.empty(0, dtype=np.int32),
-        np.frombuffer(lengths, dtype=np.int32),
-        text_hashes(texts),
+    pieces = tokenizer.pieces(texts)
+    # Pieces come in the order of the text, so words are numbered as they first come in it.
+    ids = np.array(
+        [index.setdefault(token, len(index)) for token in chain.from_iterable(pieces.tokens)],
+        dtype=np.int32,
     )
+    chosen, edges = pieces.spread()
+    return list(index), ids[chosen], np.diff(edges).astype(np.int32), text_hashes(texts)
 
 
 def tokenise_file(
@@ -128,9 +126,19 @@ def _tokenised(
     from joblib import Parallel, delayed
 
     blocks = chain(first, blocks)
-    work = delayed(tokenise_block)
+    work, facts = delayed(_tokenise_there), json.dumps(tokenizer.to_dict())
     with Parallel(n_jobs=jobs, return_as="generator", batch_size=1) as parallel:
         # Some blocks at a time, so that neither texts nor tokens pile up.
         while some := list(islice(blocks, _AHEAD * jobs)):
-            found = parallel(work(tokenizer, block.texts) for block in some)
+            found = parallel(work(facts, block.texts) for block in some)
             yield from zip(some, found, strict=True)
+
+
+def _tokenise_there(facts: str, texts: Sequence[str]) -> Tokenised:
+    """`tokenise_block` in a process that remembers the words of the blocks before."""
+    return tokenise_block(_tokenizer(facts), texts)
+
+
+@lru_cache(maxsize=1)
+def _tokenizer(facts: str) -> Tokenizer:
+    return Tokenizer.from_dict(json.loads(facts))

@@ -78,6 +78,16 @@ class Pieces:
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
 
+    def spread(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the tokens of the texts, one after the other, stand among those of the distinct
+        pieces laid end to end, `[T]`; and where each text begins and the last ends, `[N + 1]`."""
+        sizes = np.fromiter(map(len, self.tokens), dtype=np.int64, count=len(self.tokens))
+        starts = (np.cumsum(sizes) - sizes)[self.numbers]
+        sizes = sizes[self.numbers]
+        ends = np.append(0, np.cumsum(sizes))
+        chosen = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
+        return chosen, ends[np.append(0, np.cumsum(self.counts))]
+
 
 class Tokenizer:
     """Normalise, split and, if asked, map each token to its bridge key.
