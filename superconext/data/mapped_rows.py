@@ -121,7 +121,7 @@ class TrainingRows:
             for row in self.rows[part]:
                 ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
                 yield words[ids].tolist()
-            source.tokens.was_read(4 * int(sizes[part].sum()))
+            source.tokens.was_read(int(sizes[part].sum()))
 
     def vocabulary(self, min_count: int) -> Vocabulary:
         """The same vocabulary as `Vocabulary.build` makes of these rows' tokens."""
@@ -132,6 +132,7 @@ class TrainingRows:
         for row in np.flatnonzero(others):
             ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
             np.subtract.at(counts, ids, 1)
+            source.tokens.was_read(len(ids))
         seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
         return Vocabulary.of_counts(Counter(seen), min_count)
 

@@ -23,6 +23,8 @@ from superconext.text.vocabulary import UNK_ID
 KEPT = 1 << 25
 #: What the kernel maps around an address that is read, at most.
 _AROUND = 1 << 16
+#: Sentences from anywhere in a file that are read before pages are given back.
+_ROWS = KEPT // _AROUND
 #: Tokens handled at once when a whole file is passed over.
 CHUNK = 1 << 20
 
@@ -34,18 +36,17 @@ class MappedStore(TokenStore):
     file: MappedFile | None = field(default=None, compare=False)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        some = [self._take(rows[k : k + _ROWS]) for k in range(0, max(len(rows), 1), _ROWS)]
+        if len(some) == 1:
+            return some[0]
+        tokens, lengths = zip(*some, strict=True)
+        return np.concatenate(tokens), np.concatenate(lengths)
+
+    def _take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found = super().take(rows)
-        self._read(rows, found[1])
-        return found
-
-    def pad(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = super().pad(rows)
-        self._read(rows, found[1])
-        return found
-
-    def _read(self, rows: np.ndarray, lengths: np.ndarray) -> None:
         if self.file is not None:
-            self.file.was_read(len(rows) * _AROUND + 4 * int(lengths.sum()))
+            self.file.was_read(int(found[1].sum()), len(rows))
+        return found
 
 
 class MappedFile:
@@ -64,9 +65,10 @@ class MappedFile:
             self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         self.ids = np.frombuffer(self._map, dtype=np.int32)
 
-    def was_read(self, size: int) -> None:
-        """Count bytes of pages that were read, and give all pages back when they are many."""
-        self._touched += size
+    def was_read(self, count: int, places: int = 1) -> None:
+        """Count ids that were read, in runs at so many places, and give all pages back when
+        they are many."""
+        self._touched += count * self.ids.itemsize + places * _AROUND
         if self._touched >= KEPT and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
             self._touched = 0
@@ -110,7 +112,7 @@ def write_cut(
             if not kept.all():
                 new = np.insert(new, first[kept == 0], UNK_ID)
             stream.write(new.astype(np.int32, copy=False).data)
-            words.was_read(4 * int(whole[part].sum()))
+            words.was_read(int(whole[part].sum()))
     write_array(folder / "offsets.npy", np.concatenate([[0], ends]).astype(np.int64))
 
 

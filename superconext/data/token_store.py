@@ -83,12 +83,10 @@ class TokenStore:
 
     def pad(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(ids int64 `[n, T]` filled up with `PAD_ID`, lengths int64 `[n]`) of given rows."""
-        starts = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - starts
-        columns = np.arange(int(lengths.max()))
-        inside = columns[None, :] < lengths[:, None]
-        position = np.where(inside, starts[:, None] + columns[None, :], 0)
-        return np.where(inside, self.tokens[position], PAD_ID).astype(np.int64), lengths
+        tokens, lengths = self.take(rows)
+        ids = np.full((len(rows), int(lengths.max())), PAD_ID, dtype=np.int64)
+        ids[np.arange(ids.shape[1]) < lengths[:, None]] = tokens
+        return ids, lengths
 
 
 def build_store(

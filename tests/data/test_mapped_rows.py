@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -47,6 +49,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(labelled_stream, "BLOCK", 300)
     monkeypatch.setattr(mapped_store, "CHUNK", 64)
     monkeypatch.setattr(mapped_store, "KEPT", 1 << 18)
+    monkeypatch.setattr(mapped_store, "_ROWS", 7)
 
 
 def tokenised(path, home, jobs=1, columns=(None, None), tokenizer=TOKENIZER, **settings):
@@ -208,3 +211,33 @@ def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
     assert rows.classes == ["neg", "neutre", "pos"]
     assert (rows.lines == np.arange(2, 202)).all()
     assert rows.counts.sum() == rows.offsets[-1] == len(rows.tokens.ids)
+
+
+SCATTERED = """
+import sys
+from pathlib import Path
+import numpy as np
+from superconext.data.mapped_store import open_ids
+store = open_ids(Path(sys.argv[1]))
+def mapped():
+    line = next(x for x in open("/proc/self/status") if x.startswith("RssFile"))
+    return int(line.split()[1]) / 1024
+before, rows = mapped(), np.arange(0, len(store), 2)
+seen = []
+type(store.file).was_read = lambda self, *a, own=type(store.file).was_read: (
+    seen.append(mapped()), own(self, *a))
+tokens, lengths = store.take(rows)
+assert len(tokens) == lengths.sum() == 16 * len(rows)
+print(max(seen) - before, mapped() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_rows_from_all_over_a_file_do_not_keep_it_in_memory(tmp_path):
+    ids = np.zeros(1 << 26, dtype=np.int32)  # 256 MiB
+    ids.tofile(tmp_path / "ids.bin")
+    offsets = np.arange(0, len(ids), len(ids) // 8192)
+    np.save(tmp_path / "offsets.npy", np.sort(np.concatenate([offsets, offsets + 16, [len(ids)]])))
+    words = [sys.executable, "-c", SCATTERED, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert max(map(float, done.stdout.split())) < 64
