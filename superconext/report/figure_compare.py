@@ -88,11 +88,8 @@ def draw_comparisons(
     row[0].set_yticks(range(len(names)), labels)
     row[0].set_ylim(len(names) - 0.5, -0.5)
     shown = reference if any(reference in values for values in drawn.values()) else None
-    told = _axis(metric, shown, any(starred.values()))
-    if alone:
-        row[0].set_xlabel(told)
-    else:
-        figure.supxlabel(told, fontsize=9)
+    # Below the whole figure: below an axis that long names push aside it would be cut off.
+    figure.supxlabel(_axis(metric, shown, any(starred.values())), fontsize=9)
     return save(figure, path)
 
 

@@ -47,7 +47,7 @@ def test_dots_are_the_fits_and_bars_one_deviation(axes_of):
     dashed = next(line for line in axes.lines if line.get_linestyle() == "--")
     assert dashed.get_xdata()[0] == pytest.approx(100 * np.mean(VALUES["tfidf_logreg"]))
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first system on top
-    assert "tfidf\\_logreg" in axes.get_xlabel() or "tfidf_logreg" in axes.get_xlabel()
+    assert "tfidf_logreg" in axes.figure.get_supxlabel()
 
 
 @pytest.mark.parametrize(("majority", "far"), [(0.33, True), (0.55, False)])
@@ -59,6 +59,17 @@ def test_what_is_far_below_is_a_number_at_the_edge(axes_of, majority, far):
     assert (axes.get_xlim()[0] > 50) == (far or majority > 0.5)
     assert [text.get_text() for text in axes.texts] == (["\u2190 33.0"] if far else [])
     assert [text.get_text() for text in axes.get_yticklabels()] == list(values)
+
+
+def test_nothing_is_cut_off_at_the_edge(axes_of):
+    long = {f"superloss fine-tuned at length {name}": values for name, values in VALUES.items()}
+    axes = axes_of(long, reference=next(iter(long)), significant=list(long))
+    axes.figure.canvas.draw()
+    told = [*axes.figure.texts, *axes.get_yticklabels(), axes.xaxis.label]
+    shown = [text for text in told if text.get_text()]
+    assert len(shown) == 4
+    for box in (text.get_window_extent() for text in shown):
+        assert 0 <= box.x0 < box.x1 <= axes.figure.bbox.width
 
 
 def test_everything_is_grey(axes_of):
