@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -59,7 +60,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]
-        with _terminated_as_interrupted():
+        # A polite request to end is as Ctrl-C, which saves.
+        with _on_signal(signal.SIGTERM, _interrupt):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error.show()
@@ -76,45 +78,31 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(explain(error), debug)
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Inside the block, let a polite request to end (SIGTERM) be as Ctrl-C, which saves."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
+def _on_signal(number: int, handler: Any) -> Iterator[None]:
+    """Inside the block the signal has this handler."""
     try:
-        before = signal.signal(signal.SIGTERM, interrupt)
+        before = signal.signal(number, handler)
     except ValueError:  # only a main thread may
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def _fail(message: str, debug: bool) -> None:
     # A second Ctrl-C finds the end under way; torch, too, has work to do there.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    with _unheard():
+    with _on_signal(signal.SIGINT, signal.SIG_IGN):
         if debug:
             import traceback
 
             traceback.print_exc()
         print("error:", " ".join(message.split()), file=sys.stderr)
     sys.exit(1)
-
-
-@contextlib.contextmanager
-def _unheard() -> Iterator[None]:
-    """Inside the block Ctrl-C does nothing."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # only a main thread may
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
