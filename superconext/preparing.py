@@ -31,7 +31,7 @@ from superconext.vectors.table import WordVectors
 Rows = tuple[Sequence[str], Sequence[str]]
 
 #: Training rows that the probe after each epoch is fitted on.
-MOST_GLANCED = 2_000
+MOST_MONITORED = 2_000
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Prepared:
         return self.train.subset(self.sample), self.labels[self.sample]
 
     @property
-    def glanced(self) -> tuple[TokenStore, np.ndarray]:
-        """Of `judged`, about `MOST_GLANCED` rows, each class having its share and one at least:
+    def monitored(self) -> tuple[TokenStore, np.ndarray]:
+        """Of `judged`, about `MOST_MONITORED` rows, each class having its share and one at least:
         enough for the probe after an epoch, which says how training goes and no more."""
         rows, labels = self.judged
-        if len(labels) <= MOST_GLANCED:
+        if len(labels) <= MOST_MONITORED:
             return rows, labels
-        by_class = np.argsort(labels, kind="stable")[:: -(-len(labels) // MOST_GLANCED)]
+        by_class = np.argsort(labels, kind="stable")[:: -(-len(labels) // MOST_MONITORED)]
         kept = np.union1d(by_class, np.unique(labels, return_index=True)[1])
         return rows.subset(kept), labels[kept]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from superconext.data.token_store import build_store
-from superconext.preparing import MOST_GLANCED, Prepared
+from superconext.preparing import MOST_MONITORED, Prepared
 
 
 def prepared(labels, sample=None):
@@ -14,12 +14,12 @@ def prepared(labels, sample=None):
     return Prepared(**rest | {"train": store, "labels": np.array(labels), "sample": sample})
 
 
-@pytest.mark.parametrize("sizes", [(9000, 60, 1), (4000, 4000), (MOST_GLANCED, 1)])
+@pytest.mark.parametrize("sizes", [(9000, 60, 1), (4000, 4000), (MOST_MONITORED, 1)])
 def test_every_class_has_its_share_and_one_row_at_least(sizes):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    rows, found = prepared(labels).glanced
+    rows, found = prepared(labels).monitored
     counts = np.bincount(found, minlength=len(sizes))
-    assert MOST_GLANCED / 2 <= len(found) <= MOST_GLANCED + len(sizes)
+    assert MOST_MONITORED / 2 <= len(found) <= MOST_MONITORED + len(sizes)
     for count, size in zip(counts, sizes, strict=True):
         assert count >= 1
         assert abs(count / len(found) - size / sum(sizes)) < 0.002
@@ -29,13 +29,13 @@ def test_every_class_has_its_share_and_one_row_at_least(sizes):
 
 
 def test_few_rows_are_all_taken():
-    rows, labels = prepared([0, 1] * (MOST_GLANCED // 2)).glanced
-    assert len(rows) == len(labels) == MOST_GLANCED
+    rows, labels = prepared([0, 1] * (MOST_MONITORED // 2)).monitored
+    assert len(rows) == len(labels) == MOST_MONITORED
 
 
 def test_of_a_file_larger_than_memory_it_takes_from_the_sample():
     sample = np.arange(1, 20_000, 2)
-    rows, labels = prepared([0, 1, 1, 0] * 5000, sample).glanced
+    rows, labels = prepared([0, 1, 1, 0] * 5000, sample).monitored
     numbers = [rows.take(np.array([row]))[0][0] for row in range(len(rows))]
     assert set(numbers) <= set(sample.tolist())
     assert set(labels.tolist()) == {0, 1}
