@@ -20,7 +20,7 @@ import numpy as np
 
 from superconext._version import __version__
 from superconext.data.labelled_stream import LabelledStream
-from superconext.data.mapped_store import MappedFile, MappedStore, chunks, open_ids, write_cut
+from superconext.data.mapped_store import IdFile, MappedStore, chunks, open_ids, write_cut
 from superconext.data.tokenising import text_hashes, tokenise_file
 from superconext.folders import clear_beside, folder_beside, put_folder
 from superconext.text.tokenize import Tokenizer
@@ -58,9 +58,9 @@ class MappedRows:
         self.lines, self.hashes = load("lines", "r"), load("texts", "r")
         self.offsets = load("offsets")
         self.counts = load("counts")
-        self.tokens = MappedFile(folder / "tokens.bin")
+        self.tokens = IdFile(folder / "tokens.bin")
         whole = (self.offsets[-1], len(self.labels), len(self.labels))
-        if whole != (len(self.tokens.ids), len(self.lines), len(self.hashes)):
+        if whole != (len(self.tokens), len(self.lines), len(self.hashes)):
             raise ValueError("its files do not belong together")
 
     def __len__(self) -> int:
@@ -115,13 +115,18 @@ class TrainingRows:
 
     def __iter__(self) -> Iterator[list[str]]:
         """The tokens of each row, whole."""
-        words, source = np.array(self.source.words(), dtype=object), self.source
-        sizes = source.offsets[self.rows + 1] - source.offsets[self.rows]
+        words = np.array(self.source.words(), dtype=object)
+        for ids, sizes in self._read(self.rows):
+            ends = np.cumsum(sizes).tolist()
+            tokens = words[ids].tolist()
+            yield from (tokens[end - size : end] for size, end in zip(sizes, ends, strict=True))
+
+    def _read(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, list[int]]]:
+        """Ids of the source's words in some rows at a time, and how many each row has."""
+        starts = self.source.offsets[rows]
+        sizes = self.source.offsets[rows + 1] - starts
         for part in chunks(sizes):
-            for row in self.rows[part]:
-                ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
-                yield words[ids].tolist()
-            source.tokens.was_read(int(sizes[part].sum()))
+            yield self.source.tokens.read(starts[part], sizes[part]), sizes[part].tolist()
 
     def vocabulary(self, min_count: int) -> Vocabulary:
         """The same vocabulary as `Vocabulary.build` makes of these rows' tokens."""
@@ -129,10 +134,8 @@ class TrainingRows:
         counts = source.counts.copy()
         others = np.ones(len(source), dtype=bool)
         others[self.rows] = False
-        for row in np.flatnonzero(others):
-            ids = source.tokens.ids[source.offsets[row] : source.offsets[row + 1]]
-            np.subtract.at(counts, ids, 1)
-            source.tokens.was_read(len(ids))
+        for ids, _ in self._read(np.flatnonzero(others)):
+            counts -= np.bincount(ids, minlength=len(counts))
         seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
         return Vocabulary.of_counts(Counter(seen), min_count)
 

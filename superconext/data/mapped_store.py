@@ -1,15 +1,16 @@
-"""Token ids of more sentences than memory holds, in files that are mapped into it.
+"""Token ids of more sentences than memory holds, in files.
 
 A file holds int32 ids, one sentence after the other; where each begins stands in a second one,
-int64 `[N + 1]`. Pages that were read stay mapped and would count as the process's memory until
-the whole file does, so they are given back every `KEPT` bytes; the system's cache keeps them as
-long as it has room.
+int64 `[N + 1]`. Sentences are read from the file, not through a mapping of it: around an address
+that is read the kernel maps as much as its cache keeps in one piece, up to 2 MiB, all of which
+counts as the process's memory, so that 200 short sentences from all over a file cost 160 MB.
 """
 
 from __future__ import annotations
 
-import mmap
-from dataclasses import dataclass, field
+import weakref
+import zlib
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,73 +20,77 @@ from superconext.data.token_store import TokenStore
 from superconext.files import write_array
 from superconext.text.vocabulary import UNK_ID
 
-#: Bytes of pages that stay mapped, about.
-KEPT = 1 << 25
-#: What the kernel maps around an address that is read, at most.
-_AROUND = 1 << 16
-#: Sentences from anywhere in a file that are read before pages are given back.
-_ROWS = KEPT // _AROUND
 #: Tokens handled at once when a whole file is passed over.
 CHUNK = 1 << 20
+
+
+class IdFile:
+    """int32 `[total]` in a file.
+
+    ids: the same mapped, for whoever wants an array; all of it that was touched may count as
+        the process's memory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("rb", buffering=0)
+        weakref.finalize(self, self._stream.close)
+        nothing = path.stat().st_size == 0  # which cannot be mapped
+        self.ids = np.empty(0, np.int32) if nothing else np.memmap(path, np.int32, "r")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def read(self, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The runs of so many ids that start there, one after the other, int32 `[total]`.
+
+        Raises OSError where the file has become shorter.
+        """
+        ends = np.cumsum(lengths)
+        found = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.int32)
+        # A run that starts where the one before it ends is read with it.
+        new = np.ones(len(starts), dtype=bool)
+        new[1:] = starts[1:] != starts[:-1] + lengths[:-1]
+        edges = [*(ends - lengths)[new].tolist(), len(found)]
+        for start, (a, b) in zip(starts[new].tolist(), pairwise(edges), strict=True):
+            self._stream.seek(start * found.itemsize)
+            wanted = found[a:b]
+            if self._stream.readinto(wanted.data) != wanted.nbytes:
+                raise OSError(f"{self._stream.name}: shorter than it was; start again")
+        return found
 
 
 @dataclass(frozen=True)
 class MappedStore(TokenStore):
     """A token store whose `tokens` are those of `file`; made by `open_ids`."""
 
-    file: MappedFile | None = field(default=None, compare=False)
+    file: IdFile | None = None
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        some = [self._take(rows[k : k + _ROWS]) for k in range(0, max(len(rows), 1), _ROWS)]
-        if len(some) == 1:
-            return some[0]
-        tokens, lengths = zip(*some, strict=True)
-        return np.concatenate(tokens), np.concatenate(lengths)
+        assert self.file is not None
+        lengths = self.lengths_of(rows)
+        return self.file.read(self.offsets[rows], lengths), lengths
 
-    def _take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = super().take(rows)
-        if self.file is not None:
-            self.file.was_read(int(found[1].sum()), len(rows))
+    def checksum(self) -> int:
+        assert self.file is not None
+        found = 0
+        for part in chunks(self.lengths):
+            starts = self.offsets[part]
+            found = zlib.crc32(self.file.read(starts, self.lengths[part]).data, found)
         return found
-
-
-class MappedFile:
-    """int32 `[total]` in a file, mapped for reading.
-
-    ids: the numbers.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._touched = 0
-        self._map: mmap.mmap | None = None
-        if path.stat().st_size == 0:  # nothing cannot be mapped
-            self.ids = np.empty(0, dtype=np.int32)
-            return
-        with path.open("rb") as stream:
-            self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        self.ids = np.frombuffer(self._map, dtype=np.int32)
-
-    def was_read(self, count: int, places: int = 1) -> None:
-        """Count ids that were read, in runs at so many places, and give all pages back when
-        they are many."""
-        self._touched += count * self.ids.itemsize + places * _AROUND
-        if self._touched >= KEPT and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
-            self._touched = 0
 
 
 def open_ids(folder: Path) -> MappedStore:
     """The store that `write_cut` made in `folder`. Raises OSError or ValueError if damaged."""
-    file = MappedFile(folder / "ids.bin")
+    file = IdFile(folder / "ids.bin")
     offsets = np.load(folder / "offsets.npy", allow_pickle=False)
-    if offsets[-1] != len(file.ids):
+    if offsets[-1] != len(file):
         raise ValueError("its files do not belong together")
     return MappedStore(file.ids, offsets, None, file)
 
 
 def write_cut(
     folder: Path,
-    words: MappedFile,
+    words: IdFile,
     offsets: np.ndarray,
     rows: np.ndarray,
     ids: np.ndarray,
@@ -100,19 +105,15 @@ def write_cut(
 
     A sentence without a token becomes the single unknown word, as in `build_store`.
     """
-    starts, whole = offsets[rows], offsets[rows + 1] - offsets[rows]
-    lengths = np.minimum(whole, max_length)
-    ends = np.cumsum(np.maximum(lengths, 1))
+    lengths = np.minimum(offsets[rows + 1] - offsets[rows], max_length)
     with (folder / "ids.bin").open("wb") as stream:
-        for part in chunks(whole):
+        for part in chunks(lengths):
             kept = lengths[part]
-            first = np.cumsum(kept) - kept
-            position = np.repeat(starts[part] - first, kept) + np.arange(int(kept.sum()))
-            new = ids[words.ids[position]]
+            new = ids[words.read(offsets[rows[part]], kept)]
             if not kept.all():
-                new = np.insert(new, first[kept == 0], UNK_ID)
+                new = np.insert(new, (np.cumsum(kept) - kept)[kept == 0], UNK_ID)
             stream.write(new.astype(np.int32, copy=False).data)
-            words.was_read(int(whole[part].sum()))
+    ends = np.cumsum(np.maximum(lengths, 1))
     write_array(folder / "offsets.npy", np.concatenate([[0], ends]).astype(np.int64))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -65,6 +66,10 @@ class TokenStore:
         """A store of the given sentences alone."""
         tokens, lengths = self.take(rows)
         return TokenStore(tokens, np.append(0, np.cumsum(lengths)), self.newcomers)
+
+    def checksum(self) -> int:
+        """CRC-32 of the ids of all sentences."""
+        return zlib.crc32(np.ascontiguousarray(self.tokens).data)
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The first of the sentences of the same ids, int64 `[D]` ascending, and which of these

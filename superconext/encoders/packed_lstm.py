@@ -33,6 +33,8 @@ _FACTORS = (2.0, 0.5, 4.0, 1.0)
 #: Rows of joined input begin at multiples of so many elements.
 _ALIGNED = 16
 
+#: Whether the graph that is passed back through is kept for another pass. torch 2.3 does not say.
+_graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
@@ -83,7 +85,11 @@ class _Layer(torch.autograd.Function):
         needs_input = bool(ctx.needs_input_grad[0])
         start = 0 if needs_input else width
         matrices = [matrix[:, start : width + before] for matrix in matrices]
-        delta, into = _through_time(gradient, gates, cells, matrices, packing, needs_input)
+        # At a step's end nobody needs its gates any more, so what comes out may take their place:
+        # that spares a block as large and what it costs to fetch it into cache.
+        spent = not _graph_is_kept() and joined.dtype == gates.dtype
+        delta = gates if spent else torch.empty_like(gates, dtype=joined.dtype)
+        into = _through_time(gradient, gates, cells, matrices, packing, needs_input, delta)
         results: list[Tensor | None] = []
         for d in (0, 1):
             whole = (joined[:, d].t() @ delta[:, d]).t().to(gates.dtype)
@@ -177,9 +183,11 @@ def _through_time(
     matrices: list[Tensor],
     packing: Packing,
     keep_input: bool,
-) -> tuple[Tensor, Tensor]:
-    """Gradients of what the gates' non-linearities got `[P, 2, 4h]`, over `_FACTORS`, and those
-    times the matrices (whose last columns are W_h), of the last step alone unless `keep_input`.
+    delta: Tensor,
+) -> Tensor:
+    """Gradients of what the gates' non-linearities got, over `_FACTORS`, into `delta`
+    `[P, 2, 4h]`, which may be the gates themselves. Gives back those times the matrices (whose
+    last columns are W_h), of the last step alone unless `keep_input`.
 
     With q = dL/dh_t and k = dL/dc_t, and s' = s (1 - s) taken of all four gates at once::
 
@@ -191,28 +199,25 @@ def _through_time(
     steps, width = packing.steps, gates.shape[2] // 4
     kind, most = matrices[0].dtype, steps[0]
     low = kind != gates.dtype
-    delta = torch.empty_like(gates, dtype=kind)
     into = torch.empty(len(gates) if keep_input else most, 2, matrices[0].shape[1], dtype=kind)
     # Whatever one step alone needs is written to the same place every time, and stays in cache.
-    exact = gates.new_empty(most, 2, 4 * width) if low else delta
+    exact = gates.new_empty(most, 2, 4 * width)
     q_all, m_all, b_all = (gates.new_empty(most, 2, width) for _ in range(3))
     k_all = gates.new_zeros(most, 2, width)
     whole, c, dh = (x.split(steps) for x in (gates, cells, gradient))
-    d_low = delta.split(steps)
-    d_whole = [exact[:n] for n in steps] if low else d_low
-    halves = [delta[:, d].split(steps) for d in (0, 1)]
+    deltas, halves = delta.split(steps), [delta[:, d].split(steps) for d in (0, 1)]
     results = into.split(steps) if keep_input else [into[:n] for n in steps]
     i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
     after = 0
     for t in range(len(steps) - 1, -1, -1):
         n = steps[t]
-        q, k, m, b = q_all[:n], k_all[:n], m_all[:n], b_all[:n]
+        q, k, m, b, d_whole = q_all[:n], k_all[:n], m_all[:n], b_all[:n], exact[:n]
         if after:
             torch.add(dh[t][:after], results[t + 1][:, :, -width:], out=q[:after])
         if n > after:
             q[after:].copy_(dh[t][after:])
         after = n
-        di, df, dg, do = d_whole[t].split(width, dim=2)
+        di, df, dg, do = d_whole.split(width, dim=2)
         _tanh_of_half(c[t], b)
         torch.mul(q, b, out=do)
         torch.mul(q, o[t], out=m)
@@ -224,10 +229,12 @@ def _through_time(
             torch.mul(k, c[t - 1][:n], out=df)
         else:
             df.zero_()
-        _sigmoid_backward(d_whole[t], whole[t], grad_input=d_whole[t])
+        k.mul_(f[t])
         if low:
-            d_low[t].copy_(d_whole[t])
+            _sigmoid_backward(d_whole, whole[t], grad_input=d_whole)
+            deltas[t].copy_(d_whole)
+        else:
+            _sigmoid_backward(d_whole, whole[t], grad_input=deltas[t])
         for d in (0, 1):
             torch.mm(halves[d][t], matrices[d], out=results[t][:, d])
-        k.mul_(f[t])
-    return delta, into
+    return into

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -48,8 +49,6 @@ def small_blocks(monkeypatch):
     """So that a small file has many blocks and chunks."""
     monkeypatch.setattr(labelled_stream, "BLOCK", 300)
     monkeypatch.setattr(mapped_store, "CHUNK", 64)
-    monkeypatch.setattr(mapped_store, "KEPT", 1 << 18)
-    monkeypatch.setattr(mapped_store, "_ROWS", 7)
 
 
 def tokenised(path, home, jobs=1, columns=(None, None), tokenizer=TOKENIZER, **settings):
@@ -130,7 +129,7 @@ def test_words_and_ids_are_those_of_memory(table, tmp_path, min_count, max_lengt
     np.testing.assert_array_equal(mapped.tokens, store.tokens)
     np.testing.assert_array_equal(mapped.offsets, store.offsets)
     assert [rows.classes[k] for k in training.labels] == [read.labels[i] for i in kept]
-    for some in (np.array([5, 0, 5]), np.arange(len(kept))[::-1]):  # more pages than stay mapped
+    for some in (np.array([5, 0, 5]), np.arange(len(kept))[::-1]):  # runs and single rows
         for ours, theirs in zip(
             [*mapped.take(some), *mapped.pad(some)],
             [*store.take(some), *store.pad(some)],
@@ -210,7 +209,7 @@ def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
     rows = MappedRows(tokenised(table, tmp_path).folder)
     assert rows.classes == ["neg", "neutre", "pos"]
     assert (rows.lines == np.arange(2, 202)).all()
-    assert rows.counts.sum() == rows.offsets[-1] == len(rows.tokens.ids)
+    assert rows.counts.sum() == rows.offsets[-1] == len(rows.tokens)
 
 
 SCATTERED = """
@@ -219,25 +218,34 @@ from pathlib import Path
 import numpy as np
 from superconext.data.mapped_store import open_ids
 store = open_ids(Path(sys.argv[1]))
-def mapped():
-    line = next(x for x in open("/proc/self/status") if x.startswith("RssFile"))
+def most():
+    line = next(x for x in open("/proc/self/status") if x.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
-before, rows = mapped(), np.arange(0, len(store), 2)
-seen = []
-type(store.file).was_read = lambda self, *a, own=type(store.file).was_read: (
-    seen.append(mapped()), own(self, *a))
+before, rows = most(), np.arange(0, len(store), 2)
 tokens, lengths = store.take(rows)
 assert len(tokens) == lengths.sum() == 16 * len(rows)
-print(max(seen) - before, mapped() - before)
+assert store.checksum() == int(sys.argv[2])
+print(most() - before)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_rows_from_all_over_a_file_do_not_keep_it_in_memory(tmp_path):
+def test_rows_from_all_over_a_file_do_not_bring_it_into_memory(tmp_path):
     ids = np.zeros(1 << 26, dtype=np.int32)  # 256 MiB
     ids.tofile(tmp_path / "ids.bin")
     offsets = np.arange(0, len(ids), len(ids) // 8192)
     np.save(tmp_path / "offsets.npy", np.sort(np.concatenate([offsets, offsets + 16, [len(ids)]])))
-    words = [sys.executable, "-c", SCATTERED, str(tmp_path)]
+    words = [sys.executable, "-c", SCATTERED, str(tmp_path), str(zlib.crc32(ids.data))]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert max(map(float, done.stdout.split())) < 64
+    assert float(done.stdout) < 32
+
+
+def test_a_file_that_became_shorter_is_told_of(table, tmp_path):
+    rows = tokenised(table, tmp_path)
+    store = whole(rows).store(whole(rows).vocabulary(1), 1, 20)
+    last = np.array([len(store) - 1])
+    kept = store.take(last)[0]
+    with open(store.file.ids.filename, "r+b") as stream:
+        stream.truncate(kept.nbytes)
+    with pytest.raises(OSError, match="shorter than it was"):
+        store.take(last)

@@ -152,3 +152,15 @@ def test_training_by_either_path_ends_with_the_same_weights(pooling):
         trained.append(trainer.weights())
     for name, value in trained[0].items():
         assert torch.allclose(value, trained[1][name], atol=1e-5), name
+
+
+def test_a_graph_that_is_kept_gives_the_same_gradients_again():
+    model = encoder(2).eval()
+    total = encode_rows(model, store(), np.arange(23)).sentence.square().sum()
+    inputs = [p for p in model.parameters() if p.numel()]
+    first = torch.autograd.grad(total, inputs, retain_graph=True)
+    second = torch.autograd.grad(total, inputs, retain_graph=True)
+    last = torch.autograd.grad(total, inputs)
+    for one, two, three in zip(first, second, last, strict=True):
+        assert torch.equal(one, two) and torch.equal(one, three)
+    assert any(float(one.abs().sum()) > 0 for one in first)
