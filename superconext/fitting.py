@@ -63,6 +63,7 @@ def fit_model(
     checkpoint: Path | None = None,
     set_aside: Sequence[str] = (),
     whole: TrainingRows | None = None,
+    monitor: bool = True,
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
@@ -75,6 +76,9 @@ def fit_model(
         set_aside: texts that an objective's unlabelled pool must not hold: the test rows.
         whole: the training rows where they are more than memory holds. They train the encoder;
             texts and labels are then its sample, on which the rest is fitted.
+        monitor: whether `history` has a `dev_score` of a quick probe after each epoch (where
+            dev is given); without, it is there only where training itself reads it, and the
+            model is the same.
 
     Raises:
         DataError, ConfigError, VectorsError, TrainingError: see there.
@@ -93,7 +97,7 @@ def fit_model(
         parts = _parts(prepared, config, progress)
         for member in range(config.members):
             rows = prepared.without(parts[member]) if parts else prepared
-            trained = train_member(rows, config, member, progress, callbacks, checkpoint)
+            trained = train_member(rows, config, member, progress, callbacks, checkpoint, monitor)
             interrupted = trained.interrupted
             if not trained.finetuned and second_stage(config):
                 if encoders:

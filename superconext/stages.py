@@ -89,12 +89,15 @@ def train_member(
     progress: Progress,
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
+    monitor: bool = True,
 ) -> Member:
     """Train the member of number `member`, from 0, through its stages.
 
+    monitor: whether each epoch's record has a `dev_score`, also where nothing reads it.
+
     Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
     """
-    trainer = _trainer(prepared, config, member, progress, callbacks)
+    trainer = _trainer(prepared, config, member, progress, callbacks, monitor)
     saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))
     second = second_stage(config)
@@ -105,9 +108,8 @@ def train_member(
         return Member(trainer.encoder, trainer.objective, history, True, False)
     what = "a softmax on the frozen encoder" if config.finetune_frozen else "all weights"
     progress.say(f"fine-tuning {what} by cross-entropy")
-    tuner = _tuner(
-        prepared, second, trainer.encoder, config.finetune_frozen, member, progress, callbacks
-    )
+    told = member, progress, callbacks, monitor
+    tuner = _tuner(prepared, second, trainer.encoder, config.finetune_frozen, *told)
     saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
     interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
     for record in tuner.history:
@@ -140,6 +142,7 @@ def _trainer(
     member: int,
     progress: Progress,
     callbacks: Sequence[Callback],
+    monitor: bool,
 ) -> Trainer:
     """Of the first stage, with an encoder of its own."""
     seed = config.seed + member
@@ -185,7 +188,7 @@ def _trainer(
         config,
         [
             *unfreezing(embedding, config.unfreeze_epoch),
-            *_hooks(prepared, config, member, progress, _probe_dev_score),
+            *_hooks(prepared, config, member, progress, monitor, _probe_dev_score),
             *callbacks,
         ],
         prepared.pool,
@@ -213,6 +216,7 @@ def _tuner(
     member: int,
     progress: Progress,
     callbacks: Sequence[Callback],
+    monitor: bool,
 ) -> Trainer:
     """Of the second stage, whose configuration is `second_stage`'s."""
     kind = objective_class(config.objective)
@@ -232,7 +236,7 @@ def _tuner(
         prepared.train,
         prepared.labels,
         config,
-        [*_hooks(prepared, config, member, progress, _native_dev_score), *callbacks],
+        [*_hooks(prepared, config, member, progress, monitor, _native_dev_score), *callbacks],
     )
 
 
@@ -241,10 +245,12 @@ def _hooks(
     config: Config,
     member: int,
     progress: Progress,
+    monitor: bool,
     score: Callable[[Prepared, Trainer], float],
 ) -> list[Callback]:
     hooks: list[Callback] = []
-    if prepared.dev is not None:
+    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
+    if prepared.dev is not None and (monitor or read):
         hooks.append(DevProbe(lambda trainer: score(prepared, trainer)))
     keeper = KEEPERS[config.keep]
     if keeper is not None:

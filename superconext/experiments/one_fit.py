@@ -177,7 +177,10 @@ def _objective(
     config = fit_config(given, fit.system, fit.seed)
     # For the predictions too: sums depend on the number of threads in their last bits.
     torch.set_num_threads(config.threads)
-    fitted = fit_model(*parts["train"], config, parts["dev"], set_aside=parts["test"][0])
+    # Nobody looks on, so no epoch needs a score.
+    fitted = fit_model(
+        *parts["train"], config, parts["dev"], set_aside=parts["test"][0], monitor=False
+    )
     if fitted.interrupted:
         raise KeyboardInterrupt
     model = fitted.model

@@ -81,7 +81,7 @@ def _encoder(
     key = config, tuple(texts), tuple(labels), tuple(held)
     if key not in _last:
         torch.set_num_threads(config.threads)
-        fitted = fit_model(texts, labels, config, own["dev"], set_aside=held)
+        fitted = fit_model(texts, labels, config, own["dev"], set_aside=held, monitor=False)
         if fitted.interrupted:
             raise KeyboardInterrupt
         _last.clear()

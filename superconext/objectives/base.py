@@ -113,6 +113,8 @@ class Objective(nn.Module):
     scores_together: bool = False
     #: Whether `Batch.pool` must be there; `options_type` is then a `PoolOptions`.
     needs_pool: bool = False
+    #: Whether `begin_epoch` reads the `dev_score` of epochs, which is not made for nobody.
+    reads_dev_score: bool = False
     #: Dataclass of the settings this objective alone has, see `objectives.options`.
     options_type: type = NoOptions
     #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
@@ -140,9 +142,9 @@ class Objective(nn.Module):
     def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
         """Before the batches of an epoch (from 0).
 
-        history: the records of the epochs before, each with `dev_score` where there are dev
-            rows. What is done here must follow from the arguments and the saved weights
-            alone, so that a resumed training is the same.
+        history: the records of the epochs before, with `reads_dev_score` each with `dev_score`
+            where there are dev rows. What is done here must follow from the arguments and the
+            saved weights alone, so that a resumed training is the same.
         """
 
     def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:

@@ -82,6 +82,7 @@ class CSSLM(SCF):
     """
 
     needs_pool = True
+    reads_dev_score = True
     options_type: type = Options
 
     def __init__(
