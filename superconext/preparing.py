@@ -116,7 +116,7 @@ def prepare(
     tokens: TrainingRows | list[list[str]]
     if whole is None:
         tokenizer = make_tokenizer(config, texts)
-        tokens = [tokenizer(text) for text in texts]
+        tokens = tokenizer.many(texts)
         vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
     else:
         tokenizer, tokens = whole.source.tokenizer, whole
@@ -144,18 +144,18 @@ def prepare(
                 f"no dev row has a label of the training data; found {sorted(set(dev[1]))[:5]}, "
                 f"expected some of {list(classes)[:5]}"
             )
-        dev_tokens = [tokenizer(dev[0][i]) for i in rows]
+        dev_tokens = tokenizer.many([dev[0][i] for i in rows])
         dev_store = store_with_newcomers(
             dev_tokens, vocabulary, initial.reserve, ngrams, config.max_length
         )
         dev_labels = np.array([index[dev[1][i]] for i in rows])
         facts["unknown"]["dev"] = vocabulary.oov_report(dev_tokens)
     if set_aside:
-        facts["unknown"]["test"] = vocabulary.oov_report(map(tokenizer, set_aside))
+        facts["unknown"]["test"] = vocabulary.oov_report(tokenizer.many(set_aside))
     progress.say(_told(facts))
     pool = None
     if unlabelled:
-        labelled = chain(tokens, (tokenizer(text) for text in held))
+        labelled = chain(tokens, tokenizer.many(held))
         drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
         pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
         facts["pool"] = len(pool)

@@ -110,9 +110,13 @@ class Tokenizer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The tokens of each text: what a call for each gives, several times as fast."""
-        rows = [text.split(" ") for text in texts]
-        get = self._cut(dict.fromkeys(chain.from_iterable(rows))).__getitem__
-        return [list(chain.from_iterable(map(get, row))) for row in rows]
+        found: list[list[str]] = []
+        # Some at a time: what is split off is larger than the text.
+        for start in range(0, len(texts), _AT_ONCE):
+            rows = [text.split(" ") for text in texts[start : start + _AT_ONCE]]
+            get = self._cut(dict.fromkeys(chain.from_iterable(rows))).__getitem__
+            found += [list(chain.from_iterable(map(get, row))) for row in rows]
+        return found
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
         """The tokens of each text, every distinct piece of all texts once.
@@ -122,7 +126,7 @@ class Tokenizer:
         """
         number: dict[str, int] = {}
         numbers, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        # Some at a time: what is split off is larger than the text, and most of it is known.
+        # Some at a time, as above; most of it is known.
         for start in range(0, len(texts), _AT_ONCE):
             rows = [text.split(" ") for text in texts[start : start + _AT_ONCE]]
             places = list(chain.from_iterable(rows))
