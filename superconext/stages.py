@@ -29,7 +29,7 @@ from superconext.objectives.catalogue import objective_class
 from superconext.preparing import Prepared
 from superconext.pretraining.folder import start_from
 from superconext.probe import dev_key, fit_probe, softmax
-from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record
+from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, Training
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.progress import EpochLines, Progress, StepBar
 from superconext.training.trainer import Trainer
@@ -246,7 +246,7 @@ def _hooks(
     member: int,
     progress: Progress,
     monitor: bool,
-    score: Callable[[Prepared, Trainer], float],
+    score: Callable[[Prepared, Training], float],
 ) -> list[Callback]:
     hooks: list[Callback] = []
     read = config.keep == "best" or objective_class(config.objective).reads_dev_score
@@ -281,7 +281,7 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
     return False
 
 
-def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:
+def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
     """Dev accuracy of a quick probe on the encoder as it is."""
     assert prepared.dev is not None and prepared.dev_labels is not None
     rows, labels = prepared.monitored
@@ -291,7 +291,7 @@ def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:
     return dev_key(scores, prepared.dev_labels)[0]
 
 
-def _native_dev_score(prepared: Prepared, trainer: Trainer) -> float:
+def _native_dev_score(prepared: Prepared, trainer: Training) -> float:
     """Dev accuracy of the objective's own rule."""
     assert prepared.dev is not None and prepared.dev_labels is not None
     _, scores = vectors_and_scores(trainer.encoder, trainer.objective, prepared.dev)

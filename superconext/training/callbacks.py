@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from superconext.training.trainer import Trainer
+    from superconext.config import Config
+    from superconext.data.sampler import Batches
+    from superconext.encoders.base import Encoder
+    from superconext.objectives.base import Objective
+    from superconext.training.optimizer import RowAdam
 
 Record = dict[str, Any]
+
+
+class Training(Protocol):
+    """What a hook may use of the `Trainer` it is called by.
+
+    epoch: the one that runs, or is to run next, counted from 0.
+    history: the records of the finished epochs.
+    stop: set to True to end after the current epoch.
+    """
+
+    encoder: Encoder
+    objective: Objective
+    batches: Batches
+    config: Config
+    optimizer: RowAdam
+    callbacks: list[Callback]
+    epoch: int
+    history: list[Record]
+    stop: bool
+
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name."""
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        """Put back what `weights` gave."""
 
 
 class Callback:
@@ -24,19 +53,19 @@ class Callback:
 
     every_process = False
 
-    def on_train_begin(self, trainer: Trainer) -> None:
+    def on_train_begin(self, trainer: Training) -> None:
         """Before the first epoch, also of a resumed run."""
 
-    def on_epoch_begin(self, trainer: Trainer, epoch: int) -> None:
+    def on_epoch_begin(self, trainer: Training, epoch: int) -> None:
         """Before the first batch of an epoch (counted from 0)."""
 
-    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
         """After each weight update."""
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         """After an epoch. `record` is its history row and may be added to."""
 
-    def on_train_end(self, trainer: Trainer) -> None:
+    def on_train_end(self, trainer: Training) -> None:
         """After the last epoch, also when stopped early."""
 
 
@@ -47,10 +76,10 @@ class DevProbe(Callback):
         score: called with the trainer, returns the score of a probe on frozen features.
     """
 
-    def __init__(self, score: Callable[[Trainer], float]) -> None:
+    def __init__(self, score: Callable[[Training], float]) -> None:
         self.score = score
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         record["dev_score"] = self.score(trainer)
 
 
@@ -67,7 +96,7 @@ class WeightKeeper(Callback):
         self.value = value
         self.weights: dict[str, Tensor] | None = None
 
-    def on_train_end(self, trainer: Trainer) -> None:
+    def on_train_end(self, trainer: Training) -> None:
         if self.weights is not None:
             trainer.load_weights(self.weights)
 
@@ -78,7 +107,7 @@ class KeepBest(WeightKeeper):
     def __init__(self) -> None:
         super().__init__(float("-inf"))
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         if record.get("dev_score", float("-inf")) > self.value:
             self.value = record["dev_score"]
             self.weights = {k: v.detach().clone() for k, v in trainer.weights().items()}
@@ -100,7 +129,7 @@ class KeepAverage(WeightKeeper):
         super().__init__(0.0)
         self.share = share
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         if record["epoch"] <= trainer.config.epochs * (1 - self.share):
             return
         self.value += 1

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from superconext.errors import RunError
-from superconext.training.callbacks import Callback, Record, WeightKeeper
+from superconext.training.callbacks import Callback, Record, Training, WeightKeeper
 from superconext.training.progress import Progress
 from superconext.training.state_file import (
     DAMAGE,
@@ -25,9 +25,6 @@ from superconext.training.state_file import (
     read_state,
     write_state,
 )
-
-if TYPE_CHECKING:
-    from superconext.training.trainer import Trainer
 
 #: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
 KEPT = 2
@@ -61,7 +58,7 @@ class Checkpointer(Callback):
         epochs = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
         return {epoch: self.path(epoch) for epoch in sorted(epochs, reverse=True)}
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
         moments = optimizer_tensors(trainer.optimizer)
@@ -80,7 +77,7 @@ class Checkpointer(Callback):
             if not trainer.epoch - KEPT < epoch <= trainer.epoch:
                 path.unlink()
 
-    def restore(self, trainer: Trainer) -> bool:
+    def restore(self, trainer: Training) -> bool:
         """Put the last whole state back, and say so if it is not the last; False if there is none.
 
         Raises RunError when all that is there is damaged, or the state of another training.
@@ -105,7 +102,7 @@ class Checkpointer(Callback):
         return False
 
     def _put_back(
-        self, trainer: Trainer, facts: dict[str, Any], tensors: dict[str, Tensor]
+        self, trainer: Training, facts: dict[str, Any], tensors: dict[str, Tensor]
     ) -> None:
         trainer.load_weights(part(tensors, "weights."))
         load_optimizer(trainer.optimizer, part(tensors, "adam."))
@@ -120,5 +117,5 @@ def _refused(found: str) -> RunError:
     return RunError(f"{found}; expected the state of this very training: start anew with --force")
 
 
-def _keeper(trainer: Trainer) -> WeightKeeper | None:
+def _keeper(trainer: Training) -> WeightKeeper | None:
     return next((c for c in trainer.callbacks if isinstance(c, WeightKeeper)), None)

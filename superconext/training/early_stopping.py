@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from superconext.errors import ConfigError
-from superconext.training.callbacks import Callback, Record
-
-if TYPE_CHECKING:
-    from superconext.training.trainer import Trainer
+from superconext.training.callbacks import Callback, Record, Training
 
 
 class EarlyStopping(Callback):
@@ -54,17 +50,17 @@ class EarlyStopping(Callback):
         self.waited = 0
         self.stopped_epoch: int | None = None
 
-    def on_train_begin(self, trainer: Trainer) -> None:
+    def on_train_begin(self, trainer: Training) -> None:
         # A callback serves many trainings: members, repeated fits. A resumed one goes on
         # from what its history tells.
         self._forget()
         for record in trainer.history:
             self._watch(trainer, record)
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         self._watch(trainer, record)
 
-    def _watch(self, trainer: Trainer, record: Record) -> None:
+    def _watch(self, trainer: Training, record: Record) -> None:
         if self.monitor not in record:
             raise ConfigError(
                 f"early stopping watches {self.monitor!r}, which the epochs do not record; "

@@ -6,12 +6,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from superconext.training.callbacks import Callback, Record
-
-if TYPE_CHECKING:
-    from superconext.training.trainer import Trainer
+from superconext.training.callbacks import Callback, Record, Training
 
 
 class Progress:
@@ -86,7 +83,7 @@ class StepBar(Callback):
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
 
-    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
         done = trainer.epoch * trainer.batches.steps + step + 1
         self.advance(done / (trainer.config.epochs * trainer.batches.steps))
 
@@ -110,14 +107,14 @@ class EpochLines(Callback):
         self.progress = progress
         self.title = f"member {member + 1} of {members}" if members > 1 else ""
 
-    def on_train_begin(self, trainer: Trainer) -> None:
+    def on_train_begin(self, trainer: Training) -> None:
         if self.title:
             self.progress.say(self.title)
         self.progress.say(
             "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
         )
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         cells = []
         for heading, key, layout in _COLUMNS:
             text = format(record[key], layout) if key in record else "-"

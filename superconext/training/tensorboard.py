@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superconext.errors import MissingExtraError
-from superconext.training.callbacks import Callback, Record
-
-if TYPE_CHECKING:
-    from superconext.training.trainer import Trainer
+from superconext.training.callbacks import Callback, Record, Training
 
 
 class TensorBoard(Callback):
@@ -27,16 +24,16 @@ class TensorBoard(Callback):
         self.folder = Path(folder)
         self._writer: Any = None
 
-    def on_train_begin(self, trainer: Trainer) -> None:
+    def on_train_begin(self, trainer: Training) -> None:
         self._close()
         self._writer = _writer_class()(log_dir=str(self._new_folder()))
 
-    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
         if self._writer is not None:
             done = trainer.epoch * trainer.batches.steps + step
             self._writer.add_scalar("step/loss", loss, done)
 
-    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
         if self._writer is None:
             return
         for name, value in record.items():
@@ -44,7 +41,7 @@ class TensorBoard(Callback):
                 self._writer.add_scalar(f"epoch/{name}", value, record["epoch"])
         self._writer.flush()
 
-    def on_train_end(self, trainer: Trainer) -> None:
+    def on_train_end(self, trainer: Training) -> None:
         self._close()
 
     def _new_folder(self) -> Path:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from superconext.errors import ConfigError
-from superconext.training.callbacks import Callback
+from superconext.training.callbacks import Callback, Training
 
 if TYPE_CHECKING:
     from superconext.config import Config
     from superconext.encoders.embedding import WordEmbedding
-    from superconext.training.trainer import Trainer
 
 
 class UnfreezeVectors(Callback):
@@ -37,10 +36,10 @@ class UnfreezeVectors(Callback):
     def __init__(self, embedding: WordEmbedding, epoch: int) -> None:
         self.embedding, self.epoch = embedding, epoch
 
-    def on_epoch_begin(self, trainer: Trainer, epoch: int) -> None:
+    def on_epoch_begin(self, trainer: Training, epoch: int) -> None:
         self.embedding.words.requires_grad_(epoch + 1 >= self.epoch)
 
-    def on_train_end(self, trainer: Trainer) -> None:
+    def on_train_end(self, trainer: Training) -> None:
         self.embedding.words.requires_grad_(True)
 
 
