@@ -204,3 +204,20 @@ def survivors(z: Tensor, pairs: Pairing, choose: Choice) -> Tensor:
         s = rows[here] @ rows.t()
         found.append(_part(s, s[:, window].clone(), here, window, pairs, choose) > 0)
     return torch.cat(found)
+
+
+@torch.no_grad()
+def hardest(z: Tensor, pairs: Pairing) -> tuple[Tensor, Tensor]:
+    """Of each row the least similar positive and the most similar negative, places `[N]` in
+    `pairs.order`; any place where it has none."""
+    rows = z[pairs.order]
+    twins = pairs.twins()
+    positives, negatives = [], []
+    for here, window in _chunks(pairs):
+        s = rows[here] @ rows.t()
+        opposite = s[:, window].neg()
+        _drop_same_sentence(opposite, here, window, twins)
+        _part(s, opposite, here, window, pairs, None)
+        positives.append(opposite.argmax(dim=1) + window.start)
+        negatives.append(s.argmax(dim=1))
+    return torch.cat(positives), torch.cat(negatives)

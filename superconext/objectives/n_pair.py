@@ -11,14 +11,8 @@ from torch import Tensor
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.options import parse_options
-from superconext.objectives.similarity import (
-    class_mean,
-    masked_log_sum_exp,
-    normalised,
-    pairs,
-    similarity_report,
-    widened,
-)
+from superconext.objectives.pairing import cosine_sums, pairing, similarities
+from superconext.objectives.similarity import class_mean, normalised, widened
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -74,17 +68,21 @@ class NPair(Objective):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities over the whole batch."""
         z = normalised(batch.projected)
-        masks = pairs(batch.labels, batch.ids)
-        with torch.no_grad():
-            scalars = similarity_report(z @ z.T, masks.positive, masks.negative)
+        order = pairing(batch.labels, batch.ids)
+        scalars = similarities(cosine_sums(z.detach(), order), order)
         anchor, positive, tuple_set = tuple_sets(batch.labels, batch.ids)
         if len(anchor) == 0:
             return (batch.projected * 0).sum(), scalars
         rows = z if self.options.normalise else widened(batch.projected)
         a, p = rows[anchor], rows[positive]
-        logits = a @ p.T / (self.temperature if self.options.normalise else 1.0)
-        together = tuple_set[:, None] == tuple_set[None, :]
-        losses = masked_log_sum_exp(logits, together) - logits.diagonal()
+        places, there = _slots(tuple_set)
+        # Only within its tuple is a pair contrasted: C x C logits for each, not M x M.
+        logits = a[places] @ p[places].transpose(1, 2)
+        logits = logits / (self.temperature if self.options.normalise else 1.0)
+        own = logits.diagonal(dim1=1, dim2=2)[there]
+        logits = logits.masked_fill(~there[:, None, :], -torch.inf)
+        losses = torch.logsumexp(logits, dim=2)[there] - own
+        tuple_set = there.nonzero()[:, 0]
         loss = class_mean(losses, tuple_set)
         if not self.options.normalise:
             loss = loss + self.options.l2 * torch.cat([a, p]).square().sum(dim=1).mean()
@@ -114,3 +112,15 @@ def tuple_sets(labels: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     tuple_set = tuple_set - (pairs_of.cumsum(0) - pairs_of)[group]
     contrasted = torch.bincount(tuple_set)[tuple_set] > 1
     return anchor[contrasted], other[contrasted], tuple_set[contrasted]
+
+
+@torch.no_grad()
+def _slots(tuple_set: Tensor) -> tuple[Tensor, Tensor]:
+    """The pairs of each of T tuples, `[T, C]`, the first one where a tuple has fewer than the
+    largest; and where there is one, bool `[T, C]`."""
+    _, tuple_set, sizes = torch.unique(tuple_set, return_inverse=True, return_counts=True)
+    order = torch.argsort(tuple_set, stable=True)
+    there = torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
+    places = torch.zeros_like(there, dtype=torch.long)
+    places[there] = order
+    return places, there

@@ -12,8 +12,10 @@ from torch.nn import functional
 
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.kernels import hardest
 from superconext.objectives.options import parse_options
-from superconext.objectives.similarity import normalised, pairs, similarity_report
+from superconext.objectives.pairing import Pairing, cosine_sums, pairing, similarities
+from superconext.objectives.similarity import normalised, pairs
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -78,27 +80,42 @@ class Triplet(Objective):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities, share of active terms."""
         z = normalised(batch.projected)
-        cosine = z @ z.T
-        masks = pairs(batch.labels, batch.ids)
-        scalars = similarity_report(cosine, masks.positive, masks.negative)
-        valid = masks.positive.any(dim=1) & masks.negative.any(dim=1)
+        order = pairing(batch.labels, batch.ids)
+        scalars = similarities(cosine_sums(z.detach(), order), order)
+        valid = (order.positives > 0) & (order.negatives > 0)
         if not bool(valid.any()):
             return (batch.projected * 0).sum(), scalars
-        # Clamped because the root has no gradient at 0.
-        distance = (2 - 2 * cosine[valid]).clamp_min(1e-12).sqrt()
-        positive, negative = masks.positive[valid], masks.negative[valid]
-        if self.options.form == "all":
-            loss, active = _batch_all(distance, positive, negative, self.options.margin)
-            return loss, scalars | {"active": active}
-        if self.options.form == "semi_hard":
-            gap = _semi_hard_gap(distance, positive, negative)
+        form, margin = self.options.form, self.options.margin
+        if form in ("hard", "soft"):
+            gap = _hardest_gap(z, order, valid)
         else:
-            gap = distance.masked_fill(~positive, -torch.inf).amax(dim=1)
-            gap = gap - distance.masked_fill(~negative, torch.inf).amin(dim=1)
-        if self.options.form == "soft":
+            masks = pairs(batch.labels, batch.ids)
+            anchors = order.order[valid]
+            positive, negative = masks.positive[anchors], masks.negative[anchors]
+            distance = _distance(z[anchors] @ z.T)
+            if form == "all":
+                loss, active = _batch_all(distance, positive, negative, margin)
+                return loss, scalars | {"active": active}
+            gap = _semi_hard_gap(distance, positive, negative)
+        if form == "soft":
             return functional.softplus(gap).mean(), scalars
-        losses = functional.relu(gap + self.options.margin)
+        losses = functional.relu(gap + margin)
         return losses.mean(), scalars | {"active": float((losses > 0).float().mean())}
+
+
+def _distance(cosine: Tensor) -> Tensor:
+    """Of unit vectors; clamped because the root has no gradient at 0."""
+    return (2 - 2 * cosine).clamp_min(1e-12).sqrt()
+
+
+def _hardest_gap(z: Tensor, order: Pairing, valid: Tensor) -> Tensor:
+    """max_P D_ap - min_N D_an of the valid anchors: which ones these are has no gradient, so the
+    N x N cosines are not passed back through."""
+    positive, negative = hardest(z, order)
+    rows = z[order.order]
+    anchor = rows[valid]
+    far, near = ((anchor * rows[some[valid]]).sum(dim=1) for some in (positive, negative))
+    return _distance(far) - _distance(near)
 
 
 def _semi_hard_gap(distance: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

@@ -139,3 +139,23 @@ def test_small_batches_take_the_plain_form_and_large_ones_the_chunks(monkeypatch
     for rows in (CHUNKED_FROM - 2, CHUNKED_FROM):
         SuperLoss()(make_batch(random_vectors(rows), [0, 1] * (rows // 2)))
     assert seen == ["plain", "chunked"]
+
+
+@pytest.mark.parametrize(("labels", "ids"), BATCHES.values(), ids=BATCHES.keys())
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_the_hardest_are_those_of_a_search_through_all_pairs(monkeypatch, labels, ids, rows):
+    monkeypatch.setattr(kernels, "CHUNK", rows * len(labels))
+    ids = list(range(len(labels))) if ids is None else ids
+    z = torch.nn.functional.normalize(random_vectors(len(labels)), dim=1)
+    order = pairing(torch.tensor(labels), torch.tensor(ids))
+    positive, negative = kernels.hardest(z, order)
+    for place, row in enumerate(order.order.tolist()):
+        cosine = z @ z[row]
+        own = [j for j in range(len(ids)) if labels[j] == labels[row] and ids[j] != ids[row]]
+        others = [j for j in range(len(ids)) if labels[j] != labels[row]]
+        if own:
+            found = int(order.order[positive[place]])
+            assert found in own and float(cosine[found] - cosine[own].min()) < 1e-6
+        if others:
+            found = int(order.order[negative[place]])
+            assert found in others and float(cosine[others].max() - cosine[found]) < 1e-6
