@@ -149,6 +149,11 @@ class Config:
     unlabelled: str | None = parameter(
         None, "Unlabelled text, one sentence a line, to train word vectors on.", group="text"
     )
+    pretrain: bool = parameter(
+        False,
+        "Train the encoder on the unlabelled text first, to predict its words; kept in the cache.",
+        group="text",
+    )
     vector_dimension: int = parameter(
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096, group="text"
     )

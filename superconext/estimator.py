@@ -73,6 +73,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         vectors: str | None = None,
         init: str | None = None,
         unlabelled: str | None = None,
+        pretrain: bool = False,
         vector_dimension: int | None = None,
         vector_method: str = "fasttext",
         tune_vectors: bool | None = None,
@@ -129,6 +130,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.vectors = vectors
         self.init = init
         self.unlabelled = unlabelled
+        self.pretrain = pretrain
         self.vector_dimension = vector_dimension
         self.vector_method = vector_method
         self.tune_vectors = tune_vectors

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from superconext.initial import initial_vectors
 from superconext.objectives.base import PoolOptions
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.options import parse_options
+from superconext.pretraining.before_training import check_pretraining, pretrained_encoder
 from superconext.pretraining.folder import read_facts
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
@@ -44,6 +46,7 @@ class Prepared:
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
     facts: profile, vocabulary size, vector source, words of each split unknown to the
         vocabulary, and how many sentences the pool holds.
+    init: folder of the pretrained encoder to start from, or None.
     sample: the training rows that probes are fitted on, where all are more than memory holds.
     """
 
@@ -60,6 +63,7 @@ class Prepared:
     dev_labels: np.ndarray | None
     pool: TokenStore | None
     facts: dict[str, Any]
+    init: str | None
     sample: np.ndarray | None = None
 
     @property
@@ -105,6 +109,7 @@ def prepare(
     """
     kind = objective_class(config.objective)
     unlabelled = pool_source(config.unlabelled, config.objective) if kind.needs_pool else None
+    check_pretraining(config)
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels = train
@@ -123,7 +128,13 @@ def prepare(
         vocabulary = whole.vocabulary(config.min_count)
     ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
     held = [*(dev[0] if dev is not None else ()), *set_aside]
-    initial = initial_vectors(config, vocabulary, tokens, tokenizer, progress, held)
+    source = config
+    if config.pretrain:
+        made = str(pretrained_encoder(config, tokenizer, held, progress))
+        source = replace(config, init=made, vectors=None, unlabelled=None)
+    initial = initial_vectors(source, vocabulary, tokens, tokenizer, progress, held)
+    if config.pretrain:
+        initial.facts["vectors"]["trained_on"] = Path(str(config.unlabelled)).name
 
     index = {name: k for k, name in enumerate(classes)}
     assert tokenizer.normalizer is not None
@@ -179,6 +190,7 @@ def prepare(
         dev_labels=dev_labels,
         pool=pool,
         facts=facts,
+        init=source.init,
         sample=whole.sample if whole is not None else None,
     )
 

@@ -163,8 +163,8 @@ def _trainer(
         pooling=config.pooling,
         class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
     )
-    if config.init:
-        start_from(encoder, config.init)
+    if prepared.init:
+        start_from(encoder, prepared.init)
     projection = config.projection if kind.uses_projection else "identity"
     head = projection_head(projection, encoder.sentence_size, config.projection_size)
     shape = Shape(

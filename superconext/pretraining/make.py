@@ -88,22 +88,32 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     tokenizer = _tokenizer(request, lines)
     left_out = LeftOut.of_files(request.leave_out, tokenizer)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
-    vectors = _vectors(request, text, progress)
-    home = cache_dir() / "encoders"
-    home.mkdir(parents=True, exist_ok=True)
-    made = home / _key(request, text, vectors)
-    with _only_maker(made, progress), _states_kept(made):
-        cached = _is_whole(made)
-        if not cached:
-            _make(request, text, tokenizer, vectors, made, progress)
-        # Here and not in `_make`: a stop right after it would leave them for good.
-        shutil.rmtree(_states_of(made), ignore_errors=True)
+    vectors = text_vectors(text, request.vectors, request.dimension, progress)
+    with made_encoder(text, vectors, request.settings, request.threads, progress) as (made, cached):
         facts = read_facts(made)
         whole = WordVectors.load(made)
         whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
     return {**facts, "cached": cached}
+
+
+@contextmanager
+def made_encoder(
+    text: Sentences, vectors: WordVectors, settings: Settings, threads: int, progress: Progress
+) -> Iterator[tuple[Path, bool]]:
+    """The folder in the cache of the encoder that follows from all this, made where there is none
+    yet, and whether there was; no other process makes the same inside the block."""
+    home = cache_dir() / "encoders"
+    home.mkdir(parents=True, exist_ok=True)
+    made = home / _key(text, vectors, settings, threads)
+    with _only_maker(made, progress), _states_kept(made):
+        cached = _is_whole(made)
+        if not cached:
+            _make(text, vectors, settings, threads, made, progress)
+        # Here and not in `_make`: a stop right after it would leave them for good.
+        shutil.rmtree(_states_of(made), ignore_errors=True)
+        yield made, cached
 
 
 def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
@@ -120,29 +130,32 @@ def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
     return recorded
 
 
-def _vectors(request: PretrainRequest, text: Sentences, progress: Progress) -> WordVectors:
-    if request.vectors:
-        return read_vectors(request.vectors)
+def text_vectors(
+    text: Sentences, source: str | None, dimension: int, progress: Progress
+) -> WordVectors:
+    """Those of a file, or trained on the text with character n-grams and cached."""
+    if source:
+        return read_vectors(source)
     with progress.bar("training word vectors") as advance:
         return cached_vectors(
             text,
             identity=text.identity(),
             progress=advance,
             method="fasttext",
-            dimension=request.dimension,
+            dimension=dimension,
             min_n=2,
             max_n=5,
             seed=0,
         )
 
 
-def _key(request: PretrainRequest, text: Sentences, vectors: WordVectors) -> str:
+def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int) -> str:
     """Hash of everything the weights follow from."""
     facts = {
         "text": text.identity(),
         "vectors": vectors.sha256 or vectors.content_sha256(),
-        "settings": request.settings.to_dict(),
-        "threads": request.threads,
+        "settings": settings.to_dict(),
+        "threads": threads,
         "versions": [torch.__version__, _TRAINING],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
@@ -187,43 +200,43 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _make(
-    request: PretrainRequest,
     text: Sentences,
-    tokenizer: Tokenizer,
     vectors: WordVectors,
+    settings: Settings,
+    threads: int,
     made: Path,
     progress: Progress,
 ) -> None:
     """Train and put the folder `made` into the cache."""
     keep_freed_memory()
-    corpus = read_corpus(text, request.settings.seed)
+    corpus = read_corpus(text, settings.seed)
     progress.say(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
         f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
     )
     before = torch.get_num_threads()
-    torch.set_num_threads(request.threads)
+    torch.set_num_threads(threads)
     try:
-        with torch.random.fork_rng(devices=[]), threadpool_limits(request.threads):
+        with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
             table = _table(vectors, corpus)
-            trainer = Pretrainer(corpus, table, request.settings, _states_of(made), progress)
+            trainer = Pretrainer(corpus, table, settings, _states_of(made), progress)
             with progress.bar("pretraining") as advance:
                 trainer.fit(advance)
     finally:
         torch.set_num_threads(before)
     facts = {
         "superconext": __version__,
-        "files": [Path(name).name for name in request.files],
+        "files": [path.name for path in text.lines.paths],
         "sentences": len(corpus.trained),
         "tokens": corpus.tokens,
         "predicted_words": len(corpus.counts),
-        "settings": request.settings.to_dict(),
-        "threads": request.threads,
+        "settings": settings.to_dict(),
+        "threads": threads,
         "history": trainer.history,
     }
 
     def also(fresh: Path) -> None:
-        record_tokenizer(fresh, tokenizer)
+        record_tokenizer(fresh, text.tokenizer)
         write_layers(fresh, trainer.encoder, facts)
 
     if made.exists():  # damaged, or it would have been taken
