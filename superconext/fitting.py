@@ -18,7 +18,7 @@ from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.errors import ConfigError
 from superconext.lexical import Lexical, fit_lexical
-from superconext.memory import keep_freed_memory
+from superconext.memory import give_back_freed_memory, keep_freed_memory
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
@@ -90,6 +90,8 @@ def fit_model(
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
         prepared = prepare((texts, labels), dev, names, config, progress, set_aside, whole)
+        if whole is not None:
+            give_back_freed_memory()
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []
@@ -109,6 +111,8 @@ def fit_model(
             if interrupted:
                 break
         leave_to_main()
+        if whole is not None:  # judging needs other blocks than training, and those are large
+            give_back_freed_memory()
         features = member_features(encoders, prepared.judged[0])
         probe = _final_probe(prepared, encoders, features, parts, config, progress)
         lexical = None

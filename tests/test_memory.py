@@ -47,3 +47,31 @@ def test_the_users_own_settings_stand(monkeypatch, name, value):
 def test_other_systems_are_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert memory.keep_freed_memory() is False
+
+
+RESIDENT = """
+from superconext.memory import give_back_freed_memory, keep_freed_memory
+kept = keep_freed_memory()
+import torch
+def resident():
+    line = next(x for x in open("/proc/self/status") if x.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+blocks = [torch.ones(2_500_000) for _ in range(40)]  # 10 MB each
+still = blocks[::8]
+full = resident()
+del blocks
+left = resident()
+give_back_freed_memory()
+print(kept, full - left, full - resident(), float(sum(map(torch.sum, still))) == 12_500_000)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="an allocator of Linux")
+def test_what_was_kept_can_be_given_back():
+    found = subprocess.run(
+        [sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True
+    )
+    kept, at_once, after, whole = found.stdout.split()
+    if kept == "False":
+        pytest.skip("not glibc, or set up by the user")
+    assert float(at_once) < 100 and float(after) > 250 and whole == "True"
