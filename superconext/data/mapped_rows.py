@@ -36,17 +36,14 @@ _FLOOR = 2
 class MappedRows:
     """What `tokenising` wrote into a folder.
 
-    classes: the labels in sorted order. labels: int32 `[N]`, their numbers.
-    lines: int64 `[N]`, line of the file each row starts on; hashes: of its text. Both stay on disk
-        until somebody reads them.
+    classes: the labels in sorted order. counts: how often each word came.
     notes: what the reader decided.
+
+    What there is of every row is read from its file each time it is asked for, since nobody needs
+    it for long and all of it together weighs as much as a batch.
     """
 
     def __init__(self, folder: Path) -> None:
-        def load(name: str, mode: Literal["r"] | None = None) -> np.ndarray:
-            found: np.ndarray = np.load(folder / f"{name}.npy", mode, allow_pickle=False)
-            return found
-
         facts = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
         if any((folder / name).stat().st_size != size for name, size in facts["sizes"].items()):
             raise ValueError("a file is not as long as it was")
@@ -54,17 +51,32 @@ class MappedRows:
         self.classes: list[str] = facts["classes"]
         self.notes: list[str] = facts["notes"]
         self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
-        self.labels = load("labels").astype(np.int32)
-        self.lines, self.hashes = load("lines", "r"), load("texts", "r")
-        self.offsets = load("offsets")
-        self.counts = load("counts")
+        self.counts = self._array("counts")
         self.tokens = IdFile(folder / "tokens.bin")
-        whole = (self.offsets[-1], len(self.labels), len(self.labels))
-        if whole != (len(self.tokens), len(self.lines), len(self.hashes)):
+        offsets, labels = self._array("offsets", "r"), self._array("labels", "r")
+        self._count = len(labels)
+        others = (self._array(name, "r") for name in ("lines", "texts"))
+        if offsets[-1] != len(self.tokens) or {len(offsets) - 1, *map(len, others)} != {len(self)}:
             raise ValueError("its files do not belong together")
 
+    def _array(self, name: str, mode: Literal["r"] | None = None) -> np.ndarray:
+        found: np.ndarray = np.load(self.folder / f"{name}.npy", mode, allow_pickle=False)
+        return found
+
     def __len__(self) -> int:
-        return len(self.labels)
+        return self._count
+
+    def labels(self) -> np.ndarray:
+        """Numbers of the classes, int32 `[N]`."""
+        return self._array("labels").astype(np.int32, copy=False)
+
+    def lines(self) -> np.ndarray:
+        """The line of the file each row starts on, int64 `[N]`."""
+        return self._array("lines")
+
+    def offsets(self) -> np.ndarray:
+        """Where each row begins in `tokens` and the last one ends, int64 `[N + 1]`."""
+        return self._array("offsets")
 
     def words(self) -> list[str]:
         """The distinct words, in the order in which they first came."""
@@ -76,11 +88,12 @@ class MappedRows:
 
         Copies of a text stand on one side, that of the first one. Every class keeps two texts.
         """
-        _, first, group = np.unique(np.asarray(self.hashes), return_index=True, return_inverse=True)
+        labels = self.labels()
+        _, first, group = np.unique(self._array("texts"), return_index=True, return_inverse=True)
         draw = np.random.RandomState(seed)  # its stream is frozen, as in `splits`
         held = np.zeros(len(first), dtype=bool)
         for k in range(len(self.classes)):
-            own = np.flatnonzero(self.labels[first] == k)
+            own = np.flatnonzero(labels[first] == k)
             count = max(0, min(round(most * len(own)), len(own) - _FLOOR))
             held[draw.permutation(own)[:count]] = True
         out = held[group]
@@ -88,7 +101,7 @@ class MappedRows:
 
     def has(self, texts: Sequence[str], rows: np.ndarray) -> int:
         """How many of the texts stand among the rows word for word."""
-        return int(np.isin(text_hashes(texts), np.asarray(self.hashes)[rows]).sum())
+        return int(np.isin(text_hashes(texts), self._array("texts")[rows]).sum())
 
 
 class TrainingRows:
@@ -111,7 +124,7 @@ class TrainingRows:
     @property
     def labels(self) -> np.ndarray:
         """Class numbers int32 `[n]`."""
-        return self.source.labels[self.rows]
+        return self.source.labels()[self.rows]
 
     def __iter__(self) -> Iterator[list[str]]:
         """The tokens of each row, whole."""
@@ -123,8 +136,10 @@ class TrainingRows:
 
     def _read(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Ids of the source's words in some rows at a time, and how many each row has."""
-        starts = self.source.offsets[rows]
-        sizes = self.source.offsets[rows + 1] - starts
+        offsets = self.source.offsets()
+        starts = offsets[rows]
+        sizes = offsets[rows + 1] - starts
+        del offsets
         for part in chunks(sizes):
             yield self.source.tokens.read(starts[part], sizes[part]), sizes[part].tolist()
 
@@ -146,7 +161,7 @@ class TrainingRows:
 
         def make(folder: Path) -> None:
             ids = vocabulary.encode(self.source.words())
-            write_cut(folder, self.source.tokens, self.source.offsets, self.rows, ids, max_length)
+            write_cut(folder, self.source.tokens, self.source.offsets(), self.rows, ids, max_length)
 
         return _kept(place, open_ids, make)
 

@@ -91,13 +91,14 @@ def read_big(
         )
     for note in rows.notes:
         progress.say(f"note: {path}: {note}")
-    counts = dict(zip(rows.classes, np.bincount(rows.labels).tolist(), strict=True))
+    labels, lines = rows.labels(), rows.lines()
+    counts = dict(zip(rows.classes, np.bincount(labels).tolist(), strict=True))
     check_counts(counts, path, lambda label: _line(rows, label))
     kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
     if hold_back:
         kept, held = rows.hold_back(min(hold_back, MOST_HELD / len(rows)), config.seed)
     draw = np.random.default_rng([config.seed, 5])
-    sample = np.sort(_every_class(rows.labels[kept], draw.permutation(len(kept)), SAMPLE_ROWS))
+    sample = np.sort(_every_class(labels[kept], draw.permutation(len(kept)), SAMPLE_ROWS))
     if len(sample) < len(kept):
         progress.say(
             f"note: all {len(kept)} rows train the encoder; the probe and the baselines are "
@@ -110,8 +111,8 @@ def read_big(
     def corpus_of(some: np.ndarray) -> tuple[list[str], list[str], list[int]]:
         return (
             [texts[row] for row in some.tolist()],
-            [rows.classes[k] for k in rows.labels[some]],
-            rows.lines[some].tolist(),
+            [rows.classes[k] for k in labels[some]],
+            lines[some].tolist(),
         )
 
     big = BigCorpus(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
@@ -147,4 +148,4 @@ def _texts(path: str, columns: tuple[str | None, str | None], wanted: np.ndarray
 
 
 def _line(rows: MappedRows, label: str) -> int:
-    return int(rows.lines[np.flatnonzero(rows.labels == rows.classes.index(label))[0]])
+    return int(rows.lines()[np.flatnonzero(rows.labels() == rows.classes.index(label))[0]])

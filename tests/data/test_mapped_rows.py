@@ -196,7 +196,7 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
     kept, held = rows.hold_back(0.2, seed=1)
     assert sorted([*kept, *held]) == list(range(len(rows)))
     assert not {texts[i] for i in kept} & {texts[i] for i in held}
-    counts = np.bincount(rows.labels[held])
+    counts = np.bincount(rows.labels()[held])
     assert len(counts) == 3 and counts.min() > 5
     assert rows.has([texts[i] for i in held], kept) == 0
     assert rows.has([texts[kept[0]], "never said"], kept) == 1
@@ -208,8 +208,8 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
 def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
     rows = MappedRows(tokenised(table, tmp_path).folder)
     assert rows.classes == ["neg", "neutre", "pos"]
-    assert (rows.lines == np.arange(2, 202)).all()
-    assert rows.counts.sum() == rows.offsets[-1] == len(rows.tokens)
+    assert (rows.lines() == np.arange(2, 202)).all()
+    assert rows.counts.sum() == rows.offsets()[-1] == len(rows.tokens)
 
 
 SCATTERED = """
