@@ -113,7 +113,7 @@ class Objective(nn.Module):
     scores_together: bool = False
     #: Whether `Batch.pool` must be there; `options_type` is then a `PoolOptions`.
     needs_pool: bool = False
-    #: Whether `begin_epoch` reads the `dev_score` of epochs, which is not made for nobody.
+    #: Whether `begin_epoch` reads the `dev_score` of epochs; fits nobody watches have none else.
     reads_dev_score: bool = False
     #: Dataclass of the settings this objective alone has, see `objectives.options`.
     options_type: type = NoOptions
