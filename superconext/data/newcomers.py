@@ -35,7 +35,8 @@ def store_with_newcomers(
         texts = Pieces(cut, np.arange(len(cut)), np.ones(len(cut), dtype=np.int64))
     words = list(chain.from_iterable(texts.tokens))
     ids = vocabulary.encode(words)
-    chosen, lengths = _chosen(texts, max_length)
+    chosen, edges = texts.spread(max_length)
+    lengths = np.diff(edges)
     read = np.zeros(len(words), dtype=bool)
     read[chosen] = True
     places = np.flatnonzero((ids == UNK_ID) & read)
@@ -55,14 +56,3 @@ def store_with_newcomers(
     ids = np.insert(ids, (np.cumsum(lengths) - lengths)[empty], UNK_ID)
     lengths[empty] = 1
     return TokenStore(ids, np.append(0, np.cumsum(lengths)), newcomers)
-
-
-def _chosen(texts: Pieces, max_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the tokens of the texts stand among those of the distinct pieces, int64, one text
-    after the other; and how many each text has, int64 `[N]`."""
-    chosen, edges = texts.spread()
-    lengths = np.diff(edges)
-    if lengths.max(initial=0) > max_length:
-        chosen = chosen[np.arange(len(chosen)) - np.repeat(edges[:-1], lengths) < max_length]
-        lengths = np.minimum(lengths, max_length)
-    return chosen, lengths

@@ -84,7 +84,7 @@ class BalancedBatches:
             for k in chosen:
                 batch.append(self._draw(int(k), int(position[k])))
                 position[k] += self.rows_per_class
-            yield np.concatenate(batch)
+            yield np.concatenate(batch).astype(np.int64)
 
     def _schedule(self, number: int) -> np.ndarray:
         """Classes of each batch of an epoch, `[steps, classes_per_batch]`."""
@@ -120,17 +120,31 @@ class BalancedBatches:
     def _order(self, k: int, pass_number: int) -> np.ndarray:
         if self._orders.get(k, (-1,))[0] != pass_number:
             generator = np.random.default_rng([self.seed, 2, k, pass_number])
-            self._orders[k] = (pass_number, generator.permutation(len(self.members[k])))
+            self._orders[k] = (pass_number, _permutation(generator, len(self.members[k])))
         return self._orders[k][1]
 
 
 def rows_by_class(labels: np.ndarray) -> list[np.ndarray]:
-    """The rows of each class in ascending order, in one pass however many classes there are."""
+    """The rows of each class in ascending order, in one pass however many classes there are.
+
+    They are int32 where that is enough: of millions of rows they are a good part of the memory.
+    """
     counts = np.bincount(labels)
     # Sorting numbers of 16 bits stably takes one count, not comparisons.
     kind = np.uint16 if len(counts) <= 1 << 16 else np.int64
-    order = np.argsort(labels.astype(kind), kind="stable")
+    order = np.argsort(labels.astype(kind), kind="stable").astype(_numbers_up_to(len(labels)))
     return np.split(order, np.cumsum(counts)[:-1])
+
+
+def _numbers_up_to(rows: int) -> type[np.signedinteger]:
+    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+
+
+def _permutation(generator: np.random.Generator, rows: int) -> np.ndarray:
+    """What `generator.permutation(rows)` gives, in numbers no wider than need be."""
+    order = np.arange(rows, dtype=_numbers_up_to(rows))
+    generator.shuffle(order)
+    return order
 
 
 class ShuffledBatches:
@@ -153,8 +167,8 @@ class ShuffledBatches:
             pass_number, index = divmod(step, self.steps_per_pass)
             if pass_number != current:
                 generator = np.random.default_rng([self.seed, 3, pass_number])
-                order, current = generator.permutation(self.rows), pass_number
-            yield order[index * self.batch_size : (index + 1) * self.batch_size]
+                order, current = _permutation(generator, self.rows), pass_number
+            yield order[index * self.batch_size : (index + 1) * self.batch_size].astype(np.int64)
 
 
 def make_batches(

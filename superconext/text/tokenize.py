@@ -78,15 +78,34 @@ class Pieces:
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
 
-    def spread(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def spread(self, most: int | None = None) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
         """Where the tokens of the texts, one after the other, stand among those of the distinct
-        pieces laid end to end, `[T]`; and where each text begins and the last ends, `[N + 1]`."""
+        pieces laid end to end, `[T]`; and where each text begins and the last ends, `[N + 1]`.
+
+        most: of each text, so many tokens at most.
+        """
         sizes = np.fromiter(map(len, self.tokens), dtype=np.int64, count=len(self.tokens))
-        starts = (np.cumsum(sizes) - sizes)[self.numbers]
-        sizes = sizes[self.numbers]
-        ends = np.append(0, np.cumsum(sizes))
-        chosen = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
-        return chosen, ends[np.append(0, np.cumsum(self.counts))]
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        small = len(ends) == 0 or ends[-1] <= np.iinfo(np.int32).max
+        chosen: list[NDArray[np.integer]] = [np.empty(0, np.int32 if small else np.int64)]
+        edges = [np.zeros(1, np.int64)]
+        pieces = np.append(0, np.cumsum(self.counts))
+        # Some texts at a time: what is reckoned with is several times as large as the answer.
+        for first in range(0, len(self.counts), _AT_ONCE):
+            cuts = pieces[first : first + _AT_ONCE + 1]
+            numbers = self.numbers[cuts[0] : cuts[-1]]
+            own = sizes[numbers]
+            ends = np.append(0, np.cumsum(own))
+            found = np.arange(ends[-1]) + np.repeat(starts[numbers] - ends[:-1], own)
+            bounds = ends[cuts - cuts[0]]
+            lengths = np.diff(bounds)
+            if most is not None and lengths.max() > most:
+                found = found[np.arange(len(found)) - np.repeat(bounds[:-1], lengths) < most]
+                bounds = np.append(0, np.cumsum(np.minimum(lengths, most)))
+            chosen.append(found.astype(chosen[0].dtype))
+            edges.append(edges[-1][-1] + bounds[1:])
+        return np.concatenate(chosen), np.concatenate(edges)
 
 
 class Tokenizer:

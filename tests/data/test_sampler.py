@@ -111,3 +111,17 @@ def test_shuffled_batches_go_on_across_short_epochs():
     sampler = ShuffledBatches(10, 2, steps_per_epoch=2)
     seen = [row for epoch in range(5) for rows in sampler.epoch(epoch) for row in rows]
     assert sorted(seen[:10]) == sorted(seen[10:]) == list(range(10))
+
+
+def test_order_is_that_of_numpys_permutation():
+    # Runs of earlier versions are gone on with, so the order is part of the contract.
+    expected = [np.random.default_rng([5, 3, k]).permutation(11) for k in range(2)]
+    sampler = ShuffledBatches(11, 4, seed=5)
+    for k, order in enumerate(expected):
+        found = np.concatenate(list(sampler.epoch(k)))
+        assert found.dtype == np.int64 and np.array_equal(found, order)
+    labels = np.repeat([0, 1], [9, 7])
+    batches = np.stack(list(BalancedBatches(labels, 2 * 7, 1, seed=5).epoch(0)))
+    assert batches.dtype == np.int64
+    assert np.array_equal(batches[0, :7], np.random.default_rng([5, 2, 0, 0]).permutation(9)[:7])
+    assert np.array_equal(batches[0, 7:], 9 + np.random.default_rng([5, 2, 1, 0]).permutation(7))

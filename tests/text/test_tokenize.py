@@ -187,6 +187,21 @@ def test_pieces_of_many_texts_are_those_of_each(monkeypatch):
         assert [token for i in numbers for token in found.tokens[i]] == tokenizer(text)
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+@pytest.mark.parametrize("most", [None, 1, 2, 50])
+def test_spread_says_where_the_tokens_of_each_text_stand(monkeypatch, at_once, most):
+    texts = ["zwina, bzaf", "", "had chi...zwin", "bzaf bzaf 3la", "la", "  ", "zwin!? la"]
+    tokenizer = Tokenizer()
+    found = tokenizer.pieces(texts)
+    laid = [token for piece in found.tokens for token in piece]
+    monkeypatch.setattr("superconext.text.tokenize._AT_ONCE", at_once)
+    chosen, edges = found.spread(most)
+    assert edges[0] == 0 and len(edges) == len(texts) + 1 and edges[-1] == len(chosen)
+    for k, text in enumerate(texts):
+        own = [laid[place] for place in chosen[edges[k] : edges[k + 1]]]
+        assert own == tokenizer(text)[:most]
+
+
 def test_no_text_has_no_piece():
     found = Tokenizer().pieces([])
     assert (len(found.tokens), len(found.numbers), len(found.counts)) == (0, 0, 0)
