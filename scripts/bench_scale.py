@@ -69,7 +69,7 @@ def peak(who: int = resource.RUSAGE_SELF) -> float:
 
 def tokenised(path: Path, home: Path) -> tuple[object, float]:
     """The rows out of the store, and the seconds that took, the file's hash included."""
-    from superconext.data.mapped_rows import tokenised_rows
+    from superconext.data.file_rows import tokenised_rows
     from superconext.files import file_sha256
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
@@ -116,7 +116,7 @@ def stage_step(path: Path, home: Path) -> dict:
     import torch
 
     from superconext.config import resolve
-    from superconext.data.mapped_rows import TrainingRows
+    from superconext.data.file_rows import TrainingRows
     from superconext.data.sampler import make_batches
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding

@@ -13,7 +13,7 @@ import torch
 
 from superconext.calibration import calibrate, fit_temperature
 from superconext.config import Config
-from superconext.data.mapped_rows import TrainingRows
+from superconext.data.file_rows import TrainingRows
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.errors import ConfigError

@@ -12,7 +12,7 @@ import numpy as np
 
 from superconext.config import Config
 from superconext.data.corpus import read_texts
-from superconext.data.mapped_rows import TrainingRows
+from superconext.data.file_rows import TrainingRows
 from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore, build_store
 from superconext.errors import DataError

@@ -16,8 +16,8 @@ import numpy as np
 
 from superconext.config import Config
 from superconext.data.corpus import Corpus, check_counts
+from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.labelled_stream import LabelledStream
-from superconext.data.mapped_rows import MappedRows, TrainingRows, tokenised_rows
 from superconext.data.source import STDIN
 from superconext.files import file_sha256
 from superconext.preparing import make_tokenizer
@@ -147,5 +147,5 @@ def _texts(path: str, columns: tuple[str | None, str | None], wanted: np.ndarray
     return found
 
 
-def _line(rows: MappedRows, label: str) -> int:
+def _line(rows: FileRows, label: str) -> int:
     return int(rows.lines()[np.flatnonzero(rows.labels() == rows.classes.index(label))[0]])

@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 
 from superconext._version import __version__
+from superconext.data.file_store import FileStore, IdFile, chunks, open_ids, write_cut
 from superconext.data.labelled_stream import LabelledStream
-from superconext.data.mapped_store import IdFile, MappedStore, chunks, open_ids, write_cut
 from superconext.data.tokenising import text_hashes, tokenise_file
 from superconext.folders import clear_beside, folder_beside, put_folder
 from superconext.text.tokenize import Tokenizer
@@ -33,7 +33,7 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 _FLOOR = 2
 
 
-class MappedRows:
+class FileRows:
     """What `tokenising` wrote into a folder.
 
     classes: the labels in sorted order. counts: how often each word came.
@@ -105,14 +105,14 @@ class MappedRows:
 
 
 class TrainingRows:
-    """The rows of a `MappedRows` that are trained on.
+    """The rows of a `FileRows` that are trained on.
 
     rows: their numbers, int64 `[n]`, ascending.
     sample: positions among them, int64, of the rows that what cannot take all is fitted on.
     digest: a hash of all that their tokens follow from.
     """
 
-    def __init__(self, source: MappedRows, rows: np.ndarray, sample: np.ndarray) -> None:
+    def __init__(self, source: FileRows, rows: np.ndarray, sample: np.ndarray) -> None:
         self.source, self.rows, self.sample = source, rows, sample
         digest = hashlib.sha256(source.folder.name.encode())
         digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes())
@@ -154,7 +154,7 @@ class TrainingRows:
         seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
         return Vocabulary.of_counts(Counter(seen), min_count)
 
-    def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> MappedStore:
+    def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> FileStore:
         """Ids `[n]` of sentences under the vocabulary that these rows have at `min_count`."""
         name = hashlib.sha256(f"{self.digest} {min_count} {max_length}".encode()).hexdigest()[:32]
         place = self.source.folder / f"cut-{name}"
@@ -174,7 +174,7 @@ def tokenised_rows(
     home: Path,
     advance: Callable[[int], None] = lambda done: None,
     jobs: int | None = None,
-) -> MappedRows:
+) -> FileRows:
     """The rows of a file, out of the folder `home` if they were tokenised before.
 
     Args:
@@ -193,7 +193,7 @@ def tokenised_rows(
         for done in tokenise_file(LabelledStream(file, *columns), tokenizer, folder, jobs):
             advance(done)
 
-    return _kept(home / "tokens" / name[:32], MappedRows, make)
+    return _kept(home / "tokens" / name[:32], FileRows, make)
 
 
 def _kept(place: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:

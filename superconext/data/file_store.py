@@ -60,7 +60,7 @@ class IdFile:
 
 
 @dataclass(frozen=True)
-class MappedStore(TokenStore):
+class FileStore(TokenStore):
     """A token store whose `tokens` are those of `file`; made by `open_ids`."""
 
     file: IdFile | None = None
@@ -79,13 +79,13 @@ class MappedStore(TokenStore):
         return found
 
 
-def open_ids(folder: Path) -> MappedStore:
+def open_ids(folder: Path) -> FileStore:
     """The store that `write_cut` made in `folder`. Raises OSError or ValueError if damaged."""
     file = IdFile(folder / "ids.bin")
     offsets = np.load(folder / "offsets.npy", allow_pickle=False)
     if offsets[-1] != len(file):
         raise ValueError("its files do not belong together")
-    return MappedStore(file.ids, offsets, None, file)
+    return FileStore(file.ids, offsets, None, file)
 
 
 def write_cut(

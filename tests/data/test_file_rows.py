@@ -12,10 +12,10 @@ import zlib
 import numpy as np
 import pytest
 
-from superconext.data import labelled_stream, mapped_store
+from superconext.data import file_store, labelled_stream
 from superconext.data.corpus import read_labelled
+from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.labelled_stream import LabelledStream
-from superconext.data.mapped_rows import MappedRows, TrainingRows, tokenised_rows
 from superconext.data.token_store import build_store
 from superconext.errors import DataError
 from superconext.files import file_sha256
@@ -48,7 +48,7 @@ def table(tmp_path):
 def small_blocks(monkeypatch):
     """So that a small file has many blocks and chunks."""
     monkeypatch.setattr(labelled_stream, "BLOCK", 300)
-    monkeypatch.setattr(mapped_store, "CHUNK", 64)
+    monkeypatch.setattr(file_store, "CHUNK", 64)
 
 
 def tokenised(path, home, jobs=1, columns=(None, None), tokenizer=TOKENIZER, **settings):
@@ -125,13 +125,13 @@ def test_words_and_ids_are_those_of_memory(table, tmp_path, min_count, max_lengt
     training = whole(rows, kept)
     assert list(training) == tokens
     assert training.vocabulary(min_count) == vocabulary
-    mapped = training.store(vocabulary, min_count, max_length)
-    np.testing.assert_array_equal(mapped.tokens, store.tokens)
-    np.testing.assert_array_equal(mapped.offsets, store.offsets)
+    filed = training.store(vocabulary, min_count, max_length)
+    np.testing.assert_array_equal(filed.tokens, store.tokens)
+    np.testing.assert_array_equal(filed.offsets, store.offsets)
     assert [rows.classes[k] for k in training.labels] == [read.labels[i] for i in kept]
     for some in (np.array([5, 0, 5]), np.arange(len(kept))[::-1]):  # runs and single rows
         for ours, theirs in zip(
-            [*mapped.take(some), *mapped.pad(some)],
+            [*filed.take(some), *filed.pad(some)],
             [*store.take(some), *store.pad(some)],
             strict=True,
         ):
@@ -148,10 +148,10 @@ def test_a_text_of_no_token_reads_as_the_unknown_word(tmp_path):
     rows = tokenised(path, tmp_path, tokenizer=Nothing(Normalizer("none")))
     tokens = [[], ["x", "y"], [], ["y"]] * 5
     vocabulary = Vocabulary.build(tokens)
-    mapped = whole(rows).store(vocabulary, 1, 9)
+    filed = whole(rows).store(vocabulary, 1, 9)
     expected = build_store([vocabulary.encode(row) for row in tokens], 9)
-    np.testing.assert_array_equal(mapped.tokens, expected.tokens)
-    np.testing.assert_array_equal(mapped.offsets, expected.offsets)
+    np.testing.assert_array_equal(filed.tokens, expected.tokens)
+    np.testing.assert_array_equal(filed.offsets, expected.offsets)
 
 
 def files_in(rows):
@@ -206,7 +206,7 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
 
 
 def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
-    rows = MappedRows(tokenised(table, tmp_path).folder)
+    rows = FileRows(tokenised(table, tmp_path).folder)
     assert rows.classes == ["neg", "neutre", "pos"]
     assert (rows.lines() == np.arange(2, 202)).all()
     assert rows.counts.sum() == rows.offsets()[-1] == len(rows.tokens)
@@ -216,7 +216,7 @@ SCATTERED = """
 import sys
 from pathlib import Path
 import numpy as np
-from superconext.data.mapped_store import open_ids
+from superconext.data.file_store import open_ids
 store = open_ids(Path(sys.argv[1]))
 def most():
     line = next(x for x in open("/proc/self/status") if x.startswith("VmHWM"))
