@@ -47,8 +47,9 @@ class Terms:
 #: Terms of the anchors at the given places (a slice of `Pairing.order`) from their p and n, which
 #: are about -1e30 where there is no positive or no negative, and their number of negatives, `[n]`.
 Rule = Callable[[Tensor, Tensor, Tensor, slice], Terms]
-#: Negatives that stay, bool `[n, N]`, from cosines `[n, N]` and negatives `[n, N]` in that order.
-Choice = Callable[[Tensor, Tensor], Tensor]
+#: Negatives that stay, bool `[n, M]`, from cosines `[n, M]` and which of them are negatives, bool
+#: `[n, M]`, or None where all are.
+Choice = Callable[[Tensor, "Tensor | None"], Tensor]
 
 
 def pairwise_loss(
@@ -98,18 +99,22 @@ class _Pairwise(torch.autograd.Function):
             s = buffer[here] if square else buffer[:count]
             torch.mm(rows[here] * scale, rows.t(), out=s)
             positive = s[:, window].clone()
-            negatives = _part(s, positive, here, window, pairs, choose)
+            rest, negatives = _part(s, positive, here, window, pairs, choose)
             if not include_self:
                 _drop_same_sentence(positive, here, window, twins)
             if choose is not None:
                 positive.mul_(1 / temperature)
-                s.mul_(1 / temperature)
-            terms = rule(_soft_max_(positive), _soft_max_(s), negatives, here)
+                rest.mul_(1 / temperature)
+            terms = rule(_soft_max_(positive), _soft_max_(rest), negatives, here)
             total += terms.loss.sum()
             if not wanted:
                 continue
-            s.mul_(terms.negative[:, None])
-            s[:, window].add_(positive.mul_(terms.positive[:, None]))
+            rest.mul_(terms.negative[:, None])
+            positive.mul_(terms.positive[:, None])
+            if rest is s:
+                s[:, window].add_(positive)
+            else:
+                _join(s, positive, rest, window)
             if gradient is not None:
                 gradient[here].addmm_(s, rows)
                 gradient.addmm_(s.t(), rows[here])
@@ -150,34 +155,40 @@ def _chunks(pairs: Pairing) -> list[tuple[slice, slice]]:
 
 def _part(
     s: Tensor, positive: Tensor, here: slice, window: slice, pairs: Pairing, choose: Choice | None
-) -> Tensor:
-    """Mask in cosines `[n, N]` what is no (chosen) negative and in those of the window what is no
-    positive; the number of negatives of each row, `[n]`."""
+) -> tuple[Tensor, Tensor]:
+    """The cosines of (chosen) negatives, all others masked, and how many each row has, `[n]`.
+
+    The first is `s`, `[n, N]`, or, where a choice is made and the window holds one class, a copy
+    of the other columns: in a batch of few classes that is much less to search. In `positive`,
+    the cosines of the window, what is no positive is masked.
+    """
     own, columns = pairs.group[here], pairs.group[window]
     one_class = bool(columns[0] == columns[-1])
-    if not one_class:
-        same = own[:, None] == columns[None, :]
-        positive.add_((~same).to(s.dtype), alpha=_FAR)
-    if choose is not None and one_class:
-        # Only the others' columns: in a batch of few classes that is much less to search.
+    if choose is not None and one_class and len(columns) < len(pairs.order):
         others = torch.cat([s[:, : window.start], s[:, window.stop :]], dim=1)
-        kept = choose(others, torch.ones_like(others, dtype=torch.bool))
-        far = (~kept).to(s.dtype)
-        s[:, window].fill_(_FAR)
-        s[:, : window.start].add_(far[:, : window.start], alpha=_FAR)
-        s[:, window.stop :].add_(far[:, window.start :], alpha=_FAR)
-        return count(kept)
-    if choose is not None:
-        negative = torch.ones_like(s, dtype=torch.bool)
-        negative[:, window] = ~same
-        kept = choose(s, negative)
-        s.add_((~kept).to(s.dtype), alpha=_FAR)
-        return count(kept)
+        kept = choose(others, None)
+        others.add_((~kept).to(s.dtype), alpha=_FAR)
+        return others, count(kept)
     if one_class:
         s[:, window].fill_(_FAR)
-    else:
+        return s, pairs.negatives[here]
+    same = own[:, None] == columns[None, :]
+    positive.add_((~same).to(s.dtype), alpha=_FAR)
+    if choose is None:
         s[:, window].add_(same.to(s.dtype), alpha=_FAR)
-    return pairs.negatives[here]
+        return s, pairs.negatives[here]
+    negative = torch.ones_like(s, dtype=torch.bool)
+    negative[:, window] = ~same
+    kept = choose(s, negative)
+    s.add_((~kept).to(s.dtype), alpha=_FAR)
+    return s, count(kept)
+
+
+def _join(s: Tensor, positive: Tensor, others: Tensor, window: slice) -> None:
+    """Put the columns of a window and the others back where they were."""
+    s[:, : window.start] = others[:, : window.start]
+    s[:, window] = positive
+    s[:, window.stop :] = others[:, window.start :]
 
 
 def _drop_same_sentence(positive: Tensor, here: slice, window: slice, twins: Tensor) -> None:
@@ -202,7 +213,7 @@ def survivors(z: Tensor, pairs: Pairing, choose: Choice) -> Tensor:
     rows, found = z[pairs.order], []
     for here, window in _chunks(pairs):
         s = rows[here] @ rows.t()
-        found.append(_part(s, s[:, window].clone(), here, window, pairs, choose) > 0)
+        found.append(_part(s, s[:, window].clone(), here, window, pairs, choose)[1] > 0)
     return torch.cat(found)
 
 

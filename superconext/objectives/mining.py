@@ -15,6 +15,9 @@ from torch import Tensor
 
 from superconext.errors import ConfigError
 
+#: Columns in a block from which on looking at blocks first is the faster way.
+_WORTH = 4
+
 
 @dataclass
 class Tally:
@@ -82,10 +85,17 @@ class Miner:
         return self.choose(cosine, negative, tally), tally.report()
 
     @torch.no_grad()
-    def choose(self, cosine: Tensor, negative: Tensor, tally: Tally) -> Tensor:
-        """The kept negatives of some anchors, `[n, N]`; what happened is added to the tally."""
-        available = count(negative)
-        kept = negative & self._hard(cosine, negative, available)
+    def choose(self, cosine: Tensor, negative: Tensor | None, tally: Tally) -> Tensor:
+        """The kept negatives of some anchors, `[n, N]`; what happened is added to the tally.
+
+        negative: which pairs are negatives, `[n, N]`, or None where all are.
+        """
+        if negative is None:
+            available = torch.full((len(cosine),), cosine.shape[1], device=cosine.device)
+            kept = self._hard(cosine, available)
+        else:
+            available = count(negative)
+            kept = negative & self._hard(_negatives_only(cosine, negative), available)
         if self.max_similarity < 1.0:
             kept = kept & (cosine <= self.max_similarity)
         numbers = count(kept)
@@ -99,28 +109,29 @@ class Miner:
         tally.empty += int(empty.sum())
         return kept
 
-    def _hard(self, cosine: Tensor, negative: Tensor, available: Tensor) -> Tensor:
+    def _hard(self, cosine: Tensor, available: Tensor) -> Tensor:
+        """Of cosines with what is no negative below all others, those that count as hard."""
         if self.mode == "threshold" and self.level > -1:
             return cosine > self.level
         if self.mode in ("none", "threshold"):  # every cosine passes -1, rounding aside
-            return torch.ones_like(negative)
+            return torch.ones_like(cosine, dtype=torch.bool)
         if self.mode == "topk":
             wanted = torch.full_like(available, int(self.level)).minimum(available)
         else:
             # Guarded against 0.1 * 10 = 1.0000000000000002, which would keep one too many.
             wanted = torch.ceil(available.double() * self.level - 1e-9).long()
-        return _row_top(_negatives_only(cosine, negative), wanted)
+        return _row_top(cosine, wanted)
 
-    def _fall_back(self, kept: Tensor, empty: Tensor, cosine: Tensor, negative: Tensor) -> Tensor:
+    def _fall_back(
+        self, kept: Tensor, empty: Tensor, cosine: Tensor, negative: Tensor | None
+    ) -> Tensor:
         if self.fallback == "skip":
             return kept
-        if self.fallback == "all":
-            return torch.where(empty[:, None], negative, kept)
-        one = torch.zeros_like(kept)
-        one[empty] = _row_top(
-            _negatives_only(cosine[empty], negative[empty]), torch.ones_like(empty[empty].long())
-        )
-        return kept | one
+        rows = torch.nonzero(empty)[:, 0]
+        some = torch.ones_like(kept[rows]) if negative is None else negative[rows]
+        if self.fallback == "hardest":
+            some = _row_top(_negatives_only(cosine[rows], some), torch.ones_like(rows))
+        return kept.index_copy(0, rows, some)
 
 
 def count(mask: Tensor) -> Tensor:
@@ -158,6 +169,27 @@ def _largest(scores: Tensor, wanted: Tensor) -> Tensor:
     if scores.device.type != "cpu":
         top = torch.topk(scores, int(place.max()), dim=1).values
         return top.gather(1, place[:, None] - 1)[:, 0]
-    columns = scores.shape[1] - place.numpy()
-    parted = np.partition(scores.numpy(), np.unique(columns), axis=1)
+    values = _candidates(scores, int(place.max())).numpy()
+    columns = values.shape[1] - place.numpy()
+    parted = np.partition(values, np.unique(columns), axis=1)
     return torch.from_numpy(parted[np.arange(len(parted)), columns])
+
+
+def _candidates(scores: Tensor, most: int) -> Tensor:
+    """Entries of each row `[n, M]` with its `most` largest among them, `[n, m]`; all of them where
+    leaving some out does not pay.
+
+    Of blocks of columns, those of the `most` largest maxima hold them: an entry in another block
+    is no larger than `most` maxima.
+    """
+    size = math.isqrt(scores.shape[1] // most)  # as many maxima as entries in the chosen blocks
+    if size < _WORTH:
+        return scores
+    blocks = scores.shape[1] // size
+    whole = size * blocks
+    # A block is every so many-th column: its maximum is then one of whole rows of numbers.
+    cut = scores[:, :whole].reshape(len(scores), size, blocks)
+    first = blocks - most
+    chosen = np.argpartition(cut.amax(dim=1).numpy(), first, axis=1)[:, first:]
+    places = torch.from_numpy(chosen)[:, None, :].expand(-1, size, -1)
+    return torch.cat([cut.gather(2, places).flatten(1), scores[:, whole:]], dim=1)

@@ -174,7 +174,7 @@ class SuperLoss(Objective):
         choose: Choice | None = None
         if self.miner.active(batch.epoch, batch.epochs):
 
-            def mined(cosine: Tensor, negative: Tensor) -> Tensor:
+            def mined(cosine: Tensor, negative: Tensor | None) -> Tensor:
                 return self.miner.choose(cosine, negative, tally)
 
             choose = mined

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.errors import ConfigError
-from superconext.objectives.mining import Miner
+from superconext.objectives.mining import Miner, Tally
 
 
 def similarities(n=12, classes=3, seed=0):
@@ -100,3 +100,17 @@ def test_warmup_is_a_share_of_the_epochs(warmup):
 def test_impossible_levels_are_refused(miner):
     with pytest.raises(ConfigError, match=r"mining_threshold = .* expected"):
         Miner(*miner)
+
+
+@pytest.mark.parametrize("columns", [16, 333, 1200])  # from 16 on, blocks are looked at first
+@pytest.mark.parametrize("distinct", [3, 40, 10_000])  # values: few make ties
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_most_similar_of_many(columns, distinct, masked):
+    draw = torch.Generator().manual_seed(columns + distinct)
+    cosine = torch.randint(distinct, (5, columns), generator=draw).float() / distinct * 2 - 1
+    negative = torch.rand(5, columns, generator=draw) < 0.7 if masked else None
+    kept = Miner("topk", 4.0, 0.0).choose(cosine, negative, Tally())
+    for i in range(5):
+        among = [j for j in range(columns) if negative is None or negative[i, j]]
+        hardest = sorted(among, key=lambda j: (-float(cosine[i, j]), j))[:4]
+        assert torch.nonzero(kept[i])[:, 0].tolist() == sorted(hardest)
