@@ -5,7 +5,8 @@
 
 Each contestant is the loss of N unit vectors, forward and backward. `bare` is the least a loss
 over all pairs can cost under plain autograd: `torch.logsumexp(z @ z.T / temperature, 1).mean()`,
-no positives, no masks. `products` is three matrix products of 2 N N d and nothing else. The
+no positives, no masks. `products` is three matrix products of 2 N N d and nothing else, and
+`products and sort` these and each row's negatives sorted, what a loss over all triplets needs. The
 contestants take turns in one process on one thread; medians and quartiles of processor seconds
 are printed (`--clock wall` for the other), and their ratio to `bare`. pytorch-metric-learning's
 SupConLoss joins if it is installed.
@@ -37,6 +38,7 @@ MINED = {
 
 def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[], object]]:
     """Functions that compute one loss and its gradient."""
+    import numpy as np
     import torch
 
     from superconext.objectives.base import Batch
@@ -57,6 +59,11 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
         torch.mm(left, z, out=right)
         torch.mm(left.T, z, out=right)
 
+    def products_and_sort() -> None:
+        products()
+        others = left.numpy().reshape(-1)[: rows * (rows - rows // classes)]
+        np.sort(others.reshape(rows, -1), axis=1)
+
     def gradient(loss: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
         def run() -> None:
             loss(z.clone().requires_grad_()).backward()
@@ -72,6 +79,7 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
 
     result: dict[str, Callable[[], object]] = {
         "products": products,
+        "products and sort": products_and_sort,
         "bare": gradient(lambda x: torch.logsumexp(x @ x.T / TEMPERATURE, dim=1).mean()),
         "superloss": form(SuperLoss(TEMPERATURE), "chunked"),
         "superloss, plain": form(SuperLoss(TEMPERATURE), "plain"),

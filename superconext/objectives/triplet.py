@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -118,9 +119,19 @@ def _hardest_gap(z: Tensor, order: Pairing, valid: Tensor) -> Tensor:
     return _distance(far) - _distance(near)
 
 
+def _nearest_first(distance: Tensor, negative: Tensor) -> Tensor:
+    """The distances of each row's negatives in ascending order, then infinities, `[A, N]`."""
+    far = distance.masked_fill(~negative, torch.inf)
+    if far.device.type != "cpu":
+        return far.sort(dim=1).values
+    # On a processor numpy sorts three times as fast as torch.
+    order = torch.from_numpy(np.argsort(far.detach().numpy(), axis=1))
+    return far.gather(1, order)
+
+
 def _semi_hard_gap(distance: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """D_ap - D_an* of every positive pair, `[pairs]`, from distances `[A, N]`."""
-    nearest = distance.masked_fill(~negative, torch.inf).sort(dim=1).values
+    nearest = _nearest_first(distance, negative)
     # How many negatives are no farther than p is the place of the first one that is.
     place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
     farthest = negative.sum(dim=1, keepdim=True) - 1
@@ -131,7 +142,7 @@ def _batch_all(
     distance: Tensor, positive: Tensor, negative: Tensor, margin: float
 ) -> tuple[Tensor, float]:
     """Mean over the violated triplets and their share of all, from distances `[A, N]`."""
-    nearest = distance.masked_fill(~negative, torch.inf).sort(dim=1).values
+    nearest = _nearest_first(distance, negative)
     limit = distance + margin
     violated = torch.searchsorted(nearest.detach(), limit.detach())  # negatives nearer than limit
     running = nearest.masked_fill(nearest.isinf(), 0.0).cumsum(dim=1)
