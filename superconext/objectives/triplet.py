@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.kernels import hardest
 from superconext.objectives.options import parse_options
 from superconext.objectives.pairing import Pairing, cosine_sums, pairing, similarities
-from superconext.objectives.similarity import normalised, pairs
+from superconext.objectives.similarity import normalised
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -87,17 +88,11 @@ class Triplet(Objective):
         if not bool(valid.any()):
             return (batch.projected * 0).sum(), scalars
         form, margin = self.options.form, self.options.margin
-        if form in ("hard", "soft"):
-            gap = _hardest_gap(z, order, valid)
-        else:
-            masks = pairs(batch.labels, batch.ids)
-            anchors = order.order[valid]
-            positive, negative = masks.positive[anchors], masks.negative[anchors]
-            distance = _distance(z[anchors] @ z.T)
-            if form == "all":
-                loss, active = _batch_all(distance, positive, negative, margin)
-                return loss, scalars | {"active": active}
-            gap = _semi_hard_gap(distance, positive, negative)
+        if form in ("all", "semi_hard"):
+            over = _batch_all if form == "all" else _semi_hard
+            loss, active = over(z, order, margin)
+            return loss, scalars | {"active": active}
+        gap = _hardest_gap(z, order, valid)
         if form == "soft":
             return functional.softplus(gap).mean(), scalars
         losses = functional.relu(gap + margin)
@@ -119,35 +114,50 @@ def _hardest_gap(z: Tensor, order: Pairing, valid: Tensor) -> Tensor:
     return _distance(far) - _distance(near)
 
 
-def _nearest_first(distance: Tensor, negative: Tensor) -> Tensor:
-    """The distances of each row's negatives in ascending order, then infinities, `[A, N]`."""
-    far = distance.masked_fill(~negative, torch.inf)
-    if far.device.type != "cpu":
-        return far.sort(dim=1).values
+def _by_class(z: Tensor, order: Pairing) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Of each class with a positive and a negative: distances of its rows to each other `[P, P]`,
+    which of these are positives, and distances to all other rows, nearest first `[P, M]`."""
+    rows, stop = z[order.order], 0
+    for size in order.sizes.tolist():
+        start, stop = stop, stop + size
+        own, sentence = rows[start:stop], order.sentence[start:stop]
+        positive = sentence[:, None] != sentence[None, :]
+        if size == len(rows) or not bool(positive.any()):
+            continue
+        others = torch.cat([rows[:start], rows[stop:]])
+        yield _distance(own @ own.T), positive, _ascending(_distance(own @ others.T))
+
+
+def _ascending(values: Tensor) -> Tensor:
+    if values.device.type != "cpu":
+        return values.sort(dim=1).values
     # On a processor numpy sorts three times as fast as torch.
-    order = torch.from_numpy(np.argsort(far.detach().numpy(), axis=1))
-    return far.gather(1, order)
+    return values.gather(1, torch.from_numpy(np.argsort(values.detach().numpy(), axis=1)))
 
 
-def _semi_hard_gap(distance: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """D_ap - D_an* of every positive pair, `[pairs]`, from distances `[A, N]`."""
-    nearest = _nearest_first(distance, negative)
-    # How many negatives are no farther than p is the place of the first one that is.
-    place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
-    farthest = negative.sum(dim=1, keepdim=True) - 1
-    return (distance - nearest.gather(1, place.minimum(farthest)))[positive]
+def _semi_hard(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
+    """Mean over the positive pairs and the share of them with a positive loss."""
+    total, count, active = z.new_zeros(()), 0, 0
+    for distance, positive, nearest in _by_class(z, order):
+        # How many negatives are no farther than p is the place of the first one that is.
+        place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
+        farther = nearest.gather(1, place.clamp_(max=nearest.shape[1] - 1))
+        losses = functional.relu(distance - farther + margin) * positive
+        total = total + losses.sum()
+        count += int(positive.sum())
+        active += int(torch.count_nonzero(losses))
+    return total / count, active / count
 
 
-def _batch_all(
-    distance: Tensor, positive: Tensor, negative: Tensor, margin: float
-) -> tuple[Tensor, float]:
-    """Mean over the violated triplets and their share of all, from distances `[A, N]`."""
-    nearest = _nearest_first(distance, negative)
-    limit = distance + margin
-    violated = torch.searchsorted(nearest.detach(), limit.detach())  # negatives nearer than limit
-    running = nearest.masked_fill(nearest.isinf(), 0.0).cumsum(dim=1)
-    below = running.gather(1, (violated - 1).clamp_min(0)) * (violated > 0)
-    total = (violated * limit - below)[positive].sum()
-    count = int(violated[positive].sum())
-    triplets = int((positive.sum(dim=1) * negative.sum(dim=1)).sum())
+def _batch_all(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
+    """Mean over the violated triplets and their share of all."""
+    total, count, triplets = z.new_zeros(()), 0, 0
+    for distance, positive, nearest in _by_class(z, order):
+        limit = distance + margin
+        # How many negatives are nearer than the limit, none where the pair is no positive.
+        violated = torch.searchsorted(nearest.detach(), limit.detach()) * positive
+        below = nearest.cumsum(dim=1).gather(1, (violated - 1).clamp_min(0)) * (violated > 0)
+        total = total + (violated * limit - below).sum()
+        count += int(violated.sum())
+        triplets += int(positive.sum()) * nearest.shape[1]
     return total / max(count, 1), count / triplets
