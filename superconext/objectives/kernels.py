@@ -90,7 +90,7 @@ class _Pairwise(torch.autograd.Function):
             twins = pairs.twins()
         total = z.new_zeros(())
         buffer = z.new_empty(len(rows) if square else 0, len(rows))
-        for here, window in _chunks(pairs):
+        for here, window in chunks(pairs):
             count = here.stop - here.start
             if not square and len(buffer) < count:
                 buffer = z.new_empty(count, len(rows))
@@ -133,7 +133,7 @@ class _Pairwise(torch.autograd.Function):
         return formed * gradient, None, None, None, None, None
 
 
-def _chunks(pairs: Pairing) -> list[tuple[slice, slice]]:
+def chunks(pairs: Pairing) -> list[tuple[slice, slice]]:
     """Slices of rows, each with the slice of columns that holds all their positives."""
     sizes = pairs.sizes.tolist()
     most = max(1, CHUNK // len(pairs.order))
@@ -211,7 +211,7 @@ def _soft_max_(logits: Tensor) -> Tensor:
 def survivors(z: Tensor, pairs: Pairing, choose: Choice) -> Tensor:
     """Whether a choice leaves each row a negative, bool `[N]` in `pairs.order`."""
     rows, found = z[pairs.order], []
-    for here, window in _chunks(pairs):
+    for here, window in chunks(pairs):
         s = rows[here] @ rows.t()
         found.append(_part(s, s[:, window].clone(), here, window, pairs, choose)[1] > 0)
     return torch.cat(found)
@@ -224,7 +224,7 @@ def hardest(z: Tensor, pairs: Pairing) -> tuple[Tensor, Tensor]:
     rows = z[pairs.order]
     twins = pairs.twins()
     positives, negatives = [], []
-    for here, window in _chunks(pairs):
+    for here, window in chunks(pairs):
         s = rows[here] @ rows.t()
         opposite = s[:, window].neg()
         _drop_same_sentence(opposite, here, window, twins)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.kernels import hardest
+from superconext.objectives.kernels import chunks, hardest
 from superconext.objectives.options import parse_options
 from superconext.objectives.pairing import Pairing, cosine_sums, pairing, similarities
 from superconext.objectives.similarity import normalised
@@ -114,18 +114,25 @@ def _hardest_gap(z: Tensor, order: Pairing, valid: Tensor) -> Tensor:
     return _distance(far) - _distance(near)
 
 
-def _by_class(z: Tensor, order: Pairing) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Of each class with a positive and a negative: distances of its rows to each other `[P, P]`,
-    which of these are positives, and distances to all other rows, nearest first `[P, M]`."""
-    rows, stop = z[order.order], 0
-    for size in order.sizes.tolist():
-        start, stop = stop, stop + size
-        own, sentence = rows[start:stop], order.sentence[start:stop]
-        positive = sentence[:, None] != sentence[None, :]
-        if size == len(rows) or not bool(positive.any()):
-            continue
-        others = torch.cat([rows[:start], rows[stop:]])
-        yield _distance(own @ own.T), positive, _ascending(_distance(own @ others.T))
+def _by_window(z: Tensor, order: Pairing) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Of some anchors at a time: their distances to the rows of a window with all their positives
+    `[n, P]`, which of these are positives, their distances to their negatives, nearest first and
+    then infinities, `[n, M]`, and how many these are, `[n, 1]`."""
+    rows = z[order.order]
+    for here, window in chunks(order):
+        own, columns = order.group[here], order.group[window]
+        positive = own[:, None] == columns[None, :]
+        positive &= order.sentence[here][:, None] != order.sentence[window][None, :]
+        anchors, negatives = rows[here], order.negatives[here][:, None]
+        if bool(columns[0] == columns[-1]):
+            others = torch.cat([rows[: window.start], rows[window.stop :]])
+            if len(others) == 0:
+                continue
+            distance = _distance(anchors @ others.T)
+        else:  # small classes together, whose negatives are in the window too
+            same = own[:, None] == order.group[None, :]
+            distance = _distance(anchors @ rows.T).masked_fill(same, torch.inf)
+        yield _distance(anchors @ rows[window].T), positive, _ascending(distance), negatives
 
 
 def _ascending(values: Tensor) -> Tensor:
@@ -138,10 +145,11 @@ def _ascending(values: Tensor) -> Tensor:
 def _semi_hard(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
     """Mean over the positive pairs and the share of them with a positive loss."""
     total, count, active = z.new_zeros(()), 0, 0
-    for distance, positive, nearest in _by_class(z, order):
+    for distance, positive, nearest, negatives in _by_window(z, order):
+        positive = positive & (negatives > 0)
         # How many negatives are no farther than p is the place of the first one that is.
         place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
-        farther = nearest.gather(1, place.clamp_(max=nearest.shape[1] - 1))
+        farther = nearest.gather(1, place.minimum(negatives - 1).clamp_min(0))
         losses = functional.relu(distance - farther + margin) * positive
         total = total + losses.sum()
         count += int(positive.sum())
@@ -152,12 +160,13 @@ def _semi_hard(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]
 def _batch_all(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
     """Mean over the violated triplets and their share of all."""
     total, count, triplets = z.new_zeros(()), 0, 0
-    for distance, positive, nearest in _by_class(z, order):
+    for distance, positive, nearest, negatives in _by_window(z, order):
         limit = distance + margin
         # How many negatives are nearer than the limit, none where the pair is no positive.
         violated = torch.searchsorted(nearest.detach(), limit.detach()) * positive
-        below = nearest.cumsum(dim=1).gather(1, (violated - 1).clamp_min(0)) * (violated > 0)
+        running = nearest.masked_fill(nearest.isinf(), 0.0).cumsum(dim=1)
+        below = running.gather(1, (violated - 1).clamp_min(0)) * (violated > 0)
         total = total + (violated * limit - below).sum()
         count += int(violated.sum())
-        triplets += int(positive.sum()) * nearest.shape[1]
+        triplets += int((positive * negatives).sum())
     return total / max(count, 1), count / triplets

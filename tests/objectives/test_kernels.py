@@ -109,7 +109,7 @@ def test_chunks_hold_every_row_once_and_its_class_whole(monkeypatch):
     pairs = pairing(labels, torch.arange(150))
     for rows in (1, 7, 50, 500):
         monkeypatch.setattr(kernels, "CHUNK", rows * 150)
-        chunks = kernels._chunks(pairs)
+        chunks = kernels.chunks(pairs)
         assert [i for here, _ in chunks for i in range(here.start, here.stop)] == list(range(150))
         for here, window in chunks:
             inside = set(pairs.group[here].tolist())
