@@ -10,97 +10,98 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from superconext.errors import ConfigError
 from superconext.parameter import Parameter, parameter, table_of
 from superconext.presets import PRESETS
 
+_objective, _encoder, _text, _run = (
+    partial(parameter, group=group) for group in ("objective", "encoder", "text", "run")
+)
+
 
 @dataclass(frozen=True)
 class Config:
     """Every parameter of a run, with concrete values."""
 
-    objective: str = parameter("superloss", "Training objective, by name.", group="objective")
-    preset: str = parameter(
-        "dialect", "Named set of defaults.", choices=tuple(PRESETS), group="objective"
+    objective: str = _objective("superloss", "Training objective, by name.")
+    preset: str = parameter("dialect", "Named set of defaults.", choices=tuple(PRESETS))
+    temperature: float = _objective(
+        0.1, "Softmax temperature of the similarities.", low=0.0, open_low=True
     )
-    temperature: float = parameter(
-        0.1, "Softmax temperature of the similarities.", low=0.0, open_low=True, group="objective"
-    )
-    reduction: str = parameter(
+    reduction: str = _objective(
         "macro",
         "Mean over classes of class means (equation 3) or over rows (equation 8).",
         choices=("macro", "micro"),
-        group="objective",
     )
-    include_self: bool = parameter(
+    include_self: bool = _objective(
         False,
         "Count a row as its own positive, as equation 6 prints it (audit only).",
-        group="objective",
     )
-    mining: str = parameter(
+    mining: str = _objective(
         "none",
         "Which negatives are kept after the warm-up.",
         choices=("none", "threshold", "topk", "quantile"),
-        group="objective",
     )
-    mining_threshold: float = parameter(
+    mining_threshold: float = _objective(
         0.5,
         "threshold: keep negatives whose cosine exceeds this. "
         "topk: how many each anchor keeps. quantile: share each anchor keeps.",
         low=-1.0,
-        group="objective",
     )
-    mining_warmup: float = parameter(
+    mining_warmup: float = _objective(
         1 / 3,
         "Share of the epochs trained with every negative first.",
         low=0.0,
         high=1.0,
-        group="objective",
     )
-    mining_max_similarity: float = parameter(
+    mining_max_similarity: float = _objective(
         1.0,
         "Drop mined negatives above this cosine (label noise).",
         low=-1.0,
         high=1.0,
-        group="objective",
     )
-    mining_fallback: str = parameter(
+    mining_fallback: str = _objective(
         "hardest",
         "An anchor left without a negative uses its hardest one, all, or is skipped.",
         choices=("hardest", "all", "skip"),
-        group="objective",
     )
-    options: str | None = parameter(
-        None, "Settings of one objective alone, as name=value,name=value.", group="objective"
+    options: str | None = _objective(
+        None, "Settings of one objective alone, as name=value,name=value."
     )
-    projection: str = parameter(
+    second_objective: str | None = _objective(
+        None,
+        "Objective of every second member, whose errors are then other ones; unset: all members "
+        "have the same.",
+    )
+    second_batch_size: int | None = _objective(
+        None,
+        "Sentences in a batch of the second objective; unset: as many as of the first.",
+        low=4,
+    )
+    projection: str = _encoder(
         "mlp",
         "Projection head, thrown away after training.",
         choices=("mlp", "linear", "identity"),
-        group="encoder",
     )
-    projection_size: int = parameter(256, "Width of the projected vector.", low=1, group="encoder")
-    layers: int = parameter(1, "BiLSTM layers.", low=1, high=8, group="encoder")
-    hidden_size: int = parameter(
-        128, "LSTM units in each direction.", low=1, high=8192, group="encoder"
-    )
-    dropout: float = parameter(
+    projection_size: int = _encoder(256, "Width of the projected vector.", low=1)
+    layers: int = parameter(1, "BiLSTM layers.", low=1, high=8)
+    hidden_size: int = parameter(128, "LSTM units in each direction.", low=1, high=8192)
+    dropout: float = _encoder(
         0.2,
         "Dropout on word vectors and on every layer's output.",
         low=0.0,
         high=0.95,
-        group="encoder",
     )
-    word_dropout: float = parameter(
-        0.2, "Share of training words hidden behind <unk>.", low=0.0, high=0.95, group="encoder"
+    word_dropout: float = _encoder(
+        0.2, "Share of training words hidden behind <unk>.", low=0.0, high=0.95
     )
-    pooling: str = parameter(
+    pooling: str = _encoder(
         "max",
         "Token states to sentence vector.",
         choices=("last", "mean", "max"),
-        group="encoder",
     )
     epochs: int = parameter(15, "Passes over the data.", low=1)
     steps_per_epoch: int | None = parameter(
@@ -137,34 +138,31 @@ class Config:
         low=0.0,
         open_low=True,
     )
-    vectors: str | None = parameter(
-        None, "Word vector file; unset: trained on the spot, see vector_method.", group="text"
+    vectors: str | None = _text(
+        None, "Word vector file; unset: trained on the spot, see vector_method."
     )
-    init: str | None = parameter(
+    init: str | None = _text(
         None,
         "Folder of a pretrained encoder (superconext pretrain) to start from; it brings its word "
         "vectors.",
-        group="text",
     )
-    unlabelled: str | None = parameter(
-        None, "Unlabelled text, one sentence a line, to train word vectors on.", group="text"
+    unlabelled: str | None = _text(
+        None, "Unlabelled text, one sentence a line, to train word vectors on."
     )
-    pretrain: bool = parameter(
+    pretrain: bool = _text(
         False,
         "Train the encoder on the unlabelled text first, to predict its words; kept in the cache.",
-        group="text",
     )
-    vector_dimension: int = parameter(
-        100, "Dimension of word vectors trained on the spot.", low=1, high=4096, group="text"
+    vector_dimension: int = _text(
+        100, "Dimension of word vectors trained on the spot.", low=1, high=4096
     )
-    vector_method: str = parameter(
+    vector_method: str = _text(
         "fasttext",
         "How word vectors are trained on the spot: with character n-grams, without, or not at "
         "all (they start as noise).",
         choices=("fasttext", "word2vec", "random"),
-        group="text",
     )
-    tune_vectors: bool = parameter(False, "Train the word vectors too.", group="text")
+    tune_vectors: bool = _text(False, "Train the word vectors too.")
     unfreeze_epoch: int | None = parameter(
         None,
         "Epoch, from 1, at which word vectors that were frozen begin to be trained; unset: "
@@ -172,43 +170,36 @@ class Config:
         low=1,
         group="text",
     )
-    vector_scale: float = parameter(
+    vector_scale: float = _text(
         1.0,
         "Factor on the word vectors before training; 0: to a root mean square of 1.",
         low=0.0,
         high=1000.0,
-        group="text",
     )
-    subwords: bool = parameter(
+    subwords: bool = _text(
         True,
         "Train vectors of character n-grams too, so that spellings of a word share them.",
-        group="text",
     )
-    normalize: str = parameter(
+    normalize: str = _text(
         "auto",
         "Text normalisation profile.",
         choices=("auto", "arabic", "arabizi", "latin", "none"),
-        group="text",
     )
-    enable_rules: str | None = parameter(
+    enable_rules: str | None = _text(
         None,
         "Normalisation rules to switch on beside the profile's, comma separated.",
-        group="text",
     )
-    disable_rules: str | None = parameter(
-        None, "Normalisation rules of the profile to switch off, comma separated.", group="text"
+    disable_rules: str | None = _text(
+        None, "Normalisation rules of the profile to switch off, comma separated."
     )
-    bridge: str | None = parameter(
+    bridge: str | None = _text(
         None,
         "Spell Arabizi and Arabic words alike, by a dialect's table; unset: leave them.",
         choices=("moroccan", "algerian", "tunisian"),
-        group="text",
     )
-    min_count: int = parameter(1, "Drop training words seen fewer times.", low=1, group="text")
-    max_length: int = parameter(
-        200, "Tokens kept of each sentence.", low=1, high=100_000, group="text"
-    )
-    seed: int = parameter(0, "Seed of everything random.", low=0, high=2**31 - 1, group="run")
+    min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
+    max_length: int = parameter(200, "Tokens kept of each sentence.", low=1, high=100_000)
+    seed: int = _run(0, "Seed of everything random.", low=0, high=2**31 - 1)
     threads: int = parameter(
         1,
         "Threads for matrix work; more help only on an idle machine. Unset, the command train "
@@ -217,44 +208,36 @@ class Config:
         high=1024,
         group="run",
     )
-    device: str = parameter("cpu", "Torch device.", group="run")
+    device: str = _run("cpu", "Torch device.")
     precision: str = parameter(
-        "float32", "Arithmetic of the encoder.", choices=("float32", "bfloat16"), group="run"
+        "float32", "Arithmetic of the encoder.", choices=("float32", "bfloat16")
     )
-    baselines: bool = parameter(
-        True, "Fit majority class and TF-IDF + logistic regression beside.", group="run"
-    )
-    calibrate: bool = parameter(
-        False, "Scale the probe's probabilities by a temperature fitted on dev.", group="run"
-    )
-    logit_adjustment: float = parameter(
+    baselines: bool = _run(True, "Fit majority class and TF-IDF + logistic regression beside.")
+    calibrate: bool = _run(False, "Scale the probe's probabilities by a temperature fitted on dev.")
+    logit_adjustment: float = _run(
         0.0,
         "Share of the log class frequencies taken off the probe's scores: 0 for most rows right, "
         "1 for all classes alike, between them for the F1 scores.",
         low=0.0,
         high=1.0,
-        group="run",
     )
-    probe_features: str = parameter(
+    probe_features: str = _run(
         "encoder",
         "What predictions rest on: the linear probe on the encoder alone, or the mean of its "
         "probabilities and those of TF-IDF + logistic regression.",
         choices=("encoder", "encoder+tfidf"),
-        group="run",
     )
-    probe_rows: str = parameter(
+    probe_rows: str = _run(
         "seen",
         "Rows the probe is fitted on: those its encoder was trained on, or those it has not seen, "
         "each of several members leaving out another part of the rows.",
         choices=("seen", "unseen"),
-        group="run",
     )
-    members: int = parameter(
+    members: int = _run(
         1,
         "Encoders trained with seeds seed, seed+1, ... and probed side by side.",
         low=1,
         high=100,
-        group="run",
     )
 
     def __post_init__(self) -> None:

@@ -52,6 +52,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         mining_max_similarity: float = 1.0,
         mining_fallback: str = "hardest",
         options: str | None = None,
+        second_objective: str | None = None,
+        second_batch_size: int | None = None,
         projection: str = "mlp",
         projection_size: int | None = None,
         layers: int | None = None,
@@ -109,6 +111,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.mining_max_similarity = mining_max_similarity
         self.mining_fallback = mining_fallback
         self.options = options
+        self.second_objective = second_objective
+        self.second_batch_size = second_batch_size
         self.projection = projection
         self.projection_size = projection_size
         self.layers = layers

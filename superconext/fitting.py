@@ -18,6 +18,7 @@ from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.errors import ConfigError
 from superconext.lexical import Lexical, fit_lexical
+from superconext.members import check_members
 from superconext.memory import give_back_freed_memory, keep_freed_memory
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
@@ -86,6 +87,7 @@ def fit_model(
     progress = progress or Progress()
     check_device(config.device)
     check_unfreezing(config)
+    check_members(config)
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
@@ -160,11 +162,6 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
     """The rows each member leaves out, or None where every member is trained on all."""
     if config.probe_rows == "seen":
         return None
-    if config.members < 2:
-        raise ConfigError(
-            f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
-            "each of which leaves out a part of the rows: set members to 5"
-        )
     parts = left_out(prepared.train, prepared.labels, config.members, config.seed)
     if parts is None:
         progress.say(

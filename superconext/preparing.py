@@ -17,6 +17,7 @@ from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore, build_store
 from superconext.errors import DataError
 from superconext.initial import initial_vectors
+from superconext.members import reading_pool
 from superconext.objectives.base import PoolOptions
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.options import parse_options
@@ -107,8 +108,8 @@ def prepare(
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named.
     """
-    kind = objective_class(config.objective)
-    unlabelled = pool_source(config.unlabelled, config.objective) if kind.needs_pool else None
+    reader = reading_pool(config)
+    unlabelled = pool_source(config.unlabelled, reader.objective) if reader else None
     check_pretraining(config)
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
@@ -165,9 +166,9 @@ def prepare(
         facts["unknown"]["test"] = vocabulary.oov_report(tokenizer.many(set_aside))
     progress.say(_told(facts))
     pool = None
-    if unlabelled:
+    if reader and unlabelled:
         labelled = chain(tokens, tokenizer.many(held))
-        drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
+        drawn = _pool_tokens(unlabelled, labelled, tokenizer, reader, progress)
         pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
         facts["pool"] = len(pool)
     if isinstance(tokens, TrainingRows):

@@ -23,6 +23,7 @@ from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size, projection_head
+from superconext.members import member_config
 from superconext.model import member_features, vectors_and_scores
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.catalogue import objective_class
@@ -97,6 +98,7 @@ def train_member(
 
     Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
     """
+    config = member_config(config, member)
     trainer = _trainer(prepared, config, member, progress, callbacks, monitor)
     saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))

@@ -35,7 +35,8 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
         return click.option(
             f"{flag}/--no-{flag[2:]}", parameter.name, default=None, help=_help(parameter)
         )
-    choices = list(CATALOGUE) if parameter.name == "objective" else parameter.choices
+    named = parameter.name.endswith("objective")
+    choices = list(CATALOGUE) if named else parameter.choices
     kind = click.Choice(choices) if choices else _TYPES[parameter.type]
     return click.option(
         flag,

@@ -224,6 +224,7 @@ def _check_parameters(request: Request) -> None:
     """
     from superconext.experiments.fasttext_baseline import check_fasttext
     from superconext.fitting import check_device
+    from superconext.members import check_members
     from superconext.objectives.catalogue import objective_class
     from superconext.objectives.options import parse_options
 
@@ -236,6 +237,7 @@ def _check_parameters(request: Request) -> None:
             config = fit_config(request.given_on(data), system, 0)
             check_device(config.device)
             try:
+                check_members(config)
                 parse_options(config.options, objective_class(config.objective).options_type)
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None

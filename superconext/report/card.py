@@ -94,7 +94,8 @@ def front_matter(facts: Facts) -> str:
 
 
 def _title(facts: Facts) -> str:
-    objective = text_of(look(facts, "objective"))
+    names = (text_of(look(facts, key)) for key in ("objective", "second_objective"))
+    objective = " and ".join(name for name in names if name)
     return "# Text classifier" + (f" trained with {objective}" if objective else "")
 
 
@@ -105,6 +106,12 @@ def _what(facts: Facts) -> str:
         f"{objective}, and a linear probe (logistic regression) on its frozen sentence "
         "vectors. It gives each sentence exactly one class."
     ]
+    second = text_of(look(facts, "second_objective"))
+    if second:
+        lines.append(
+            f"It has several such encoders, read by the probe side by side; every second one was "
+            f"trained with {second} instead."
+        )
     if look(facts, "combined") is not None:
         lines.append(
             "It answers by the mean of the probe's probabilities and those of a logistic "

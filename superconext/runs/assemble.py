@@ -12,6 +12,7 @@ from superconext.config import Config
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size
+from superconext.members import member_config
 from superconext.model import Model
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
@@ -44,7 +45,7 @@ def assemble(
     reserve = _reserve(words["reserve"], arrays)
     encoders, objectives = [], []
     for member in range(trust.members_of(tensors)):
-        prefix = f"encoder.{member}."
+        prefix, own = f"encoder.{member}.", member_config(config, member)
         table = tensors[f"{prefix}embedding.words"]
         trust.check_table(table, len(vocabulary))
         if table.shape[1] != reserve.dimension:
@@ -56,11 +57,11 @@ def assemble(
         mine = [t for name, t in tensors.items() if name.split(".")[1] == str(member)]
         with torch.device("meta"):
             trust.check_affordable(
-                _modules(config, torch.empty(table.shape), size, 0, len(classes)), mine
+                _modules(own, torch.empty(table.shape), size, 0, len(classes)), mine
             )
         # The tables of words and n-grams are not made before they are read: they are large.
         words_to_come = torch.empty(table.shape, device="meta")
-        encoder, objective = _modules(config, words_to_come, size, tokens, len(classes))
+        encoder, objective = _modules(own, words_to_come, size, tokens, len(classes))
         # A tensor may be a view of the file, which somebody may write over.
         weights = {n: t.to(torch.float32, copy=True) for n, t in _under(prefix, tensors)}
         encoder.load_state_dict(weights, assign=True)

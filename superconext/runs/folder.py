@@ -118,7 +118,7 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
         fresh.mkdir()
         hashes = save_model(model, fresh)
         about = {"version": __version__, "status": "complete", **(facts or {})}
-        about |= {"objective": model.config.objective}
+        about |= {key: getattr(model.config, key) for key in ("objective", "second_objective")}
         write_manifest(fresh, about, hashes)
         put_folder(fresh, folder, hidden / "old")
 
