@@ -104,6 +104,12 @@ class Config:
         choices=("last", "mean", "max"),
     )
     epochs: int = parameter(15, "Passes over the data.", low=1)
+    read_limit: int | None = parameter(
+        None,
+        "Rows read in all epochs together, at most: of many rows fewer epochs are made, at least "
+        "3; unset: epochs says alone.",
+        low=1,
+    )
     steps_per_epoch: int | None = parameter(
         None,
         "Batches in an epoch; unset: enough to see every row of the largest class, at least 8 "

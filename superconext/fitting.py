@@ -25,8 +25,9 @@ from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
 from superconext.preparing import Prepared, prepare
 from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe, log_odds
-from superconext.stages import second_stage, train_member
+from superconext.stages import second_stage, total_epochs, train_member
 from superconext.training.callbacks import Callback, Record
+from superconext.training.length import shortened
 from superconext.training.progress import Progress
 from superconext.training.unfreezing import check_unfreezing
 from superconext.training.world import leave_to_main
@@ -41,6 +42,7 @@ class Fitted:
         for `stage`, 1 or 2, through which the epochs are counted on.
     features: sentence vectors of the training rows, or of their sample, `[N, d]`.
     facts: normalisation profile, vector source, words unknown to the vocabulary.
+    planned: epochs of all stages of all members, had nobody stopped it.
     interrupted: whether training was stopped by the user.
     """
 
@@ -49,6 +51,7 @@ class Fitted:
     features: np.ndarray
     facts: dict[str, Any]
     collapse: dict[str, Any]
+    planned: int
     interrupted: bool = False
 
 
@@ -86,8 +89,10 @@ def fit_model(
     """
     progress = progress or Progress()
     check_device(config.device)
+    config = shortened(config, len(labels) if whole is None else len(whole))
     check_unfreezing(config)
     check_members(config)
+    planned = total_epochs(config)
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
@@ -134,7 +139,7 @@ def fit_model(
         lexical,
     )
     collapse = collapse_report(features)
-    return Fitted(model, history, features, prepared.facts, collapse, interrupted)
+    return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
 
 
 def check_device(name: str) -> None:

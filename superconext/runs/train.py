@@ -138,7 +138,6 @@ def _fill(
     from superconext.experiments.baselines import baseline_report
     from superconext.fitting import check_device, fit_model
     from superconext.runs.together import call_helpers
-    from superconext.stages import total_epochs
 
     # Not for the training alone: figures of merit are worked out under the same threads.
     torch.set_num_threads(config.threads)
@@ -173,7 +172,7 @@ def _fill(
     if fitted.interrupted:
         epochs = len(fitted.history)
         raise StoppedEarly(
-            f"interrupted after {epochs} of {total_epochs(config)} epochs; the run so "
+            f"interrupted after {epochs} of {fitted.planned} epochs; the run so "
             f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
         )
     return evaluation.metrics
