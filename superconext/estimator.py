@@ -98,7 +98,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         logit_adjustment: float = 0.0,
         probe_features: str = "encoder",
         probe_rows: str = "seen",
-        members: int = 1,
+        members: int | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.objective = objective

@@ -91,7 +91,9 @@ def fit_model(
     check_device(config.device)
     config = shortened(config, len(labels) if whole is None else len(whole))
     check_unfreezing(config)
-    check_members(config)
+    note = check_members(config)
+    if note:
+        progress.say(f"note: {note}")
     planned = total_epochs(config)
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):

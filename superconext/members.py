@@ -42,19 +42,22 @@ def reading_pool(config: Config) -> Config | None:
     return None
 
 
-def check_members(config: Config) -> None:
-    """Raise ConfigError where there are too few members for what is asked of them, or the
-    second objective is unknown."""
+def check_members(config: Config) -> str | None:
+    """What to tell the user of the members asked for, if anything.
+
+    Raises ConfigError where there are too few of them, or the second objective is unknown.
+    """
     if config.probe_rows == "unseen" and config.members < 2:
         raise ConfigError(
             f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
             "each of which leaves out a part of the rows: set members to 5"
         )
     if config.second_objective is None:
-        return
-    if config.members < 2:
-        raise ConfigError(
-            f"second_objective = {config.second_objective!r} with members = {config.members}; "
-            "expected at least 2 members, of which it trains every second: set members to 2"
-        )
+        return None
     objective_class(config.second_objective)
+    if config.members < 2:
+        return (
+            f"members = {config.members}, so second_objective = {config.second_objective!r}, which "
+            "trains every second one, is not used"
+        )
+    return None

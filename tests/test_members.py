@@ -5,6 +5,7 @@ from superconext import SuperConTextClassifier, load
 from superconext.config import resolve
 from superconext.errors import ConfigError
 from superconext.fitting import fit_model
+from superconext.training.progress import Progress
 
 QUICK = {
     "epochs": 3,
@@ -82,13 +83,30 @@ def test_the_second_objective_may_be_the_one_that_reads_unlabelled_text(tmp_path
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"second_objective": "cross_entropy"}, "members = 1; expected at least 2 members"),
         ({"second_objective": "superlos", "members": 2}, "did you mean 'superloss'"),
         ({"second_objective": "superlos", "members": 2, "vectors": "missing.txt"}, "did you mean"),
-        ({"second_objective": "cross_entropy", "vectors": "missing.txt"}, "members = 1"),
+        ({"second_objective": "superlos"}, "did you mean 'superloss'"),
         ({"probe_rows": "unseen", "vectors": "missing.txt"}, "members = 1"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_read(given, told):
     with pytest.raises(ConfigError, match=told):
         fit(**given)
+
+
+def test_of_one_member_the_second_objective_is_not_used_and_said_so():
+    said = []
+
+    class Said(Progress):
+        def say(self, text):
+            said.append(text)
+
+    alone, beside = (
+        fit_model(TEXTS, LABELS, resolve({**QUICK, **given}), progress=Said()).model
+        for given in ({}, {"second_objective": "cross_entropy"})
+    )
+    assert np.array_equal(alone.features(TEXTS), beside.features(TEXTS))
+    assert [text for text in said if "second_objective" in text] == [
+        "note: members = 1, so second_objective = 'cross_entropy', which trains every second "
+        "one, is not used"
+    ]

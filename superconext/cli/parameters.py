@@ -77,6 +77,8 @@ def _help(parameter: Parameter) -> str:
 
 
 def _show(value: Any) -> str:
+    if value is None:
+        return "unset"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
