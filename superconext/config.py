@@ -241,7 +241,7 @@ class Config:
     )
     members: int = _run(
         1,
-        "Encoders trained with seeds seed, seed+1, ... and probed side by side.",
+        "Encoders trained with seeds of their own, a million apart, and probed side by side.",
         low=1,
         high=100,
     )

@@ -13,12 +13,18 @@ from superconext.config import Config
 from superconext.errors import ConfigError
 from superconext.objectives.catalogue import objective_class
 
+#: Between the seeds of two members: runs whose seeds are neighbours have no member in common,
+#: so that their spread is what it seems.
+_STRIDE = 1_000_000
+_SEEDS = 2**31
+
 
 def member_config(config: Config, member: int) -> Config:
-    """What the member of number `member`, from 0, is trained by.
+    """What the member of number `member`, from 0, is trained by, its seed among it.
 
     `options` are the first objective's; the second has its defaults.
     """
+    config = replace(config, seed=(config.seed + member * _STRIDE) % _SEEDS)
     if config.second_objective is None or member % 2 == 0:
         return config
     return replace(

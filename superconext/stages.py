@@ -147,8 +147,7 @@ def _trainer(
     monitor: bool,
 ) -> Trainer:
     """Of the first stage, with an encoder of its own."""
-    seed = config.seed + member
-    torch.manual_seed(seed)
+    torch.manual_seed(config.seed)
     embedding = WordEmbedding(
         torch.from_numpy(prepared.table),
         config.tune_vectors or config.unfreeze_epoch is not None,
@@ -175,7 +174,7 @@ def _trainer(
         projected=projected_size(projection, encoder.sentence_size, config.projection_size),
     )
     batches = make_batches(
-        kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, seed
+        kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, config.seed
     )
     objective = kind.build(config, shape)
     if encoder.class_rows is not None and objective.class_tokens == "words":
@@ -233,7 +232,7 @@ def _tuner(
             prepared.labels,
             config.batch_size,
             config.steps_per_epoch,
-            config.seed + member,
+            config.seed,
         ),
         prepared.train,
         prepared.labels,

@@ -5,6 +5,7 @@ from superconext import SuperConTextClassifier, load
 from superconext.config import resolve
 from superconext.errors import ConfigError
 from superconext.fitting import fit_model
+from superconext.members import member_config
 from superconext.training.progress import Progress
 
 QUICK = {
@@ -24,7 +25,7 @@ def fit(**given):
 
 
 def test_each_member_is_what_its_objective_alone_makes(tmp_path):
-    """With the seeds 5 to 8, the second objective in batches of its own, bit for bit."""
+    """With seeds a million apart, the second objective in batches of its own, bit for bit."""
     table = np.random.default_rng(0).normal(size=(7, 8))
     words = ["mezyan", "zwin", "khayb", "3iyan", "bzaf", "chi", "<num>"]
     lines = [" ".join([word, *map(str, row)]) for word, row in zip(words, table, strict=True)]
@@ -36,12 +37,15 @@ def test_each_member_is_what_its_objective_alone_makes(tmp_path):
 
     second = {"objective": "cross_entropy", "batch_size": 8}
     both = trained(seed=5, members=4, second_objective="cross_entropy", second_batch_size=8)
-    alone = [trained(seed=5), trained(seed=6, **second), trained(seed=7), trained(seed=8, **second)]
+    alone = [
+        trained(seed=5 + member * 1_000_000, **(second if member % 2 else {}))
+        for member in range(4)
+    ]
     names = [type(objective).__name__ for objective in both.objectives]
     assert names == ["SuperLoss", "CrossEntropy"] * 2
     singles = [model.features(TEXTS) for model in alone]
     assert np.array_equal(both.features(TEXTS), np.hstack(singles))
-    assert not np.array_equal(singles[1], trained(seed=6).features(TEXTS))
+    assert not np.array_equal(singles[1], trained(seed=1_000_005).features(TEXTS))
 
 
 def test_the_second_objective_takes_the_batches_of_the_first_unless_told():
@@ -110,3 +114,14 @@ def test_of_one_member_the_second_objective_is_not_used_and_said_so():
         "note: members = 1, so second_objective = 'cross_entropy', which trains every second "
         "one, is not used"
     ]
+
+
+def test_runs_of_neighbouring_seeds_have_no_member_in_common():
+    """Nor does a seed near the largest go beyond it."""
+    seeds = [
+        member_config(resolve({"seed": seed}), member).seed
+        for seed in range(50)
+        for member in range(20)
+    ]
+    assert len(set(seeds)) == len(seeds)
+    assert 0 <= member_config(resolve({"seed": 2**31 - 1}), 99).seed < 2**31
