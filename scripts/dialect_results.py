@@ -49,6 +49,18 @@ SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss": {"probe_features": "encoder+tfidf"},
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
+    "best": {"preset": "best", "probe_features": "encoder+tfidf"},
+    # What each part of that preset is worth:
+    "best, SuperLoss alone": {
+        "preset": "best",
+        "second_objective": "superloss",
+        "second_batch_size": 200,
+    },
+    "best, cross-entropy alone": {"preset": "best", "objective": "cross_entropy", "batch_size": 64},
+    "best, two members": {"preset": "best", "members": 2},
+    "best, six members": {"preset": "best", "members": 6},
+    "best, all epochs": {"preset": "best", "read_limit": 10**9},
+    "SuperLoss, fewer epochs": {"read_limit": 45_000},
     "SuperLoss five unseen": {**FIVE, "probe_features": "encoder+tfidf"},
     "cross-entropy five unseen": {**FIVE, "objective": "cross_entropy", "batch_size": 64},
 }
@@ -107,7 +119,9 @@ def fit(
         seconds = time.perf_counter() - started
         return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
                              classes, seconds)}  # fmt: skip
-    model = fit_model(*train, resolve({**shared, **SYSTEMS[name], "seed": seed}), dev).model
+    model = fit_model(
+        *train, resolve({**shared, **SYSTEMS[name], "seed": seed}), dev, monitor=False
+    ).model
     classes = model.classes
     answers = [model.answer(part[0]) for part in (dev, test)]
     seconds = time.perf_counter() - started
