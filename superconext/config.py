@@ -106,8 +106,8 @@ class Config:
     epochs: int = parameter(15, "Passes over the data.", low=1)
     read_limit: int | None = parameter(
         None,
-        "Rows read in all epochs together, at most: of many rows fewer epochs are made, at least "
-        "3; unset: epochs says alone.",
+        "Of many rows make fewer epochs, so that no more rows than these are read in all of them, "
+        "but at least 6; unset: epochs says alone.",
         low=1,
     )
     steps_per_epoch: int | None = parameter(
