@@ -103,11 +103,10 @@ class Config:
         "Token states to sentence vector.",
         choices=("last", "mean", "max"),
     )
-    epochs: int = parameter(15, "Passes over the data.", low=1)
-    read_limit: int | None = parameter(
+    epochs: int | None = parameter(
         None,
-        "Of many rows make fewer epochs, so that no more rows than these are read in all of them, "
-        "but at least 6; unset: epochs says alone.",
+        "Passes over the data; unset: 15, and of more than 3,000 rows fewer, so that 45,000 are "
+        "read in all, but no fewer than 6.",
         low=1,
     )
     steps_per_epoch: int | None = parameter(

@@ -62,7 +62,6 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         word_dropout: float | None = None,
         pooling: str | None = None,
         epochs: int | None = None,
-        read_limit: int | None = None,
         steps_per_epoch: int | None = None,
         batch_size: int | None = None,
         mini_batch_size: int | None = None,
@@ -122,7 +121,6 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.word_dropout = word_dropout
         self.pooling = pooling
         self.epochs = epochs
-        self.read_limit = read_limit
         self.steps_per_epoch = steps_per_epoch
         self.batch_size = batch_size
         self.mini_batch_size = mini_batch_size

@@ -27,7 +27,7 @@ from superconext.preparing import Prepared, prepare
 from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe, log_odds
 from superconext.stages import second_stage, total_epochs, train_member
 from superconext.training.callbacks import Callback, Record
-from superconext.training.length import shortened
+from superconext.training.length import with_epochs
 from superconext.training.progress import Progress
 from superconext.training.unfreezing import check_unfreezing
 from superconext.training.world import leave_to_main
@@ -89,7 +89,7 @@ def fit_model(
     """
     progress = progress or Progress()
     check_device(config.device)
-    config = shortened(config, len(labels) if whole is None else len(whole))
+    config = with_epochs(config, len(labels) if whole is None else len(whole))
     check_unfreezing(config)
     note = check_members(config)
     if note:

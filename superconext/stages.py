@@ -32,6 +32,7 @@ from superconext.pretraining.folder import start_from
 from superconext.probe import dev_key, fit_probe, softmax
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, Training
 from superconext.training.checkpoint import Checkpointer
+from superconext.training.length import decided_epochs
 from superconext.training.progress import EpochLines, Progress, StepBar
 from superconext.training.trainer import Trainer
 from superconext.training.unfreezing import unfreezing
@@ -80,7 +81,8 @@ def second_stage(config: Config) -> Config | None:
 def total_epochs(config: Config) -> int:
     """Epochs of all stages of all members."""
     second = second_stage(config)
-    return config.members * (config.epochs + (second.epochs if second else 0))
+    stages = [config] if second is None else [config, second]
+    return config.members * sum(decided_epochs(stage) for stage in stages)
 
 
 def train_member(
@@ -133,9 +135,7 @@ class FrozenTrainer(Trainer):
         ids = torch.from_numpy(rows)
         sentence = self._vectors[ids].to(self.device)
         labels = self.labels[ids].to(self.device)
-        return Batch(
-            sentence, sentence, labels, ids.to(self.device), self.epoch, self.config.epochs
-        )
+        return Batch(sentence, sentence, labels, ids.to(self.device), self.epoch, self.epochs)
 
 
 def _trainer(

@@ -17,6 +17,7 @@ from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.systems import fit_config
 from superconext.experiments.tables import Table, make_tables, told_systems
 from superconext.objectives.catalogue import objective_class
+from superconext.training.length import decided_epochs, with_epochs
 from superconext.training.progress import Progress
 
 FIGURE = "shots.png"
@@ -133,10 +134,11 @@ def _warn_of_few_steps(request: Request, progress: Progress) -> None:
     for system in request.systems:
         if system.is_baseline:
             continue
-        config = fit_config(request.given_on(request.datasets[0]), system, 0)
+        given = fit_config(request.given_on(request.datasets[0]), system, 0)
+        config = with_epochs(given, min(request.shots) * 2)
         if config.steps_per_epoch is None and min(request.shots) * 2 <= config.batch_size:
             balanced = objective_class(system.objective).batches == "balanced"
-            steps = config.epochs * (FEWEST_BATCHES if balanced else 1)
+            steps = decided_epochs(config) * (FEWEST_BATCHES if balanced else 1)
             few.setdefault(steps, []).append(system.name)
     for steps, names in few.items():
         if steps < FEW_STEPS:

@@ -20,7 +20,7 @@ Record = dict[str, Any]
 class Training(Protocol):
     """What a hook may use of the `Trainer` it is called by.
 
-    epoch: the one that runs, or is to run next, counted from 0.
+    epoch: the one that runs, or is to run next, counted from 0; epochs: how many there are.
     history: the records of the finished epochs.
     stop: set to True to end after the current epoch.
     """
@@ -32,6 +32,7 @@ class Training(Protocol):
     optimizer: RowAdam
     callbacks: list[Callback]
     epoch: int
+    epochs: int
     history: list[Record]
     stop: bool
 
@@ -130,7 +131,7 @@ class KeepAverage(WeightKeeper):
         self.share = share
 
     def on_epoch_end(self, trainer: Training, record: Record) -> None:
-        if record["epoch"] <= trainer.config.epochs * (1 - self.share):
+        if record["epoch"] <= trainer.epochs * (1 - self.share):
             return
         self.value += 1
         current = trainer.weights()

@@ -85,7 +85,7 @@ class StepBar(Callback):
 
     def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
         done = trainer.epoch * trainer.batches.steps + step + 1
-        self.advance(done / (trainer.config.epochs * trainer.batches.steps))
+        self.advance(done / (trainer.epochs * trainer.batches.steps))
 
 
 #: Heading, history key and format of each column of the epoch lines.

@@ -20,6 +20,7 @@ from superconext.errors import TrainingError
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, Record
+from superconext.training.length import decided_epochs
 from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
 from superconext.training.world import current_world
@@ -29,7 +30,7 @@ class Trainer:
     """Trains one encoder, its projection head and the objective's own parameters.
 
     Attributes:
-        epoch: the next epoch to run, counted from 0.
+        epoch: the next epoch to run, counted from 0; epochs: how many there are.
         history: one record for each finished epoch: `epoch` (from 1), `loss`, the means
             of the objective's scalars, whatever callbacks add, and `seconds`.
         stop: set to True to end after the current epoch.
@@ -61,7 +62,7 @@ class Trainer:
         self.pool: EncodedPool | None = None
         if pool is not None:
             self.pool = EncodedPool(pool, encoder, objective, self._arithmetic, self.world)
-        self.epoch = 0
+        self.epoch, self.epochs = 0, decided_epochs(config)
         self.history: list[Record] = []
         self.stop = False
 
@@ -75,7 +76,7 @@ class Trainer:
             self.world.begin(list(self.weights().values()), self._about())
         self._call("on_train_begin")
         self.stop = self.world.tell(self.stop)
-        while self.epoch < self.config.epochs and not self.stop:
+        while self.epoch < self.epochs and not self.stop:
             record = self._run_epoch()
             self.history.append(record)
             self.epoch += 1
@@ -169,7 +170,7 @@ class Trainer:
             labels=self.labels[ids].to(self.device),
             ids=ids.to(self.device),
             epoch=self.epoch,
-            epochs=self.config.epochs,
+            epochs=self.epochs,
             token_states=output.token_states if whole else None,
             mask=output.mask if whole else None,
             class_states=output.class_states,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from superconext.errors import ConfigError
 from superconext.training.callbacks import Callback, Training
+from superconext.training.length import decided_epochs
 
 if TYPE_CHECKING:
     from superconext.config import Config
@@ -50,8 +51,9 @@ def unfreezing(embedding: WordEmbedding, epoch: int | None) -> list[Callback]:
 
 def check_unfreezing(config: Config) -> None:
     """Raise ConfigError where no epoch is left to train the vectors in."""
-    if (config.unfreeze_epoch or 0) > config.epochs and not config.finetune:
+    epochs = decided_epochs(config)
+    if (config.unfreeze_epoch or 0) > epochs and not config.finetune:
         raise ConfigError(
             f"unfreeze_epoch = {config.unfreeze_epoch}: training ends before, with epoch "
-            f"{config.epochs}; expected an epoch up to that: change it, or epochs"
+            f"{epochs}; expected an epoch up to that: change it, or epochs"
         )

@@ -4,33 +4,35 @@ from hypothesis import strategies as st
 
 from superconext import SuperConTextClassifier
 from superconext.config import resolve
-from superconext.training.length import FEWEST_EPOCHS, shortened
+from superconext.training.length import epochs_of, with_epochs
 
 TEXTS = [f"{word} {filler} {n}" for n in range(10) for word, filler in
          (("mezyan", "bzaf"), ("zwin", "chi"), ("khayb", "bzaf"), ("3iyan", "chi"))]  # fmt: skip
 LABELS = ["pos", "pos", "neg", "neg"] * 10
+QUICK = {"batch_size": 16, "hidden_size": 4, "vector_dimension": 4}
 
 
-@given(st.integers(1, 40), st.integers(1, 10**6), st.integers(1, 10**6))
-def test_no_more_rows_are_read_than_the_limit_save_for_the_fewest_epochs(epochs, limit, rows):
-    got = shortened(resolve({"epochs": epochs, "read_limit": limit}), rows).epochs
-    assert min(epochs, FEWEST_EPOCHS) <= got <= epochs
-    assert got * rows <= limit or got <= FEWEST_EPOCHS
-    # One epoch more would be too many, of rows or of epochs.
-    assert got == epochs or (got + 1) * rows > limit
+@given(st.integers(0, 10**7), st.integers(0, 10**4))
+def test_more_rows_are_never_read_more_often(rows, more):
+    assert 15 >= epochs_of(rows) >= epochs_of(rows + more) >= 6
 
 
-@pytest.mark.parametrize("given", [{}, {"read_limit": 10, "steps_per_epoch": 2}])
-def test_without_a_limit_and_with_steps_of_their_own_all_epochs_are_made(given):
-    config = resolve(given)
-    assert shortened(config, 10**6) == config
+def test_few_rows_have_the_papers_epochs_and_many_rows_six():
+    assert [epochs_of(rows) for rows in (2, 3_000, 4_500, 7_500, 10**6)] == [15, 15, 10, 6, 6]
 
 
-def test_the_model_says_how_many_epochs_were_made():
-    """36 rows are trained on, a tenth being held back, so 260 allow seven."""
-    quick = {"batch_size": 16, "hidden_size": 4, "vector_dimension": 4}
-    model = SuperConTextClassifier(**quick, epochs=9, read_limit=260, members=2)
-    model.fit(TEXTS, LABELS)
-    assert [record["epoch"] for record in model.history_] == [*range(1, 8)] * 2
-    assert model.model_.config.epochs == 7
-    assert model.get_params()["epochs"] == 9
+def test_what_is_given_is_made_of_however_many_rows():
+    assert with_epochs(resolve({"epochs": 40}), 10**6).epochs == 40
+    assert with_epochs(resolve({"preset": "paper"}), 10**6).epochs == 60
+    # Steps of their own: the rows have no say in how long an epoch is.
+    assert with_epochs(resolve({"steps_per_epoch": 3}), 10**6).epochs == 15
+
+
+@pytest.mark.parametrize(("limit", "epochs"), [(45_000, 15), (250, 6), (36 * 8 + 1, 8)])
+def test_the_model_says_how_many_epochs_were_made(limit, epochs, monkeypatch):
+    """36 of the 40 rows are trained on, a tenth being held back."""
+    monkeypatch.setattr("superconext.training.length.ROWS_READ", limit)
+    model = SuperConTextClassifier(**QUICK, members=2).fit(TEXTS, LABELS)
+    assert [record["epoch"] for record in model.history_] == [*range(1, epochs + 1)] * 2
+    assert model.model_.config.epochs == epochs
+    assert model.get_params()["epochs"] is None
