@@ -109,7 +109,7 @@ class EpochLines(Callback):
 
     def on_train_begin(self, trainer: Training) -> None:
         if self.title:
-            self.progress.say(self.title)
+            self.progress.say(f"{self.title}: {trainer.config.objective}")
         self.progress.say(
             "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
         )

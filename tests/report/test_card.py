@@ -131,6 +131,13 @@ def test_an_objective_that_predicts_by_itself_has_its_own_row():
     assert rows[name] == ["0.840 (0.783 to 0.884)", "0.830", "0.840"]
 
 
+def test_a_second_objective_is_told_of():
+    text = render_card(changed(second_objective="ce_<b>"))
+    assert "# Text classifier trained with superloss and ce\\_\\<b\\>\n" in text
+    assert "every second one was trained with ce\\_\\<b\\> instead" in text
+    assert "every second one" not in render_card(changed(second_objective=None))
+
+
 def test_other_splits_and_classes():
     results = section(render_card(FACTS), "Results")
     assert set(table(results, "split")) == {"train", "dev"}
