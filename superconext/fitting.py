@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from superconext.calibration import calibrate, fit_temperature
+from superconext.checks import check_config
 from superconext.config import Config
 from superconext.data.file_rows import TrainingRows
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.errors import ConfigError
 from superconext.lexical import Lexical, fit_lexical
-from superconext.members import check_members
+from superconext.members import unused_objective
 from superconext.memory import give_back_freed_memory, keep_freed_memory
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
@@ -88,10 +88,10 @@ def fit_model(
         DataError, ConfigError, VectorsError, TrainingError: see there.
     """
     progress = progress or Progress()
-    check_device(config.device)
+    check_config(config)
     config = with_epochs(config, len(labels) if whole is None else len(whole))
     check_unfreezing(config)
-    note = check_members(config)
+    note = unused_objective(config)
     if note:
         progress.say(f"note: {note}")
     planned = total_epochs(config)
@@ -142,20 +142,6 @@ def fit_model(
     )
     collapse = collapse_report(features)
     return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
-
-
-def check_device(name: str) -> None:
-    """Raise ConfigError unless torch knows the device, it is there, and it can train."""
-    try:
-        device = torch.device(name)
-        if device.type not in ("cpu", "cuda", "mps", "xpu"):
-            raise RuntimeError(f"{device.type} cannot train")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
-        raise ConfigError(
-            f"device = {name!r} is not available here; expected 'cpu', or a device torch can "
-            "use such as 'cuda'"
-        ) from None
 
 
 def _folded(encoder: Encoder) -> Encoder:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from superconext.config import Config
 from superconext.errors import ConfigError
-from superconext.objectives.catalogue import objective_class
+from superconext.objectives.catalogue import check_objective, objective_class
 
 #: Between the seeds of two members: runs whose seeds are neighbours have no member in common,
 #: so that their spread is what it seems.
@@ -48,22 +48,22 @@ def reading_pool(config: Config) -> Config | None:
     return None
 
 
-def check_members(config: Config) -> str | None:
-    """What to tell the user of the members asked for, if anything.
-
-    Raises ConfigError where there are too few of them, or the second objective is unknown.
-    """
+def check_members(config: Config) -> None:
+    """Raise ConfigError where there are too few members, or the second objective is unknown."""
     if config.probe_rows == "unseen" and config.members < 2:
         raise ConfigError(
             f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
             "each of which leaves out a part of the rows: set members to 5"
         )
-    if config.second_objective is None:
+    if config.second_objective is not None:
+        check_objective(config.second_objective)
+
+
+def unused_objective(config: Config) -> str | None:
+    """What to tell of a second objective that no member is trained with; None where one is."""
+    if config.second_objective is None or config.members > 1:
         return None
-    objective_class(config.second_objective)
-    if config.members < 2:
-        return (
-            f"members = {config.members}, so second_objective = {config.second_objective!r}, which "
-            "trains every second one, is not used"
-        )
-    return None
+    return (
+        f"members = {config.members}, so second_objective = {config.second_objective!r}, which "
+        "trains every second one, is not used"
+    )

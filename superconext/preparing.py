@@ -21,7 +21,7 @@ from superconext.members import reading_pool
 from superconext.objectives.base import PoolOptions
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.options import parse_options
-from superconext.pretraining.before_training import check_pretraining, pretrained_encoder
+from superconext.pretraining.before_training import pretrained_encoder
 from superconext.pretraining.folder import read_facts
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
@@ -110,7 +110,6 @@ def prepare(
     """
     reader = reading_pool(config)
     unlabelled = pool_source(config.unlabelled, reader.objective) if reader else None
-    check_pretraining(config)
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels = train

@@ -222,11 +222,8 @@ def _check_parameters(request: Request) -> None:
 
     MissingExtraError where a baseline's package is not installed.
     """
+    from superconext.checks import check_config
     from superconext.experiments.fasttext_baseline import check_fasttext
-    from superconext.fitting import check_device
-    from superconext.members import check_members
-    from superconext.objectives.catalogue import objective_class
-    from superconext.objectives.options import parse_options
 
     if any(system.objective == "fasttext" for system in request.systems):
         check_fasttext()
@@ -235,10 +232,8 @@ def _check_parameters(request: Request) -> None:
             if system.is_baseline:
                 continue
             config = fit_config(request.given_on(data), system, 0)
-            check_device(config.device)
             try:
-                check_members(config)
-                parse_options(config.options, objective_class(config.objective).options_type)
+                check_config(config)
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
 

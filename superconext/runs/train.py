@@ -135,13 +135,14 @@ def _fill(
 ) -> dict[str, Any]:
     import torch
 
+    from superconext.checks import check_config
     from superconext.experiments.baselines import baseline_report
-    from superconext.fitting import check_device, fit_model
+    from superconext.fitting import fit_model
     from superconext.runs.together import call_helpers
 
     # Not for the training alone: figures of merit are worked out under the same threads.
     torch.set_num_threads(config.threads)
-    check_device(config.device)  # before the baselines, which take their time
+    check_config(config)  # before the baselines, which take their time
     call_helpers(request, partial / CHECKPOINT)
     wall, cpu = time.perf_counter(), time.process_time()
     rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}

@@ -451,3 +451,23 @@ def test_help_and_version_import_nothing_heavy():
     assert said.stdout.rstrip().endswith(f"{__version__}\nloaded: []")
     for parameter in PARAMETERS:
         assert f"--{parameter.name.replace('_', '-')}" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--pretrain"], "no unlabelled text"),
+        (["--options", "margin=2"], "no option 'margin'"),
+        (["--objective", "dualcl", "--options", "ensemble=some"], "ensemble"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_baselines_are_fitted(
+    words, told, call, data, tmp_path, monkeypatch
+):
+    def fitted(*args):
+        raise AssertionError("baselines were fitted first")
+
+    monkeypatch.setattr("superconext.experiments.baselines.baseline_report", fitted)
+    said = call("train", data.train, "--out", tmp_path / "run", *data.small, *words)
+    assert said.code == 1 and told in said.err and "Traceback" not in said.err
+    assert not any(tmp_path.iterdir())
