@@ -1,7 +1,7 @@
 """The tables of docs/results.md, from the labelled sets themselves.
 
     python scripts/dialect_results.py DATA --out DIR [--sets A,B] [--systems A,B]
-        [--vectors FILE | --unlabelled FILE | --init FOLDER] [--drop-leaked]
+        [--vectors FILE | --unlabelled FILE | --init FOLDER] [--related FILE] [--drop-leaked]
 
 DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
 text). A set with a test file is used as it is, a stratified tenth of train being dev where it
@@ -72,6 +72,9 @@ MEAN = " + TF-IDF"
 
 SCORES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
+#: Parameters of all our systems that are options of this script.
+PASSED = ("vectors", "init", "unlabelled", "related")
+
 Parts = tuple[int, Split, Split, Split]
 
 
@@ -122,7 +125,7 @@ def fit(
         return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
                              classes, seconds)}  # fmt: skip
     config = resolve({**shared, **SYSTEMS[name], "seed": seed})
-    fitted = fit_model(*train, config, dev, monitor=False)
+    fitted = fit_model(*train, config, dev, monitor=False, set_aside=test[0])
     model, classes = fitted.model, fitted.model.classes
     answers = [model.answer(part[0]) for part in (dev, test)]
     seconds = time.perf_counter() - started
@@ -254,13 +257,14 @@ def main() -> None:
     parser.add_argument("--unlabelled", help="text to train word vectors on, beside train")
     parser.add_argument("--vectors", help="word vectors for all sets, instead")
     parser.add_argument("--init", help="or the folder of a pretrained encoder")
+    parser.add_argument("--related", help="labelled rows that train our encoders too")
     parser.add_argument("--systems", default=",".join((*BASELINES, *SYSTEMS)))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--reference", default="TF-IDF + LR", help="system to compare with")
     parser.add_argument("--drop-leaked", action="store_true", help="of train, what dev or test has")
     parser.add_argument("--sets", default="msac,afrisenti_arq")
     options = parser.parse_args()
-    shared = {name: getattr(options, name) for name in ("unlabelled", "vectors", "init")}
+    shared = {name: getattr(options, name) for name in PASSED}
     wanted = options.systems.split(",")
     sets = options.sets.split(",")
     lines = run(options.data, options.out, shared, sets, wanted, options.drop_leaked)

@@ -158,6 +158,11 @@ class Config:
         False,
         "Train the encoder on the unlabelled text first, to predict its words; kept in the cache.",
     )
+    related: str | None = _text(
+        None,
+        "Labelled file of a related set (another dialect, another source) whose rows train the "
+        "encoder too, and not the probe.",
+    )
     vector_dimension: int = _text(
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096
     )
@@ -257,7 +262,7 @@ PARAMETERS: tuple[Parameter, ...] = table_of(Config)
 BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 
 #: Parameters whose value is a file or a folder.
-FILE_PARAMETERS = ("vectors", "init", "unlabelled")
+FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related")
 
 
 def check_names(names: Sequence[str], where: str) -> None:

@@ -76,6 +76,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         init: str | None = None,
         unlabelled: str | None = None,
         pretrain: bool = False,
+        related: str | None = None,
         vector_dimension: int | None = None,
         vector_method: str = "fasttext",
         tune_vectors: bool | None = None,
@@ -135,6 +136,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.init = init
         self.unlabelled = unlabelled
         self.pretrain = pretrain
+        self.related = related
         self.vector_dimension = vector_dimension
         self.vector_method = vector_method
         self.tune_vectors = tune_vectors

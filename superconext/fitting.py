@@ -24,7 +24,7 @@ from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
 from superconext.preparing import Prepared, prepare
-from superconext.probe import FEWEST_DEV_ROWS, Probe, fit_probe, log_odds
+from superconext.probe import FEWEST_DEV_ROWS, Probe, adjusted, fit_probe, log_odds
 from superconext.stages import second_stage, total_epochs, train_member
 from superconext.training.callbacks import Callback, Record
 from superconext.training.length import with_epochs
@@ -89,18 +89,18 @@ def fit_model(
     """
     progress = progress or Progress()
     check_config(config)
-    config = with_epochs(config, len(labels) if whole is None else len(whole))
-    check_unfreezing(config)
     note = unused_objective(config)
     if note:
         progress.say(f"note: {note}")
-    planned = total_epochs(config)
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
         prepared = prepare((texts, labels), dev, names, config, progress, set_aside, whole)
         if whole is not None:
             give_back_freed_memory()
+        config = with_epochs(config, len(prepared.labels))
+        check_unfreezing(config)
+        planned = total_epochs(config)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
         history: list[Record] = []
@@ -155,7 +155,7 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
     """The rows each member leaves out, or None where every member is trained on all."""
     if config.probe_rows == "seen":
         return None
-    parts = left_out(prepared.train, prepared.labels, config.members, config.seed)
+    parts = left_out(*prepared.judged, config.members, config.seed)
     if parts is None:
         progress.say(
             f"note: some class has too few rows to be cut into {config.members} parts, so every "
@@ -175,13 +175,15 @@ def _final_probe(
     dev_features, dev_labels = None, prepared.dev_labels
     if prepared.dev is not None:
         dev_features = member_features(encoders, prepared.dev)
+    judged = prepared.judged[1]
     if parts:
         blocks = np.split(features, len(encoders), axis=1)  # all members are equally wide
         own = [block[part] for block, part in zip(blocks, parts, strict=False)]
-        truth = [prepared.labels[part] for part in parts[: len(own)]]
+        truth = [judged[part] for part in parts[: len(own)]]
         probe = fit_unseen(own, truth, dev_features, dev_labels)
     else:
-        probe = fit_probe(features, prepared.judged[1], dev_features, dev_labels)
+        probe = fit_probe(features, judged, dev_features, dev_labels)
+    probe = adjusted(probe, judged, config.logit_adjustment)
     if not config.calibrate:
         return probe
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
@@ -202,13 +204,14 @@ def _lexical(
 ) -> Lexical:
     """TF-IDF + logistic regression on the rows that the probe has, adjusted and calibrated
     as it is."""
-    shift = config.logit_adjustment * log_odds(prepared.labels, len(prepared.classes))
+    judged = prepared.judged[1]
+    shift = config.logit_adjustment * log_odds(judged, len(prepared.classes))
     if dev is None:
-        model = fit_lexical(texts, prepared.labels)
+        model = fit_lexical(texts, judged)
         return replace(model, intercept=model.intercept - shift)
     index = {name: k for k, name in enumerate(prepared.classes)}
     truth = np.array([index.get(label, -1) for label in dev[1]])
-    model = fit_lexical(texts, prepared.labels, dev[0], truth)
+    model = fit_lexical(texts, judged, dev[0], truth)
     model = replace(model, intercept=model.intercept - shift)
     if not config.calibrate:
         return model

@@ -14,8 +14,9 @@ from superconext.config import Config
 from superconext.data.corpus import read_texts
 from superconext.data.file_rows import TrainingRows
 from superconext.data.newcomers import store_with_newcomers
+from superconext.data.related import related_rows
 from superconext.data.token_store import TokenStore, build_store
-from superconext.errors import DataError
+from superconext.errors import ConfigError, DataError
 from superconext.initial import initial_vectors
 from superconext.members import reading_pool
 from superconext.objectives.base import PoolOptions
@@ -48,7 +49,8 @@ class Prepared:
     facts: profile, vocabulary size, vector source, words of each split unknown to the
         vocabulary, and how many sentences the pool holds.
     init: folder of the pretrained encoder to start from, or None.
-    sample: the training rows that probes are fitted on, where all are more than memory holds.
+    sample: the training rows that probes are fitted on, where it is not all: where those are more
+        than memory holds, or some are of a related set.
     """
 
     classes: list[str]
@@ -88,7 +90,8 @@ class Prepared:
     def without(self, rows: np.ndarray) -> Prepared:
         """The same with some training rows left out."""
         kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
-        return replace(self, train=self.train.subset(kept), labels=self.labels[kept])
+        sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
+        return replace(self, train=self.train.subset(kept), labels=self.labels[kept], sample=sample)
 
 
 def prepare(
@@ -118,16 +121,26 @@ def prepare(
             f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
             "add rows with another label"
         )
+    held = [*(dev[0] if dev is not None else ()), *set_aside]
     tokens: TrainingRows | list[list[str]]
+    related = None
     if whole is None:
         tokenizer = make_tokenizer(config, texts)
         tokens = tokenizer.many(texts)
+        if config.related:
+            related = related_rows(config.related, tokenizer, classes, held)
+            tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
+            progress.say(related.told)
         vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
     else:
+        if config.related:
+            raise ConfigError(
+                f"related = {config.related!r} beside training rows that are read from the disk; "
+                "expected a training file below 64 MB: leave out related, or append its rows"
+            )
         tokenizer, tokens = whole.source.tokenizer, whole
         vocabulary = whole.vocabulary(config.min_count)
     ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
-    held = [*(dev[0] if dev is not None else ()), *set_aside]
     source = config
     if config.pretrain:
         made = str(pretrained_encoder(config, tokenizer, held, progress))
@@ -146,6 +159,8 @@ def prepare(
         "unknown": {"train": vocabulary.oov_report(tokens)} if whole is None else {},
         **initial.facts,
     }
+    if related:
+        facts["related"] = related.facts
     dev_store, dev_labels = None, None
     if dev is not None and len(dev[0]):
         # Rows of a class that training never sees cannot help to choose anything.
@@ -173,9 +188,11 @@ def prepare(
     if isinstance(tokens, TrainingRows):
         store: TokenStore = tokens.store(vocabulary, config.min_count, config.max_length)
         numbers = np.array([index[name] for name in tokens.source.classes])[tokens.labels]
+        sample: np.ndarray | None = tokens.sample
     else:
         store = build_store([vocabulary.encode(row) for row in tokens], config.max_length)
         numbers = np.array([index[label] for label in labels])
+        sample = np.arange(len(texts)) if related else None
     return Prepared(
         classes=list(classes),
         tokenizer=tokenizer,
@@ -191,7 +208,7 @@ def prepare(
         pool=pool,
         facts=facts,
         init=source.init,
-        sample=whole.sample if whole is not None else None,
+        sample=sample,
     )
 
 

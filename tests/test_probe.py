@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from superconext import SuperConTextClassifier
 from superconext.probe import FEWEST_DEV_ROWS, GRID, adjusted, fit_probe, softmax
 
 
@@ -84,3 +85,18 @@ def test_a_full_adjustment_makes_up_for_unequal_classes():
     probe = adjusted(fit_probe(features, labels, grid=(100.0,)), labels, 1.0)
     border = np.array([[0.9], [1.1]])
     assert probe.probabilities(border).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_an_estimator_takes_the_rarity_of_classes_off_its_scores():
+    """Through the public door: its log-odds move by the log-odds of the training rows' shares."""
+    texts = [f"zwin bzaf {n}" for n in "abcdefgh"] + [f"khayb chi {n}" for n in "abcdefghijklmnop"]
+    labels = ["pos"] * 8 + ["neg"] * 16
+    quick = {"epochs": 2, "batch_size": 8, "hidden_size": 4, "vector_dimension": 4}
+    plain, shifted = (
+        SuperConTextClassifier(**quick, logit_adjustment=strength).fit(texts, labels)
+        for strength in (0.0, 0.5)
+    )
+    moved = shifted.decision_function(texts) - plain.decision_function(texts)
+    # Classes neg and pos; a tenth of the rows, by class, is held back.
+    assert moved.std() < 1e-6
+    assert moved.mean() == pytest.approx(0.5 * np.log(2), abs=0.15)

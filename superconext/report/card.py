@@ -112,6 +112,12 @@ def _what(facts: Facts) -> str:
             f"It has several such encoders, read by the probe side by side; every second one was "
             f"trained with {second} instead."
         )
+    related = look(facts, "related", "rows")
+    if isinstance(related, int) and not isinstance(related, bool):
+        lines.append(
+            f"The encoder, and not the probe, also learnt from {related} labelled rows of "
+            f"{text_of(look(facts, 'related', 'file')) or 'a related set'}."
+        )
     if look(facts, "combined") is not None:
         lines.append(
             "It answers by the mean of the probe's probabilities and those of a logistic "

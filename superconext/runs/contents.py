@@ -132,6 +132,7 @@ def _manifest(
         "data": data,
         "text": {key: fitted.facts[key] for key in ("profile", "words", "unknown")},
         "vectors": fitted.facts["vectors"],
+        "related": fitted.facts.get("related"),
         "versions": {
             "python": platform.python_version(),
             "superconext": __version__,
