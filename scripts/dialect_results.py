@@ -52,19 +52,27 @@ SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
     "best": {"preset": "best", "probe_features": "encoder+tfidf"},
+    "two of each": {
+        "members": 4,
+        "second_objective": "cross_entropy",
+        "second_batch_size": 64,
+        "probe_features": "encoder+tfidf",
+    },
     "SuperLoss five unseen": {**FIVE, "probe_features": "encoder+tfidf"},
     "cross-entropy five unseen": {**FIVE, "objective": "cross_entropy", "batch_size": 64},
 }
 
-#: What each part of the preset best is worth: rows of a probe on some of its members, out of the
-#: same fit. A member is what a fit of its objective alone with its seed would be, so the first
-#: row is SuperLoss with the seed of the fit.
-PARTS = {
-    "one SuperLoss": [0],
-    "one cross-entropy": [1],
-    "two SuperLoss": [0, 2],
-    "two cross-entropy": [1, 3],
-    "one of each": [0, 1],
+#: What members are worth: rows of a probe on some of them, out of the same fit. A member is what a
+#: fit of its objective alone with its seed would be, so the first row is SuperLoss itself.
+PARTS: dict[str, dict[str, list[int]]] = {
+    "best": {"one member": [0], "two members": [0, 2]},
+    "two of each": {
+        "one SuperLoss": [0],
+        "one cross-entropy": [1],
+        "two SuperLoss": [0, 2],
+        "two cross-entropy": [1, 3],
+        "one of each": [0, 1],
+    },
 }
 
 #: Of a fit with TF-IDF beside it the probe alone is one row of the table, the mean another.
@@ -137,8 +145,8 @@ def fit(
     if answers[1].native is not None:
         line["native"] = classification_metrics(test[1], labels(answers[1].native), classes)
     lines = {name: line}
-    if name == "best":
-        found = part_scores(fitted, answers, train, dev)
+    if name in PARTS:
+        found = part_scores(PARTS[name], fitted, answers, train, dev)
         for part, scores in found.items():
             on_both = (labels(one) for one in scores)
             lines[f"{name}: {part}"] = scored(*on_both, dev, test, classes, seconds)
@@ -149,16 +157,20 @@ def fit(
 
 
 def part_scores(
-    fitted: Fitted, answers: list[Answer], train: Split, dev: Split
+    parts: dict[str, list[int]],
+    fitted: Fitted,
+    answers: list[Answer],
+    train: Split,
+    dev: Split,
 ) -> dict[str, list[np.ndarray]]:
-    """Probabilities on dev and test of a probe on each of `PARTS`."""
+    """Probabilities on dev and test of a probe on each of some parts."""
     index = {name: k for k, name in enumerate(fitted.model.classes)}
     truth, dev_truth = (
         np.array([index.get(label, -1) for label in part[1]]) for part in (train, dev)
     )
     known = dev_truth >= 0  # as in training: rows of other classes cannot help to choose
     found = {}
-    for title, members in PARTS.items():
+    for title, members in parts.items():
         own, on_dev, on_test = (
             np.hstack([np.split(block, len(fitted.model.encoders), axis=1)[m] for m in members])
             for block in (fitted.features, *(answer.features for answer in answers))
