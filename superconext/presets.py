@@ -76,7 +76,7 @@ _BEST = replace(
     values={**_DIALECT.values, "members": 4},
     departs={
         **_DIALECT.departs,
-        "members": "one in the paper; four were half a point ahead on one set of two, no less on dev",
+        "members": "one in the paper; four were half a point ahead on one set of two",
     },
 )
 
