@@ -88,7 +88,8 @@ class Prepared:
         return rows.subset(kept), labels[kept]
 
     def without(self, rows: np.ndarray) -> Prepared:
-        """The same with some training rows left out."""
+        """The same with some training rows left out, given by their places among `judged`."""
+        rows = rows if self.sample is None else self.sample[rows]
         kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
         sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
         return replace(self, train=self.train.subset(kept), labels=self.labels[kept], sample=sample)
@@ -109,7 +110,8 @@ def prepare(
     whole: the training rows where they are more than memory holds; `train` is then its sample.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
-    ConfigError where the objective wants unlabelled text and none is named.
+    ConfigError where the objective wants unlabelled text and none is named, and for a related set
+    without a row to learn from.
     """
     reader = reading_pool(config)
     unlabelled = pool_source(config.unlabelled, reader.objective) if reader else None

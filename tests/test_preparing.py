@@ -39,3 +39,16 @@ def test_of_a_file_larger_than_memory_it_takes_from_the_sample():
     numbers = [rows.take(np.array([row]))[0][0] for row in range(len(rows))]
     assert set(numbers) <= set(sample.tolist())
     assert set(labels.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("sample", [None, np.array([1, 4, 6, 9])])
+def test_rows_left_out_are_counted_among_those_that_probes_are_fitted_on(sample):
+    """The second and the fourth of them go; of what is left the others are where they were."""
+    whole = prepared(list(range(10)), sample)
+    some = whole.without(np.array([1, 3]))
+    left = [1, 3] if sample is None else [4, 9]
+    assert some.labels.tolist() == [row for row in range(10) if row not in left]
+    tokens, lengths = some.train.take(np.arange(len(some.train)))
+    assert tokens.tolist() == some.labels.tolist() and set(lengths.tolist()) == {1}
+    judged = whole.judged[1].tolist()
+    assert some.judged[1].tolist() == [row for row in judged if row not in left]
