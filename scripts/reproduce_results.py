@@ -69,8 +69,27 @@ def steps(data: Path, unlabelled: list[str], out: Path) -> Iterator[Step]:
                  "--init", out / "dialects-encoder", "--out", to),
             to / "table.md",
         )  # fmt: skip
+    yield from related_steps(data, out)
     yield from encoder("english", [str(out / "sentences.txt")], HELD_ENGLISH, data, out)
     yield table("english", "sst2_sentence,trec,imdb", data, out, "SuperLoss,best")
+
+
+def related_steps(data: Path, out: Path) -> Iterator[Step]:
+    """Two sets with the labels of a related one beside, and one with few rows of its own."""
+    arq, twifil = data / "afrisenti_arq", data / "twifil" / "all.tsv"
+    for name, file in (("afrisenti_arq", twifil), ("afrisenti_ary", data / "mac" / "all.tsv")):
+        step = table("dialects", name, data, out, "SuperLoss")
+        to = out / f"related-{name}"
+        command = [*step.command[:-1], str(to), "--related", str(file)]
+        yield Step("related", to.name, command, to / "table.md")
+    to = out / "related-few"
+    yield Step(
+        "related", to.name,
+        ours("fewshot", arq / "train.tsv", "--test", arq / "test.tsv", "--shots", "16,64",
+             "--seeds", 5, "--objectives", "superloss", "--init", out / "dialects-encoder",
+             "--related", twifil, "--out", to),
+        to / "table.md",
+    )  # fmt: skip
 
 
 def encoder(
@@ -116,7 +135,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--unlabelled", action="append", required=True, help="dialect text")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", help="of dialects, others, few, english; few needs dialects")
+    parser.add_argument("--only", help="groups; few and related need dialects")
     parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
     options = parser.parse_args()
     planned = list(steps(options.data, options.unlabelled, options.out))

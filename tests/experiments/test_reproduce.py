@@ -27,7 +27,7 @@ def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
     planned = list(script.steps(tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out"))
     names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 15
     for step in planned:
         if step.command[1:3] != ["-m", "superconext"]:
             continue
@@ -90,4 +90,4 @@ def test_an_unknown_group_is_refused_with_those_there_are(script, tmp_path, monk
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(SystemExit):
         script.main()
-    assert "dialects, english, few, others" in capsys.readouterr().err
+    assert "dialects, english, few, others, related" in capsys.readouterr().err
