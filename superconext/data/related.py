@@ -59,9 +59,9 @@ def related_rows(
             tokens.append(words)
     if not labels:
         raise ConfigError(
-            f"related = {path!r}: found no row with a label of the training rows "
-            f"({', '.join(sorted(set(corpus.labels))[:5])}), expected some of "
-            f"{', '.join(list(classes)[:5])}: name its labels as those are"
+            f"related = {path!r}: found rows labelled {', '.join(sorted(set(corpus.labels))[:5])} "
+            f"and none to learn from; expected some labelled {', '.join(list(classes)[:5])}, as "
+            "the training rows are, that say no dev or test text: name its labels as those are"
         )
     facts = {
         "file": Path(corpus.source).name,
