@@ -180,9 +180,10 @@ class Config:
         low=1,
         group="text",
     )
-    vector_scale: float = _text(
-        1.0,
-        "Factor on the word vectors before training; 0: to a root mean square of 1.",
+    vector_scale: float | None = _text(
+        None,
+        "Factor on the word vectors before training; 0: to a root mean square of 1. Unset: 0, and "
+        "1 with init, whose encoder has read them as they are.",
         low=0.0,
         high=1000.0,
     )

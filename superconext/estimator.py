@@ -81,7 +81,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         vector_method: str = "fasttext",
         tune_vectors: bool | None = None,
         unfreeze_epoch: int | None = None,
-        vector_scale: float = 1.0,
+        vector_scale: float | None = None,
         subwords: bool | None = None,
         normalize: str = "auto",
         enable_rules: str | None = None,

@@ -93,7 +93,10 @@ def initial_vectors(
     table[0] = 0.0
     if not found[1]:
         table[1] = known.mean(axis=0) if len(known) else 0.0
-    scale = config.vector_scale or _unit_scale(known)
+    scale = config.vector_scale
+    if scale is None:  # an encoder has read its vectors as they are
+        scale = 1.0 if config.init else 0.0
+    scale = scale or _unit_scale(known)
     count = max(len(words) - 2, 1)
     facts = {
         "vectors": {

@@ -83,13 +83,13 @@ def test_the_same_text_is_neither_read_nor_trained_on_twice(tmp_path):
 def test_a_file_serves_the_words_it_has_and_noise_the_others(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("zwin 1 0 0\nbzaf 0 2 0\nelsewhere 0 0 3\n", encoding="utf-8")
-    initial = start(vectors=str(path))
+    initial = start(vectors=str(path), vector_scale=1)
     words = Vocabulary.build(SENTENCES)
     assert initial.table[words.index("zwin")].tolist() == [1, 0, 0]
     assert initial.table[1].tolist() == [0.5, 1, 0], "the unknown word is the mean"
     assert initial.facts["vectors"]["coverage"] == 0.4
     assert initial.reserve.words == ["elsewhere"]
-    again = start(vectors=str(path))
+    again = start(vectors=str(path), vector_scale=1)
     assert np.array_equal(initial.table, again.table)
 
 
@@ -114,7 +114,7 @@ def test_labels_of_an_unlabelled_table_are_no_words(tmp_path):
 def test_a_scale_reaches_every_vector_alike(tmp_path, scale):
     path = tmp_path / "more.txt"
     path.write_text("hadchi zwin\n" * 20, encoding="utf-8")
-    plain = start(unlabelled=str(path))
+    plain = start(unlabelled=str(path), vector_scale=1)
     scaled = start(unlabelled=str(path), vector_scale=scale)
     np.testing.assert_allclose(scaled.table, scale * plain.table, rtol=1e-6)
     for words in (["hadchi"], ["zwiiin"]):
@@ -186,3 +186,19 @@ def test_random_vectors_are_noise_by_the_seed(tmp_path):
     assert first.table[2:].std() == pytest.approx(0.1, rel=0.1) and (first.table[:2] == 0).all()
     assert np.array_equal(first.table, start(**given).table)
     assert not np.array_equal(first.table, start(**given, seed=1).table)
+
+
+def test_vectors_are_brought_to_one_size_unless_an_encoder_has_read_them(tmp_path):
+    """GloVe's numbers are a tenth the size of a dialect's: what is learned on top would drown."""
+    path = tmp_path / "glove.txt"
+    path.write_text("zwin 0.1 0 0\nbzaf 0 0.2 0\nelsewhere 0 0 3\n", encoding="utf-8")
+    own = start(vectors=str(path))
+    same = start(vectors=str(path), vector_scale=0)
+    np.testing.assert_array_equal(own.table, same.table)
+    assert own.facts["vectors"]["scale"] == pytest.approx(10 * np.sqrt(6 / 5))
+    plain = WordVectors(["zwin", "bzaf"], np.array([[0.1, 0], [0, 0.2]], dtype=np.float32))
+    plain.save(tmp_path / "encoder")
+    begun = start(init=str(tmp_path / "encoder"))
+    assert begun.facts["vectors"]["scale"] == 1
+    assert start(preset="paper", vectors=str(path)).facts["vectors"]["scale"] == 1
+    assert start(vector_method="random").facts["vectors"]["scale"] == 1
