@@ -1,7 +1,7 @@
 """Every table of docs/results.md in one go, from the labelled sets and unlabelled text.
 
     python scripts/reproduce_results.py DATA --unlabelled FILE [--unlabelled FILE] --out DIR
-        [--only NAME,NAME] [--list]
+        [--english-vectors FILE] [--only NAME,NAME] [--list]
 
 DATA holds a folder for each set, as scripts/dialect_results.py has it. Word vectors, encoders,
 tables and few-label curves are steps; `--list` prints their names and commands and runs nothing.
@@ -17,8 +17,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 BASELINES = "majority,TF-IDF + LR,NB-SVM,fastText"
@@ -39,81 +41,147 @@ HELD_ENGLISH = (
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and the file or folder that is there once it is done."""
+    """A command, and the file or folder that is there once it is done.
+
+    prepare: writes what the command reads and no other step makes.
+    """
 
     group: str
     name: str
     command: list[str]
     done: Path
+    prepare: Callable[[], None] | None = None
 
 
-def steps(data: Path, unlabelled: list[str], out: Path) -> Iterator[Step]:
-    """All steps in the order they are run."""
-    dialects = ("dialects", HELD, "msac,afrisenti_arq,afrisenti_ary")
-    others = ("others", HELD_TOO, "twifil,astd_balanced,mac,tsac,algerian_djalil")
-    for group, held, sets in (dialects, others):
-        yield from encoder(group, unlabelled, held, data, out)
-        yield table(group, sets, data, out, "SuperLoss,best")
+def steps(data: Path, unlabelled: list[str], out: Path, english: str | None) -> Iterator[Step]:
+    """All steps in the order they are run.
+
+    english: file of word vectors for the English encoder; without one they are trained.
+    """
+    dialects = "msac,afrisenti_arq,afrisenti_ary"
+    begun = ("--init", out / "dialects-encoder")
+    yield from encoder("dialects", unlabelled, HELD, data, out)
+    vectors = ("--vectors", out / "dialects-vectors")
+    ours_two = f"{BASELINES},SuperLoss,cross-entropy"
+    yield table("dialects", "dialects-plain", dialects, data, out, ours_two, *vectors)
+    yield table("dialects", "dialects-table", dialects, data, out, "TF-IDF + LR,best", *begun)
+    yield from encoder("others", unlabelled, HELD_TOO, data, out)
+    yield table(
+        "others", "others-table", "twifil,astd_balanced,mac,tsac,algerian_djalil", data, out,
+        f"{BASELINES},SuperLoss", "--init", out / "others-encoder",
+    )  # fmt: skip
+    yield from few_steps(data, out, vectors, begun)
+    yield from related_steps(data, out)
+    yield from english_steps(data, out, english)
+
+
+def few_steps(data: Path, out: Path, *starts: tuple[str, Path]) -> Iterator[Step]:
+    """Few-label curves from word vectors and from an encoder."""
     yield Step(
         "few", "few-split",
         ours("data", "split", data / "msac/all.tsv", "--out", out / "msac", "--seed", 0,
              "--deduplicate", "--dev", 0.1, "--test", 0.2),
         out / "msac",
     )  # fmt: skip
-    for name, folder in (("msac", out / "msac"), ("afrisenti_arq", data / "afrisenti_arq")):
-        to = out / f"few-{name}"
+    sets = (("msac", out / "msac"), ("afrisenti_arq", data / "afrisenti_arq"))
+    for (name, folder), start in product(sets, starts):
+        to = out / f"few-{name}{start[0][1:]}"
         yield Step(
             "few", to.name,
             ours("fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--shots",
                  "8,16,32,64,128", "--seeds", 5, "--objectives", "superloss,cross_entropy",
-                 "--init", out / "dialects-encoder", "--out", to),
+                 *start, "--out", to),
             to / "table.md",
         )  # fmt: skip
-    yield from related_steps(data, out)
-    yield from encoder("english", [str(out / "sentences.txt")], HELD_ENGLISH, data, out)
-    yield table("english", "sst2_sentence,trec,imdb", data, out, "SuperLoss,best")
 
 
 def related_steps(data: Path, out: Path) -> Iterator[Step]:
-    """Two sets with the labels of a related one beside, and one with few rows of its own."""
-    arq, twifil = data / "afrisenti_arq", data / "twifil" / "all.tsv"
-    for name, file in (("afrisenti_arq", twifil), ("afrisenti_ary", data / "mac" / "all.tsv")):
-        step = table("dialects", name, data, out, "SuperLoss")
-        to = out / f"related-{name}"
-        command = [*step.command[:-1], str(to), "--related", str(file)]
-        yield Step("related", to.name, command, to / "table.md")
+    """Sets with the labels of a related one beside, and one with few rows of its own."""
+    arq, twifil, mac = (data / name for name in ("afrisenti_arq", "twifil", "mac"))
+    renamed = out / "mac_two_classes.tsv"
+    for name, file in (
+        ("afrisenti_arq", twifil / "all.tsv"),
+        ("afrisenti_ary", mac / "all.tsv"),
+        ("msac", renamed),
+    ):
+        yield table(
+            "related", f"related-{name}", name, data, out, "TF-IDF + LR,SuperLoss",
+            "--init", out / "dialects-encoder", "--related", file,
+            prepare=partial(write_renamed, mac / "all.tsv", renamed),
+        )  # fmt: skip
     to = out / "related-few"
     yield Step(
         "related", to.name,
         ours("fewshot", arq / "train.tsv", "--test", arq / "test.tsv", "--shots", "16,64",
              "--seeds", 5, "--objectives", "superloss", "--init", out / "dialects-encoder",
-             "--related", twifil, "--out", to),
+             "--related", twifil / "all.tsv", "--out", to),
         to / "table.md",
     )  # fmt: skip
 
 
-def encoder(
-    group: str, texts: list[str], held: tuple[str, ...], data: Path, out: Path
-) -> Iterator[Step]:
-    """Word vectors of the texts, less what the held sets say, and an encoder that read them."""
-    leave_out = [word for file in held for word in ("--leave-out", data / file)]
-    vectors, folder = out / f"{group}-vectors", out / f"{group}-encoder"
-    yield Step(
-        group, vectors.name, ours("vectors", "train", *texts, "--out", vectors, *leave_out), vectors
+def english_steps(data: Path, out: Path, vectors: str | None) -> Iterator[Step]:
+    """English sets from an encoder that has read the reviews that are trained on."""
+    sentences = out / "sentences.txt"
+    write = partial(write_sentences, data, sentences)
+    texts, to = [str(sentences)], out / "english-encoder"
+    for step in encoder("english", texts, HELD_ENGLISH, data, out, vectors):
+        yield replace(step, prepare=write)
+    everything = f"{BASELINES},SuperLoss"
+    begun = ("--init", to)
+    yield table(
+        "english", "english-table", "sst2_sentence,trec,imdb", data, out, everything, *begun
     )
-    words = ours("pretrain", *texts, "--vectors", vectors, "--out", folder, *leave_out)
-    yield Step(group, folder.name, words, folder)
+    phrases = data / "sst2_phrases" / "train.tsv"
+    yield table(
+        "english", "english-phrases", "sst2_sentence", data, out, "SuperLoss", *begun,
+        "--related", phrases,
+    )  # fmt: skip
+    pooled = out / "pooled"
+    yield table(
+        "english", "english-phrases-tfidf", "sst2_sentence", pooled, out, "TF-IDF + LR,NB-SVM",
+        "--drop-leaked", prepare=partial(write_pooled, data / "sst2_sentence", phrases, pooled),
+    )  # fmt: skip
 
 
-def table(group: str, sets: str, data: Path, out: Path, systems: str) -> Step:
+def encoder(
+    group: str,
+    texts: list[str],
+    held: tuple[str, ...],
+    data: Path,
+    out: Path,
+    vectors: str | None = None,
+) -> Iterator[Step]:
+    """Word vectors of the texts, less what the held sets say, and an encoder that read them.
+
+    vectors: a file of them, instead.
+    """
+    leave_out = [word for file in held for word in ("--leave-out", data / file)]
+    folder, to = out / f"{group}-vectors", out / f"{group}-encoder"
+    if vectors is None:
+        words = ours("vectors", "train", *texts, "--out", folder, *leave_out)
+        yield Step(group, folder.name, words, folder)
+    words = ours("pretrain", *texts, "--vectors", vectors or folder, "--out", to, *leave_out)
+    yield Step(group, to.name, words, to)
+
+
+def table(
+    group: str,
+    name: str,
+    sets: str,
+    data: Path,
+    out: Path,
+    systems: str,
+    *options: object,
+    prepare: Callable[[], None] | None = None,
+) -> Step:
     """The table of baselines and our systems on some sets."""
-    to = out / f"{group}-table"
+    to = out / name
     script = Path(__file__).with_name("dialect_results.py")
-    words = [data, "--init", out / f"{group}-encoder", "--sets", sets]
+    words = [data, *options, "--sets", sets, "--systems", systems, "--out", to]
     if "tsac" in sets:  # the only one whose train rows hold many of its test rows
         words.append("--drop-leaked")
-    command = [sys.executable, script, *words, "--systems", f"{BASELINES},{systems}", "--out", to]
-    return Step(group, to.name, [str(word) for word in command], to / "table.md")
+    command = [sys.executable, *map(str, (script, *words))]
+    return Step(group, name, command, to / "table.md", prepare)
 
 
 def ours(*words: object) -> list[str]:
@@ -130,6 +198,24 @@ def write_sentences(data: Path, path: Path) -> None:
     path.write_text("\n".join(found) + "\n", encoding="utf-8")
 
 
+def write_renamed(source: Path, path: Path) -> None:
+    """The positive and negative rows of a set, labelled as MSAC labels its own."""
+    names = {"positive": "pos", "negative": "neg"}
+    rows = (line.split("\t", 1) for line in source.open(encoding="utf-8"))
+    kept = [f"{names[label]}\t{text}" for label, text in rows if label in names]
+    path.write_text("".join(kept), encoding="utf-8")
+
+
+def write_pooled(source: Path, more: Path, folder: Path) -> None:
+    """A set's files, its training rows followed by those of another file."""
+    to = folder / source.name
+    to.mkdir(parents=True, exist_ok=True)
+    for part in ("dev", "test"):
+        (to / f"{part}.tsv").write_bytes((source / f"{part}.tsv").read_bytes())
+    both = (source / "train.tsv").read_bytes() + more.read_bytes()
+    (to / "train.tsv").write_bytes(both)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
@@ -137,8 +223,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", help="groups; few and related need dialects")
     parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
+    parser.add_argument("--english-vectors", help="word vectors for English, such as GloVe's")
     options = parser.parse_args()
-    planned = list(steps(options.data, options.unlabelled, options.out))
+    planned = list(steps(options.data, options.unlabelled, options.out, options.english_vectors))
     groups = {step.group for step in planned}
     wanted = set(options.only.split(",")) if options.only else groups
     if not wanted <= groups:
@@ -151,8 +238,8 @@ def main() -> None:
         if step.done.exists():
             print(f"{step.name}: there already", file=sys.stderr)
             continue
-        if step.group == "english" and not (options.out / "sentences.txt").exists():
-            write_sentences(options.data, options.out / "sentences.txt")
+        if step.prepare is not None:
+            step.prepare()
         print(f"{step.name}: {shlex.join(step.command)}", file=sys.stderr)
         subprocess.run(step.command, check=True)
 

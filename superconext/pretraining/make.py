@@ -39,7 +39,7 @@ from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 2
+_TRAINING = 3
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _make(
     torch.set_num_threads(threads)
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
-            table = _table(vectors, corpus)
+            table, vectors = _table(vectors, corpus)
             trainer = Pretrainer(corpus, table, settings, _states_of(made), progress)
             with progress.bar("pretraining") as advance:
                 trainer.fit(advance)
@@ -245,12 +245,15 @@ def _make(
     vectors.save(made, also)
 
 
-def _table(vectors: WordVectors, corpus: Corpus) -> np.ndarray:
-    """Vectors of the words that are read `[V, e]`; those nothing is known of start as noise.
+def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVectors]:
+    """Vectors of the words that are read `[V, e]`, and the source with all of them in it.
 
-    The unknown word's is the mean of the known ones, as when a classifier is trained.
+    Words nothing is known of start as noise, and have to keep it: whoever goes on with the encoder
+    must give it the vectors it has learned to read. The unknown word's is the mean of the known
+    ones, as when a classifier is trained.
     """
-    table, found = vectors.lookup(list(corpus.vocabulary.words))
+    words = list(corpus.vocabulary.words)
+    table, found = vectors.lookup(words)
     known = table[found]
     if not len(known):
         raise VectorsError(
@@ -262,7 +265,19 @@ def _table(vectors: WordVectors, corpus: Corpus) -> np.ndarray:
     table[0] = 0.0
     if not found[1]:
         table[1] = known.mean(axis=0)
-    return table
+    found[:2] = True  # padding and the unknown word are no words of a table
+    if found.all():
+        return table, vectors
+    added = np.flatnonzero(~found)
+    note = f"{len(added)} words it lacks were read in pretraining, as noise, which is kept"
+    extended = WordVectors(
+        [*vectors.words, *(words[i] for i in added)],
+        np.concatenate([vectors.matrix, table[added].astype(vectors.matrix.dtype)]),
+        vectors.subwords,
+        name=vectors.name,
+        notes=[*vectors.notes, note],
+    )
+    return table, extended
 
 
 def _copy_beside(made: Path, fresh: Path) -> None:

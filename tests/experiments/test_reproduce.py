@@ -25,9 +25,12 @@ def script():
 
 def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
-    planned = list(script.steps(tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out"))
+    given = (tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out")
+    planned = list(script.steps(*given, None))
     names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 15
+    assert len(set(names)) == len(names) == 21
+    with_vectors = list(script.steps(*given, "glove.txt"))
+    assert set(names) - {step.name for step in with_vectors} == {"english-vectors"}
     for step in planned:
         if step.command[1:3] != ["-m", "superconext"]:
             continue
@@ -43,7 +46,7 @@ def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
 
 
 def test_no_encoder_reads_a_text_that_its_table_is_about(script, tmp_path):
-    planned = {s.name: s.command for s in script.steps(Path("D"), ["text.txt"], tmp_path)}
+    planned = {s.name: s.command for s in script.steps(Path("D"), ["text.txt"], tmp_path, None)}
     tables = [name for name in planned if name.endswith("-table")]
     assert len(tables) == 3
     for name in tables:
@@ -62,7 +65,7 @@ def test_goes_on_where_it_was(script, tmp_path, monkeypatch, capsys):
         assert check
         to = Path(command[command.index("--out") + 1])
         done.append(to.name)
-        if to.name.endswith("table"):
+        if to.name.endswith("plain"):
             raise KeyboardInterrupt  # stopped before its last file is there
         to.mkdir()
 
@@ -72,7 +75,7 @@ def test_goes_on_where_it_was(script, tmp_path, monkeypatch, capsys):
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             script.main()
-    assert done == ["dialects-vectors", "dialects-encoder", "dialects-table", "dialects-table"]
+    assert done == ["dialects-vectors", "dialects-encoder", "dialects-plain", "dialects-plain"]
     assert "dialects-encoder: there already" in capsys.readouterr().err
 
 
@@ -91,3 +94,31 @@ def test_an_unknown_group_is_refused_with_those_there_are(script, tmp_path, monk
     with pytest.raises(SystemExit):
         script.main()
     assert "dialects, english, few, others, related" in capsys.readouterr().err
+
+
+def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path):
+    data, out = tmp_path / "data", tmp_path / "out"
+    out.mkdir()
+    for name, text in {
+        "mac/all.tsv": "positive\tzwin bzaf\nmixed\tla\nnegative\tkhayb\n",
+        "sst2_sentence/train.tsv": "1\ta fine film .\n",
+        "sst2_sentence/dev.tsv": "0\tdull\n",
+        "sst2_sentence/test.tsv": "1\tgood\n",
+        "sst2_phrases/train.tsv": "1\tfine film\n",
+        "imdb/train.tsv": "1\tGood.<br />So good! Yes\n",
+        "imdb/dev.tsv": "0\tBad.\n",
+    }.items():
+        path = data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for step in script.steps(data, ["text.txt"], out, None):
+        if step.prepare is not None:
+            step.prepare()
+    read = {path.relative_to(out): path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert read == {
+        Path("mac_two_classes.tsv"): "pos\tzwin bzaf\nneg\tkhayb\n",
+        Path("sentences.txt"): "Good.\nSo good!\nYes\nBad.\n",
+        Path("pooled/sst2_sentence/train.tsv"): "1\ta fine film .\n1\tfine film\n",
+        Path("pooled/sst2_sentence/dev.tsv"): "0\tdull\n",
+        Path("pooled/sst2_sentence/test.tsv"): "1\tgood\n",
+    }

@@ -16,6 +16,7 @@ from superconext.pretraining import pretrainer
 from superconext.pretraining.corpus import read_corpus
 from superconext.pretraining.folder import start_from
 from superconext.pretraining.pretrainer import Pretrainer, Settings
+from superconext.vectors.table import WordVectors
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
 from tests.experiments.conftest import Heard
 
@@ -208,3 +209,25 @@ def test_only_the_first_of_several_layers_is_filled(cached):
     assert torch.equal(second, encoder.forwards[1].weight_hh_l0)
     with pytest.raises(ConfigError, match="dimension"):
         start_from(BiLSTMEncoder(WordEmbedding(torch.randn(4, 7)), 5), out)
+
+
+def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monkeypatch):
+    read = {}
+
+    class Watching(Pretrainer):
+        def __init__(self, corpus, table, *others):
+            read.update(zip(corpus.vocabulary.words, table, strict=True))
+            super().__init__(corpus, table, *others)
+
+    monkeypatch.setattr("superconext.pretraining.make.Pretrainer", Watching)
+    vectors, out = cached / "few.txt", cached / "pre"
+    vectors.write_text(f"{GOOD[0]} 1 0 0\n{BAD[0]} 0 1 0\nelsewhere 0 0 1\n", encoding="utf-8")
+    options = ("--vectors", vectors, "--out", out, "--hidden-size", 5, "--quiet")
+    assert call_main("pretrain", text_file(cached), *options)[0] == 0
+    held = WordVectors.load(out, verify=True)
+    words = [word for word in read if not word.startswith("<")]
+    assert set(held.words) == {*words, "elsewhere"} and len(words) == len({*GOOD, *BAD, *COMMON})
+    rows, found = held.lookup(words)
+    assert found.all() and rows.any(axis=1).all()
+    np.testing.assert_array_equal(rows, np.stack([read[word] for word in words]))
+    assert any("as noise" in note for note in held.notes)
