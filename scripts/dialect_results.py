@@ -2,6 +2,7 @@
 
     python scripts/dialect_results.py DATA --out DIR [--sets A,B] [--systems A,B]
         [--vectors FILE | --unlabelled FILE | --init FOLDER] [--related FILE] [--drop-leaked]
+        [--set PARAMETER=VALUE]
 
 DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
 text). A set with a test file is used as it is, a stratified tenth of train being dev where it
@@ -30,6 +31,7 @@ from superconext.data.splits import deduplicate
 from superconext.experiments.baseline import Split
 from superconext.experiments.baselines import fit_baseline
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
+from superconext.experiments.systems import parse_value
 from superconext.fitting import Fitted, fit_model
 from superconext.metrics import classification_metrics
 from superconext.model import Answer
@@ -275,8 +277,12 @@ def main() -> None:
     parser.add_argument("--reference", default="TF-IDF + LR", help="system to compare with")
     parser.add_argument("--drop-leaked", action="store_true", help="of train, what dev or test has")
     parser.add_argument("--sets", default="msac,afrisenti_arq")
+    parser.add_argument("--set", action="append", default=[], help="PARAMETER=VALUE of ours")
     options = parser.parse_args()
     shared = {name: getattr(options, name) for name in PASSED}
+    for setting in options.set:
+        name, _, value = setting.partition("=")
+        shared[name] = parse_value(name, value, f"--set {setting}")
     wanted = options.systems.split(",")
     sets = options.sets.split(",")
     lines = run(options.data, options.out, shared, sets, wanted, options.drop_leaked)

@@ -1,0 +1,59 @@
+"""scripts/dialect_results.py: what its options make of a fit, and that it goes on where it was."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from superconext.errors import ConfigError
+from tests.cli.conftest import rows
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "dialect_results.py"
+
+
+@pytest.fixture
+def script():
+    spec = importlib.util.spec_from_file_location("dialect_results", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data" / "small"
+    folder.mkdir(parents=True)
+    for part, count in (("train", 60), ("dev", 20), ("test", 20)):
+        lines = ["\t".join(row) for row in rows(count, len(part))]
+        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder.parent
+
+
+def call(script, monkeypatch, *words):
+    monkeypatch.setattr("sys.argv", ["dialect_results", *map(str, words)])
+    script.main()
+
+
+def test_a_parameter_that_is_set_reaches_every_fit_of_ours(script, data, tmp_path, monkeypatch):
+    seen = []
+    fit_model = script.fit_model
+
+    def watched(texts, labels, config, dev, **others):
+        seen.append((config.vector_scale, config.epochs, config.seed))
+        return fit_model(texts, labels, config, dev, **others)
+
+    monkeypatch.setattr(script, "fit_model", watched)
+    words = (data, "--sets", "small", "--systems", "TF-IDF + LR,SuperLoss", "--out", tmp_path / "o")
+    call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
+    assert seen == [(2.0, 1, seed) for seed in range(5)]
+    lines = [json.loads(x) for x in (tmp_path / "o" / "results.jsonl").read_text().splitlines()]
+    assert len(lines) == 15 and all(line["test"]["n"] == 20 for line in lines)
+    call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
+    assert len(seen) == 5  # nothing was fitted again
+
+
+def test_a_parameter_that_is_none_is_refused(script, data, tmp_path, monkeypatch):
+    words = (data, "--sets", "small", "--systems", "SuperLoss", "--out", tmp_path / "o")
+    with pytest.raises(ConfigError, match="vector_scal"):
+        call(script, monkeypatch, *words, "--set", "vector_scal=2")
