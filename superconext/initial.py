@@ -26,6 +26,9 @@ from superconext.vectors.table import WordVectors
 #: that a saved model knows more than its training text without carrying millions of rows.
 RESERVE_WORDS = 50_000
 
+#: Root mean square to which vectors of a file are brought where theirs is less.
+LEAST_SIZE = 0.5
+
 #: Seed of vectors trained on the spot. It is not the run's seed: runs that differ only in
 #: their seed then share one cached table.
 VECTOR_SEED = 0
@@ -93,10 +96,7 @@ def initial_vectors(
     table[0] = 0.0
     if not found[1]:
         table[1] = known.mean(axis=0) if len(known) else 0.0
-    scale = config.vector_scale
-    if scale is None:  # an encoder has read its vectors as they are
-        scale = 1.0 if config.init else 0.0
-    scale = scale or _unit_scale(known)
+    scale = _scale(config, known)
     count = max(len(words) - 2, 1)
     facts = {
         "vectors": {
@@ -162,10 +162,17 @@ def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
     ]
 
 
-def _unit_scale(known: np.ndarray) -> float:
-    """The factor that brings vectors `[n, e]` to a root mean square of 1."""
+def _scale(config: Config, known: np.ndarray) -> float:
+    """The factor on the vectors; `known` are those of the training words `[n, e]`.
+
+    Beside small ones, such as those of GoogleNews (0.17) or fastText's (0.06), what the encoder
+    learns of n-grams drowns what it was given. An encoder has read its vectors as they are.
+    """
     square = float(np.square(known, dtype=np.float64).mean()) if len(known) else 0.0
-    return 1.0 / math.sqrt(square) if square > 0 else 1.0
+    size = math.sqrt(square) or 1.0
+    if config.vector_scale is None:
+        return max(LEAST_SIZE / size, 1.0) if config.vectors else 1.0
+    return config.vector_scale or 1.0 / size
 
 
 def _reserve(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:

@@ -31,7 +31,6 @@ _LEFT_OPEN = (
     "mining_threshold",
     "pooling",
     "tune_vectors",
-    "vector_scale",
     "steps_per_epoch",
     "max_length",
     "min_count",
@@ -55,7 +54,6 @@ _DIALECT = Preset(
         "projection_size": 256,
         "vector_dimension": 100,
         "tune_vectors": False,
-        "vector_scale": None,
         "subwords": True,
     },
     stated={
@@ -100,7 +98,6 @@ PRESETS: dict[str, Preset] = {
             "projection_size": 512,
             "vector_dimension": 300,
             "tune_vectors": True,
-            "vector_scale": 1.0,
             "subwords": False,
         },
         stated={

@@ -188,17 +188,21 @@ def test_random_vectors_are_noise_by_the_seed(tmp_path):
     assert not np.array_equal(first.table, start(**given, seed=1).table)
 
 
-def test_vectors_are_brought_to_one_size_unless_an_encoder_has_read_them(tmp_path):
-    """GloVe's numbers are a tenth the size of a dialect's: what is learned on top would drown."""
-    path = tmp_path / "glove.txt"
+def test_small_vectors_of_a_file_are_brought_to_half_unless_an_encoder_has_read_them(tmp_path):
+    """GoogleNews' numbers are a third the size of a dialect's: what is learned would drown them."""
+    path = tmp_path / "small.txt"
     path.write_text("zwin 0.1 0 0\nbzaf 0 0.2 0\nelsewhere 0 0 3\n", encoding="utf-8")
-    own = start(vectors=str(path))
-    same = start(vectors=str(path), vector_scale=0)
-    np.testing.assert_array_equal(own.table, same.table)
-    assert own.facts["vectors"]["scale"] == pytest.approx(10 * np.sqrt(6 / 5))
+    initial = start(vectors=str(path))
+    words = Vocabulary.build(SENTENCES)
+    known = np.stack([initial.table[words.index(word)] for word in ("zwin", "bzaf")])
+    assert np.sqrt(np.mean(known.astype(float) ** 2)) == pytest.approx(0.5)
+    assert initial.facts["vectors"]["scale"] == pytest.approx(5 * np.sqrt(6 / 5))
+    assert start(vectors=str(path), vector_scale=1).facts["vectors"]["scale"] == 1
+    path.write_text("zwin 1 0 0\nbzaf 0 2 0\n", encoding="utf-8")
+    assert start(vectors=str(path)).facts["vectors"]["scale"] == 1  # large enough
+    path.write_text("zwin 0 0 0\n", encoding="utf-8")
+    assert np.isfinite(start(vectors=str(path)).table).all()
     plain = WordVectors(["zwin", "bzaf"], np.array([[0.1, 0], [0, 0.2]], dtype=np.float32))
     plain.save(tmp_path / "encoder")
-    begun = start(init=str(tmp_path / "encoder"))
-    assert begun.facts["vectors"]["scale"] == 1
-    assert start(preset="paper", vectors=str(path)).facts["vectors"]["scale"] == 1
-    assert start(vector_method="random").facts["vectors"]["scale"] == 1
+    assert start(init=str(tmp_path / "encoder")).facts["vectors"]["scale"] == 1
+    assert start().facts["vectors"]["scale"] == 1
