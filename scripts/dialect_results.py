@@ -46,7 +46,10 @@ BASELINES = {
     "fastText": "fasttext",
 }
 
-#: Five encoders, each probed on the fifth of the rows it has not seen.
+#: TF-IDF + LR on the training rows and those of `--related`.
+POOLED = "TF-IDF + LR of both"
+
+#: Each probed on the fifth of the rows it has not seen.
 FIVE: dict[str, object] = {"members": 5, "probe_rows": "unseen"}
 
 SYSTEMS: dict[str, dict[str, object]] = {
@@ -128,8 +131,10 @@ def fit(
 ) -> dict[str, dict]:
     """The lines of one fit by system: scores on dev and test, of a probe and of what predicts."""
     started = time.perf_counter()
-    if name in BASELINES:
-        baseline = fit_baseline(BASELINES[name], train, dev, seed)
+    if name in BASELINES or name == POOLED:
+        if name == POOLED:
+            train = pooled(train, shared["related"], [*dev[0], *test[0]])
+        baseline = fit_baseline(BASELINES.get(name, "tfidf_logreg"), train, dev, seed)
         classes = sorted(set(train[1]))
         seconds = time.perf_counter() - started
         return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
@@ -158,12 +163,16 @@ def fit(
     return lines
 
 
+def pooled(train: Split, path: str, held: list[str]) -> Split:
+    """Training rows, then those of a related file that have a label of theirs and no held text."""
+    more, classes, left_out = read_labelled(path), set(train[1]), set(held)
+    rows = zip(more.texts, more.labels, strict=True)
+    kept = [row for row in rows if row[1] in classes and row[0] not in left_out]
+    return [*train[0], *(text for text, _ in kept)], [*train[1], *(label for _, label in kept)]
+
+
 def part_scores(
-    parts: dict[str, list[int]],
-    fitted: Fitted,
-    answers: list[Answer],
-    train: Split,
-    dev: Split,
+    parts: dict[str, list[int]], fitted: Fitted, answers: list[Answer], train: Split, dev: Split
 ) -> dict[str, list[np.ndarray]]:
     """Probabilities on dev and test of a probe on each of some parts."""
     index = {name: k for k, name in enumerate(fitted.model.classes)}
@@ -232,7 +241,7 @@ def table(lines: list[dict], reference: str) -> str:
     for name in dict.fromkeys(line["set"] for line in lines):
         of = {
             system: [x for x in lines if x["set"] == name and x["system"] == system]
-            for system in dict.fromkeys((*BASELINES, *SYSTEMS, *(line["system"] for line in lines)))
+            for system in dict.fromkeys((*BASELINES, *SYSTEMS, *(x["system"] for x in lines)))
         }
         rival = of[reference]
         for system, fits in of.items():
@@ -248,21 +257,17 @@ def table(lines: list[dict], reference: str) -> str:
                 row["p"] = f"{result.p:.3f}"
             row["seconds"] = f"{np.median([x['seconds'] for x in fits]):.0f}"
             rows.append(row)
-    columns = ("set", "system", "fits", *SCORES.values(), "difference", "p", "seconds")
-    return markdown(rows, columns)
+    return markdown(rows, ("set", "system", "fits", *SCORES.values(), "difference", "p", "seconds"))
 
 
 def compare(ours: list[dict], theirs: list[dict]):  # noqa: ANN201
     """Accuracy over resampled splits, or weighted F1 over the rows of one test set."""
     truth = ours[0]["truth"]
-    if any(line["truth"] != truth for line in ours):
+    if any(x["truth"] != truth for x in ours):
         scores = [[x["test"]["accuracy"] for x in fits] for fits in (ours, theirs)]
         return resampled_t_test(*scores, test_share=0.1 / 0.8)
-    return paired_bootstrap(
-        np.array(truth),
-        np.array([x["predicted"] for x in ours]),
-        np.array([x["predicted"] for x in theirs]),
-    )
+    predicted = (np.array([x["predicted"] for x in fits]) for fits in (ours, theirs))
+    return paired_bootstrap(np.array(truth), *predicted)
 
 
 def main() -> None:
@@ -280,12 +285,12 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="PARAMETER=VALUE of ours")
     options = parser.parse_args()
     shared = {name: getattr(options, name) for name in PASSED}
-    for setting in options.set:
-        name, _, value = setting.partition("=")
-        shared[name] = parse_value(name, value, f"--set {setting}")
-    wanted = options.systems.split(",")
-    sets = options.sets.split(",")
-    lines = run(options.data, options.out, shared, sets, wanted, options.drop_leaked)
+    for name, _, value in (setting.partition("=") for setting in options.set):
+        shared[name] = parse_value(name, value, f"--set {name}")
+    named = [names.split(",") for names in (options.sets, options.systems)]
+    if POOLED in named[1] and not options.related:
+        parser.error(f"found the system {POOLED} and no --related; expected a file: name one")
+    lines = run(options.data, options.out, shared, *named, options.drop_leaked)
     text = table(lines, options.reference)
     (options.out / "table.md").write_text(text + "\n", encoding="utf-8")
     print(text)

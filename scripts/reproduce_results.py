@@ -98,14 +98,14 @@ def few_steps(data: Path, out: Path, *starts: tuple[str, Path]) -> Iterator[Step
 def related_steps(data: Path, out: Path) -> Iterator[Step]:
     """Sets with the labels of a related one beside, and one with few rows of its own."""
     arq, twifil, mac = (data / name for name in ("afrisenti_arq", "twifil", "mac"))
-    renamed = out / "mac_two_classes.tsv"
+    renamed, systems = out / "mac_two_classes.tsv", "TF-IDF + LR,TF-IDF + LR of both,SuperLoss"
     for name, file in (
         ("afrisenti_arq", twifil / "all.tsv"),
         ("afrisenti_ary", mac / "all.tsv"),
         ("msac", renamed),
     ):
         yield table(
-            "related", f"related-{name}", name, data, out, "TF-IDF + LR,SuperLoss",
+            "related", f"related-{name}", name, data, out, systems,
             "--init", out / "dialects-encoder", "--related", file,
             prepare=partial(write_renamed, mac / "all.tsv", renamed),
         )  # fmt: skip
@@ -131,15 +131,9 @@ def english_steps(data: Path, out: Path, vectors: str | None) -> Iterator[Step]:
     yield table(
         "english", "english-table", "sst2_sentence,trec,imdb", data, out, everything, *begun
     )
-    phrases = data / "sst2_phrases" / "train.tsv"
     yield table(
-        "english", "english-phrases", "sst2_sentence", data, out, "SuperLoss", *begun,
-        "--related", phrases,
-    )  # fmt: skip
-    pooled = out / "pooled"
-    yield table(
-        "english", "english-phrases-tfidf", "sst2_sentence", pooled, out, "TF-IDF + LR,NB-SVM",
-        "--drop-leaked", prepare=partial(write_pooled, data / "sst2_sentence", phrases, pooled),
+        "english", "english-phrases", "sst2_sentence", data, out, "TF-IDF + LR of both,SuperLoss",
+        *begun, "--related", data / "sst2_phrases" / "train.tsv",
     )  # fmt: skip
 
 
@@ -204,16 +198,6 @@ def write_renamed(source: Path, path: Path) -> None:
     rows = (line.split("\t", 1) for line in source.open(encoding="utf-8"))
     kept = [f"{names[label]}\t{text}" for label, text in rows if label in names]
     path.write_text("".join(kept), encoding="utf-8")
-
-
-def write_pooled(source: Path, more: Path, folder: Path) -> None:
-    """A set's files, its training rows followed by those of another file."""
-    to = folder / source.name
-    to.mkdir(parents=True, exist_ok=True)
-    for part in ("dev", "test"):
-        (to / f"{part}.tsv").write_bytes((source / f"{part}.tsv").read_bytes())
-    both = (source / "train.tsv").read_bytes() + more.read_bytes()
-    (to / "train.tsv").write_bytes(both)
 
 
 def main() -> None:

@@ -57,3 +57,12 @@ def test_a_parameter_that_is_none_is_refused(script, data, tmp_path, monkeypatch
     words = (data, "--sets", "small", "--systems", "SuperLoss", "--out", tmp_path / "o")
     with pytest.raises(ConfigError, match="vector_scal"):
         call(script, monkeypatch, *words, "--set", "vector_scal=2")
+
+
+def test_tfidf_is_given_the_related_rows_that_say_no_held_text(script, tmp_path):
+    path = tmp_path / "more.tsv"
+    path.write_text("label\ttext\npos\tzwin\nmixed\tla\nneg\tkhayb\npos\tfilm\n", encoding="utf-8")
+    texts, labels = script.pooled((["bnin"], ["pos"]), str(path), ["film"])
+    assert (texts, labels) == (["bnin", "zwin"], ["pos", "pos"])
+    texts, labels = script.pooled((["bnin", "7amd"], ["pos", "neg"]), str(path), ["film"])
+    assert (texts, labels) == (["bnin", "7amd", "zwin", "khayb"], ["pos", "neg", "pos", "neg"])

@@ -28,7 +28,7 @@ def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
     given = (tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out")
     planned = list(script.steps(*given, None))
     names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 21
+    assert len(set(names)) == len(names) == 20
     with_vectors = list(script.steps(*given, "glove.txt"))
     assert set(names) - {step.name for step in with_vectors} == {"english-vectors"}
     for step in planned:
@@ -101,10 +101,6 @@ def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path)
     out.mkdir()
     for name, text in {
         "mac/all.tsv": "positive\tzwin bzaf\nmixed\tla\nnegative\tkhayb\n",
-        "sst2_sentence/train.tsv": "1\ta fine film .\n",
-        "sst2_sentence/dev.tsv": "0\tdull\n",
-        "sst2_sentence/test.tsv": "1\tgood\n",
-        "sst2_phrases/train.tsv": "1\tfine film\n",
         "imdb/train.tsv": "1\tGood.<br />So good! Yes\n",
         "imdb/dev.tsv": "0\tBad.\n",
     }.items():
@@ -118,7 +114,4 @@ def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path)
     assert read == {
         Path("mac_two_classes.tsv"): "pos\tzwin bzaf\nneg\tkhayb\n",
         Path("sentences.txt"): "Good.\nSo good!\nYes\nBad.\n",
-        Path("pooled/sst2_sentence/train.tsv"): "1\ta fine film .\n1\tfine film\n",
-        Path("pooled/sst2_sentence/dev.tsv"): "0\tdull\n",
-        Path("pooled/sst2_sentence/test.tsv"): "1\tgood\n",
     }
