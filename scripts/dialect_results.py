@@ -30,6 +30,7 @@ from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
 from superconext.experiments.baseline import Split
 from superconext.experiments.baselines import fit_baseline
+from superconext.experiments.grid import spread
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
 from superconext.fitting import Fitted, fit_model
@@ -49,7 +50,6 @@ BASELINES = {
 #: TF-IDF + LR on the training rows and those of `--related`.
 POOLED = "TF-IDF + LR of both"
 
-#: Each probed on the fifth of the rows it has not seen.
 FIVE: dict[str, object] = {"members": 5, "probe_rows": "unseen"}
 
 SYSTEMS: dict[str, dict[str, object]] = {
@@ -249,8 +249,8 @@ def table(lines: list[dict], reference: str) -> str:
                 continue
             row = {"set": name, "system": system, "fits": len(fits)}
             for key, title in SCORES.items():
-                values = [100 * x["test"][key] for x in fits]
-                row[title] = f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
+                values = [x["test"][key] for x in fits]
+                row[title] = spread(np.mean(values), np.std(values, ddof=1) if values[1:] else None)
             if system not in ("majority", reference) and len(fits) == len(rival):
                 result = compare(fits, rival)
                 row["difference"] = f"{100 * result.difference:+.1f}"

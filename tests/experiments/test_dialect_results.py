@@ -66,3 +66,10 @@ def test_tfidf_is_given_the_related_rows_that_say_no_held_text(script, tmp_path)
     assert (texts, labels) == (["bnin", "zwin"], ["pos", "pos"])
     texts, labels = script.pooled((["bnin", "7amd"], ["pos", "neg"]), str(path), ["film"])
     assert (texts, labels) == (["bnin", "7amd", "zwin", "khayb"], ["pos", "neg", "pos", "neg"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_single_fit_has_no_deviation(script):
+    scores = {"n": 2, "accuracy": 0.5, "f1_macro": 0.5, "f1_weighted": 0.5}
+    line = {"set": "small", "system": "TF-IDF + LR", "seed": 0, "seconds": 1.0, "test": scores}
+    assert "| 50.0 | 50.0 | 50.0 |" in script.table([line], "TF-IDF + LR")
