@@ -4,13 +4,12 @@
         [--vectors FILE | --unlabelled FILE | --init FOLDER] [--related FILE] [--drop-leaked]
         [--set PARAMETER=VALUE]
 
-DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB
-text). A set with a test file is used as it is, a stratified tenth of train being dev where it
-has none, five seeds. Of a set in one file exact duplicates are removed, then it is split
-80/10/10, stratified, ten times for msac and five times for others. With `--drop-leaked` training
-rows whose text stands in dev or test are left out, where a set has such. Every fit is a line of
-DIR/results.jsonl as soon as it is done; run again, it goes on where it stopped. The table
-goes to stdout and DIR/table.md.
+DATA holds a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv (label TAB text).
+A set with a test file is used as it is, a stratified tenth of train being dev where it has none,
+five seeds. Of a set in one file exact duplicates are removed, then it is split 80/10/10,
+stratified, ten times for msac and five times for others. With `--drop-leaked` training rows whose
+text stands in dev or test are left out, where a set has such. Every fit is a line of
+DIR/results.jsonl as soon as it is done; run again, it goes on. The table is DIR/table.md too.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from superconext.config import resolve
 from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
+from superconext.errors import SuperConTextError
 from superconext.experiments.baseline import Split
 from superconext.experiments.baselines import fit_baseline
 from superconext.experiments.grid import spread
@@ -122,8 +122,7 @@ def random_splits(folder: Path) -> Iterator[Parts]:
 def halves(labels: list[str], rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
     """Rows split in two, stratified, as published figures on these sets were made."""
     splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
-    parts = next(splitter.split(rows, [labels[i] for i in rows]))
-    return [rows[part] for part in parts]
+    return [rows[part] for part in next(splitter.split(rows, [labels[i] for i in rows]))]
 
 
 def fit(
@@ -222,9 +221,7 @@ def run(
     done = {(line["set"], line["system"], line["seed"]) for line in lines}
     for name in sets:
         for seed, train, dev, test in splits(data / name, drop_leaked):
-            for system in systems:
-                if (name, system, seed) in done:
-                    continue
+            for system in (one for one in systems if (name, one, seed) not in done):
                 found = fit(system, seed, train, dev, test, shared)
                 for title, scores in found.items():
                     lines.append({"set": name, "system": title, "seed": seed} | scores)
@@ -244,9 +241,7 @@ def table(lines: list[dict], reference: str) -> str:
             for system in dict.fromkeys((*BASELINES, *SYSTEMS, *(x["system"] for x in lines)))
         }
         rival = of[reference]
-        for system, fits in of.items():
-            if not fits:
-                continue
+        for system, fits in ((system, fits) for system, fits in of.items() if fits):
             row = {"set": name, "system": system, "fits": len(fits)}
             for key, title in SCORES.items():
                 values = [x["test"][key] for x in fits]
@@ -288,8 +283,9 @@ def main() -> None:
     for name, _, value in (setting.partition("=") for setting in options.set):
         shared[name] = parse_value(name, value, f"--set {name}")
     named = [names.split(",") for names in (options.sets, options.systems)]
-    if POOLED in named[1] and not options.related:
-        parser.error(f"found the system {POOLED} and no --related; expected a file: name one")
+    known = [*BASELINES, *SYSTEMS, *([POOLED] if options.related else [])]
+    if not set(known).issuperset(named[1]):
+        parser.error(f"--systems {options.systems}; expected some of {', '.join(known)}")
     lines = run(options.data, options.out, shared, *named, options.drop_leaked)
     text = table(lines, options.reference)
     (options.out / "table.md").write_text(text + "\n", encoding="utf-8")
@@ -297,4 +293,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SuperConTextError as error:
+        sys.exit(f"error: {error}")

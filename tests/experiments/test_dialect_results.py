@@ -73,3 +73,11 @@ def test_a_single_fit_has_no_deviation(script):
     scores = {"n": 2, "accuracy": 0.5, "f1_macro": 0.5, "f1_weighted": 0.5}
     line = {"set": "small", "system": "TF-IDF + LR", "seed": 0, "seconds": 1.0, "test": scores}
     assert "| 50.0 | 50.0 | 50.0 |" in script.table([line], "TF-IDF + LR")
+
+
+@pytest.mark.parametrize("system", ["SuperLos", "TF-IDF + LR of both"])
+def test_a_system_that_cannot_be_is_refused(script, data, tmp_path, monkeypatch, capsys, system):
+    with pytest.raises(SystemExit) as stop:
+        words = ("--sets", "small", "--systems", system, "--out", tmp_path / "o")
+        call(script, monkeypatch, data, *words)
+    assert stop.value.code == 2 and "expected some of majority" in capsys.readouterr().err
