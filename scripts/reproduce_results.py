@@ -64,12 +64,16 @@ def steps(data: Path, unlabelled: list[str], out: Path, english: str | None) -> 
     vectors = ("--vectors", out / "dialects-vectors")
     ours_two = f"{BASELINES},SuperLoss,cross-entropy"
     yield table("dialects", "dialects-plain", dialects, data, out, ours_two, *vectors)
-    yield table("dialects", "dialects-table", dialects, data, out, "TF-IDF + LR,best", *begun)
+    yield table("dialects", "dialects-table", dialects, data, out, "TF-IDF + LR,SuperLoss", *begun)
+    several = "TF-IDF + LR,best"
+    yield table("dialects", "dialects-best", "afrisenti_arq", data, out, several, *begun)
     yield from encoder("others", unlabelled, HELD_TOO, data, out)
+    too = ("--init", out / "others-encoder")
     yield table(
         "others", "others-table", "twifil,astd_balanced,mac,tsac,algerian_djalil", data, out,
-        f"{BASELINES},SuperLoss", "--init", out / "others-encoder",
+        f"{BASELINES},SuperLoss", *too,
     )  # fmt: skip
+    yield table("others", "others-best", "twifil", data, out, several, *too)
     yield from few_steps(data, out, vectors, begun)
     yield from related_steps(data, out)
     yield from english_steps(data, out, english)
