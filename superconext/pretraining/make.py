@@ -261,6 +261,7 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
             "spelling: choose others, or none to train them on the text"
         )
     noise = np.random.default_rng([0, 4]).standard_normal(table.shape) * known.std()
+    noise = noise.astype(vectors.matrix.dtype)  # as it will be kept
     table = np.where(found[:, None], table, noise).astype(np.float32)
     table[0] = 0.0
     if not found[1]:
@@ -272,7 +273,7 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
     note = f"{len(added)} words it lacks were read in pretraining, as noise, which is kept"
     extended = WordVectors(
         [*vectors.words, *(words[i] for i in added)],
-        np.concatenate([vectors.matrix, table[added].astype(vectors.matrix.dtype)]),
+        np.concatenate([vectors.matrix, noise[added]]),
         vectors.subwords,
         name=vectors.name,
         notes=[*vectors.notes, note],

@@ -211,7 +211,8 @@ def test_only_the_first_of_several_layers_is_filled(cached):
         start_from(BiLSTMEncoder(WordEmbedding(torch.randn(4, 7)), 5), out)
 
 
-def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monkeypatch):
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monkeypatch, kind):
     read = {}
 
     class Watching(Pretrainer):
@@ -220,8 +221,8 @@ def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monk
             super().__init__(corpus, table, *others)
 
     monkeypatch.setattr("superconext.pretraining.make.Pretrainer", Watching)
-    vectors, out = cached / "few.txt", cached / "pre"
-    vectors.write_text(f"{GOOD[0]} 1 0 0\n{BAD[0]} 0 1 0\nelsewhere 0 0 1\n", encoding="utf-8")
+    vectors, out = cached / "few", cached / "pre"
+    WordVectors([GOOD[0], BAD[0], "elsewhere"], np.eye(3, dtype=kind)).save(vectors)
     options = ("--vectors", vectors, "--out", out, "--hidden-size", 5, "--quiet")
     assert call_main("pretrain", text_file(cached), *options)[0] == 0
     held = WordVectors.load(out, verify=True)
