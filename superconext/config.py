@@ -182,8 +182,8 @@ class Config:
     )
     vector_scale: float | None = _text(
         None,
-        "Factor on the word vectors before training; 0: to a root mean square of 1. Unset: as they "
-        "are, those of vectors up to a root mean square of 0.5.",
+        "Factor on the word vectors before training; 0: to a root mean square of 1. Unset: 1, or "
+        "for smaller ones of a file what brings them to a root mean square of 0.5.",
         low=0.0,
         high=1000.0,
     )

@@ -165,8 +165,8 @@ def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
 def _scale(config: Config, known: np.ndarray) -> float:
     """The factor on the vectors; `known` are those of the training words `[n, e]`.
 
-    Beside small ones, such as those of GoogleNews (0.17) or fastText's (0.06), what the encoder
-    learns of n-grams drowns what it was given. An encoder has read its vectors as they are.
+    Beside small ones, such as those of GoogleNews (0.17), what the encoder learns of n-grams drowns
+    what it was given. An encoder has read its vectors as they are.
     """
     square = float(np.square(known, dtype=np.float64).mean()) if len(known) else 0.0
     size = math.sqrt(square) or 1.0
