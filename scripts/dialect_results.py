@@ -18,15 +18,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from sklearn.model_selection import StratifiedShuffleSplit
+from protocol_splits import splits
 
+from superconext.companions import MeanWithTfidf, PoolWithNgrams
 from superconext.config import resolve
 from superconext.data.corpus import read_labelled
-from superconext.data.splits import deduplicate
 from superconext.errors import SuperConTextError
 from superconext.experiments.baseline import Split
 from superconext.experiments.baselines import fit_baseline
@@ -45,25 +44,27 @@ BASELINES = {
     "TF-IDF + LR": "tfidf_logreg",
     "NB-SVM": "nbsvm",
     "fastText": "fasttext",
+    "n-grams": "ngrams",
 }
 
 #: TF-IDF + LR on the training rows and those of `--related`.
 POOLED = "TF-IDF + LR of both"
 
+BESIDE: dict[str, object] = {"probe_features": "encoder+ngrams"}
 FIVE: dict[str, object] = {"members": 5, "probe_rows": "unseen"}
 
 SYSTEMS: dict[str, dict[str, object]] = {
-    "SuperLoss": {"probe_features": "encoder+tfidf"},
+    "SuperLoss": BESIDE,
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
-    "best": {"preset": "best", "probe_features": "encoder+tfidf"},
+    "best": {"preset": "best", **BESIDE},
     "two of each": {
         "members": 4,
         "second_objective": "cross_entropy",
         "second_batch_size": 64,
-        "probe_features": "encoder+tfidf",
+        **BESIDE,
     },
-    "SuperLoss five unseen": {**FIVE, "probe_features": "encoder+tfidf"},
+    "SuperLoss five unseen": {**FIVE, **BESIDE},
     "cross-entropy five unseen": {**FIVE, "objective": "cross_entropy", "batch_size": 64},
 }
 
@@ -80,49 +81,13 @@ PARTS: dict[str, dict[str, list[int]]] = {
     },
 }
 
-#: Of a fit with TF-IDF beside it the probe alone is one row of the table, the mean another.
-MEAN = " + TF-IDF"
+#: Of a fit with n-grams beside it the probe alone is a row, and its mean with TF-IDF, and the pool.
+MEAN, POOL = " + TF-IDF", " + n-grams"
 
 SCORES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
 #: Parameters of all our systems that are options of this script.
 PASSED = ("vectors", "init", "unlabelled", "related")
-
-Parts = tuple[int, Split, Split, Split]
-
-
-def splits(folder: Path, drop_leaked: bool = False) -> Iterator[Parts]:
-    """(seed, train, dev, test) of every fit of the set in a folder."""
-    if (folder / "all.tsv").exists():
-        yield from random_splits(folder)
-        return
-    train, test = (read_labelled(folder / f"{part}.tsv") for part in ("train", "test"))
-    for seed in range(5):
-        if (folder / "dev.tsv").exists():
-            own, dev = train, read_labelled(folder / "dev.tsv")
-        else:
-            kept, held = halves(train.labels, np.arange(len(train)), 0.1, seed)
-            own, dev = train.select(kept), train.select(held)
-        if drop_leaked:
-            held_back = {*dev.texts, *test.texts}
-            own = own.select(np.flatnonzero([text not in held_back for text in own.texts]))
-        yield seed, *((part.texts, part.labels) for part in (own, dev, test))
-
-
-def random_splits(folder: Path) -> Iterator[Parts]:
-    corpus = read_labelled(folder / "all.tsv")
-    corpus = corpus.select(deduplicate(corpus.texts))
-    for seed in range(10 if folder.name == "msac" else 5):
-        train, rest = halves(corpus.labels, np.arange(len(corpus)), 0.2, seed)
-        dev, test = halves(corpus.labels, rest, 0.5, seed)
-        parts = [corpus.select(rows) for rows in (train, dev, test)]
-        yield seed, *((part.texts, part.labels) for part in parts)
-
-
-def halves(labels: list[str], rows: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
-    """Rows split in two, stratified, as published figures on these sets were made."""
-    splitter = StratifiedShuffleSplit(1, test_size=share, random_state=seed)
-    return [rows[part] for part in next(splitter.split(rows, [labels[i] for i in rows]))]
 
 
 def fit(
@@ -156,9 +121,11 @@ def fit(
         for part, scores in found.items():
             on_both = (labels(one) for one in scores)
             lines[f"{name}: {part}"] = scored(*on_both, dev, test, classes, seconds)
-    if model.lexical is not None:
-        both = (labels(a.probabilities) for a in answers)
-        lines[name + MEAN] = scored(*both, dev, test, classes, seconds)
+    if isinstance(model.companion, PoolWithNgrams):
+        by = {MEAN: MeanWithTfidf(model.companion.tfidf), POOL: model.companion}
+        for beside, one in by.items():
+            both = (one.combined(p[0], a.probe) for p, a in zip((dev, test), answers, strict=True))
+            lines[name + beside] = scored(*map(labels, both), dev, test, classes, seconds)
     return lines
 
 

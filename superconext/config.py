@@ -209,7 +209,7 @@ class Config:
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
-    max_length: int = parameter(200, "Tokens kept of each sentence.", low=1, high=100_000)
+    max_length: int = parameter(500, "Tokens kept of each sentence.", low=1, high=100_000)
     seed: int = _run(0, "Seed of everything random.", low=0, high=2**31 - 1)
     threads: int = parameter(
         1,
@@ -234,9 +234,10 @@ class Config:
     )
     probe_features: str = _run(
         "encoder",
-        "What predictions rest on: the linear probe on the encoder alone, or the mean of its "
-        "probabilities and those of TF-IDF + logistic regression.",
-        choices=("encoder", "encoder+tfidf"),
+        "What predictions rest on: the linear probe on the encoder alone, the mean of its "
+        "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
+        "character n-grams, weighed on dev.",
+        choices=("encoder", "encoder+tfidf", "encoder+ngrams"),
     )
     probe_rows: str = _run(
         "seen",

@@ -88,7 +88,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         disable_rules: str | None = None,
         bridge: str | None = None,
         min_count: int = 1,
-        max_length: int = 200,
+        max_length: int = 500,
         seed: int = 0,
         threads: int = 1,
         device: str = "cpu",
@@ -268,7 +268,8 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, Answers):
     """Sentence encoder with a logistic regression probe on its frozen features.
 
     With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
-    probabilities and those of TF-IDF + logistic regression.
+    probabilities and those of TF-IDF + logistic regression; with `"encoder+ngrams"` a pool of
+    both and of character n-grams, weighed on dev rows.
 
     Example:
         >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from superconext.calibration import calibrate, fit_temperature
+from superconext.calibration import calibrate
 from superconext.checks import check_config
+from superconext.companions import COMPANIONS, Companion, Dev
 from superconext.config import Config
 from superconext.data.file_rows import TrainingRows
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.lexical import Lexical, fit_lexical
 from superconext.members import unused_objective
 from superconext.memory import give_back_freed_memory, keep_freed_memory
 from superconext.metrics import collapse_report
 from superconext.model import Model, member_features
 from superconext.objectives.base import Objective
 from superconext.preparing import Prepared, prepare
-from superconext.probe import FEWEST_DEV_ROWS, Probe, adjusted, fit_probe, log_odds
+from superconext.probe import FEWEST_DEV_ROWS, Probe, adjusted, fit_probe
 from superconext.stages import second_stage, total_epochs, train_member
 from superconext.training.callbacks import Callback, Record
 from superconext.training.length import with_epochs
@@ -123,11 +123,9 @@ def fit_model(
         if whole is not None:  # judging needs other blocks than training, and those are large
             give_back_freed_memory()
         features = member_features(encoders, prepared.judged[0])
-        probe = _final_probe(prepared, encoders, features, parts, config, progress)
-        lexical = None
-        if config.probe_features == "encoder+tfidf":
-            with progress.bar("TF-IDF"):
-                lexical = _lexical(prepared, texts, dev, config)
+        held = None if prepared.dev is None else member_features(encoders, prepared.dev)
+        probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
+        companion = _companion(prepared, texts, dev, probe, held, config, progress)
     model = Model(
         config,
         prepared.classes,
@@ -138,7 +136,7 @@ def fit_model(
         encoders,
         objectives,
         probe,
-        lexical,
+        companion,
     )
     collapse = collapse_report(features)
     return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
@@ -166,18 +164,16 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
 
 def _final_probe(
     prepared: Prepared,
-    encoders: Sequence[Encoder],
     features: np.ndarray,
+    dev_features: np.ndarray | None,
+    members: int,
     parts: list[np.ndarray] | None,
     config: Config,
     progress: Progress,
 ) -> Probe:
-    dev_features, dev_labels = None, prepared.dev_labels
-    if prepared.dev is not None:
-        dev_features = member_features(encoders, prepared.dev)
-    judged = prepared.judged[1]
+    dev_labels, judged = prepared.dev_labels, prepared.judged[1]
     if parts:
-        blocks = np.split(features, len(encoders), axis=1)  # all members are equally wide
+        blocks = np.split(features, members, axis=1)  # all members are equally wide
         own = [block[part] for block, part in zip(blocks, parts, strict=False)]
         truth = [judged[part] for part in parts[: len(own)]]
         probe = fit_unseen(own, truth, dev_features, dev_labels)
@@ -196,28 +192,26 @@ def _final_probe(
     return probe
 
 
-def _lexical(
+def _companion(
     prepared: Prepared,
     texts: Sequence[str],
     dev: tuple[Sequence[str], Sequence[str]] | None,
+    probe: Probe,
+    dev_features: np.ndarray | None,
     config: Config,
-) -> Lexical:
-    """TF-IDF + logistic regression on the rows that the probe has, adjusted and calibrated
-    as it is."""
-    judged = prepared.judged[1]
-    shift = config.logit_adjustment * log_odds(judged, len(prepared.classes))
-    if dev is None:
-        model = fit_lexical(texts, judged)
-        return replace(model, intercept=model.intercept - shift)
-    index = {name: k for k, name in enumerate(prepared.classes)}
-    truth = np.array([index.get(label, -1) for label in dev[1]])
-    model = fit_lexical(texts, judged, dev[0], truth)
-    model = replace(model, intercept=model.intercept - shift)
-    if not config.calibrate:
-        return model
-    temperature = fit_temperature(model.decision(dev[0]), truth)
-    prepared.facts["tfidf_temperature"] = temperature
-    return replace(model, coef=model.coef / temperature, intercept=model.intercept / temperature)
+    progress: Progress,
+) -> Companion | None:
+    """What is to answer beside the probe, fitted on the rows that the probe has."""
+    kind = COMPANIONS.get(config.probe_features)
+    if kind is None:
+        return None
+    held = None
+    if dev is not None and dev_features is not None:
+        assert prepared.dev_labels is not None
+        known = [text for text, label in zip(*dev, strict=True) if label in prepared.classes]
+        held = Dev(known, prepared.dev_labels, probe.probabilities(dev_features))
+    with progress.bar(kind.title):
+        return kind.fit(texts, prepared.judged[1], held, config)
 
 
 @contextmanager

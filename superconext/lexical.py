@@ -1,12 +1,7 @@
 """TF-IDF and logistic regression as plain arrays: what words and spellings alone say.
 
-The baseline everybody would otherwise use, and, beside an encoder, half of a better model:
-with `probe_features = "encoder+tfidf"` a run answers by the mean of this model's
-probabilities and those of the linear probe. The two err on different rows, so their
-mean may be better than either; the table of a run says whether it is. Features of both side by
-side under one logistic regression do not work: the encoder has memorised its training rows,
-there its features alone separate the classes, and the regression never learns to use anything
-else. So each half is fitted by itself.
+The baseline everybody would otherwise use, and, beside an encoder, half of a better model
+(`companions`).
 
 The analysis is that of scikit-learn's TfidfVectorizer, on the text as it was given and not
 as the encoder's normalisation leaves it. Fitting uses scikit-learn; a fitted model needs
@@ -122,7 +117,7 @@ class Lexical:
     def _scores(self, texts: Sequence[str]) -> np.ndarray:
         scores = np.tile(self.intercept, (len(texts), 1))
         for places, analyse in zip(self._columns, (word_ngrams, character_ngrams), strict=True):
-            rows, columns, counts = _counts(texts, places, analyse, len(self.idf))
+            rows, columns, counts = ngram_counts(texts, places, analyse, len(self.idf))
             values = (1 + np.log(counts)) * self.idf[columns]
             squares = np.bincount(rows, np.square(values), minlength=len(texts))
             values /= np.sqrt(squares)[rows]
@@ -147,7 +142,7 @@ def character_ngrams(text: str) -> Iterator[str]:
                 yield padded[start : start + n]
 
 
-def _counts(
+def ngram_counts(
     texts: Sequence[str],
     places: dict[str, int],
     analyse: Callable[[str], Any],

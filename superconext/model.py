@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from superconext.collector import not_collecting
+from superconext.companions import Companion
 from superconext.config import Config
 from superconext.data.newcomers import store_with_newcomers
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encoded_blocks, sentence_vectors
-from superconext.lexical import Lexical
 from superconext.objectives.base import Objective
 from superconext.probe import Probe, softmax
 from superconext.text.ngrams import NgramVocabulary
@@ -33,7 +33,7 @@ class Answer:
     features: sentence vectors float32 `[N, d]`, members side by side.
     probabilities: float64 `[N, C]` that the model predicts by.
     probe: float64 `[N, C]` of the linear probe, that is of the encoder alone; the same where
-        no TF-IDF stands beside it.
+        nothing stands beside it.
     native: float64 `[N, C]` of the objective's own rule, mean over the members; None if it
         has none.
     """
@@ -55,8 +55,8 @@ class Model:
     encoders: one for each member.
     objectives: the trained objectives, for their native prediction; may be empty.
     probe: logistic regression on the members' concatenated vectors.
-    lexical: TF-IDF + logistic regression, whose probabilities are averaged with the probe's;
-        None where the encoder answers alone.
+    companion: a model of the text itself that answers together with the probe; None where the
+        encoder answers alone.
     """
 
     config: Config
@@ -68,7 +68,7 @@ class Model:
     encoders: list[Encoder]
     objectives: list[Objective]
     probe: Probe
-    lexical: Lexical | None = None
+    companion: Companion | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
@@ -97,19 +97,19 @@ class Model:
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`.
 
-        Of the probe, or its mean with TF-IDF's where the model has that.
+        Of the probe, together with its companion where it has one.
         """
         return self.combined(texts, self.probe.probabilities(self.features(texts)))
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
-        """Scores `[N, C]` of the probe; with TF-IDF, logarithms of the mean probabilities."""
-        if self.lexical is None:
+        """Scores `[N, C]` of the probe; with a companion, logarithms of the probabilities."""
+        if self.companion is None:
             return self.probe.decision(self.features(texts))
         return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        scores = (self.decision if self.lexical is None else self.probabilities)(texts)
+        scores = (self.decision if self.companion is None else self.probabilities)(texts)
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
     def answer(self, texts: Sequence[str]) -> Answer:
@@ -138,10 +138,9 @@ class Model:
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
-        if self.lexical is None:
+        if self.companion is None:
             return probe
-        mean: np.ndarray = (probe + self.lexical.probabilities(texts)) / 2
-        return mean
+        return self.companion.combined(texts, probe)
 
     def _answer(
         self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None

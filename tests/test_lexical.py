@@ -123,9 +123,9 @@ def both():
 
 def test_a_run_with_tfidf_answers_by_the_mean(both):
     alone, mean = both
-    assert alone.model_.lexical is None
+    assert alone.model_.companion is None
     assert np.array_equal(mean.transform(NEW), alone.transform(NEW))
-    lexical = mean.model_.lexical.probabilities(NEW)
+    lexical = mean.model_.companion.tfidf.probabilities(NEW)
     expected = (alone.predict_proba(NEW) + lexical) / 2
     assert np.allclose(mean.predict_proba(NEW), expected, atol=1e-12)
     assert np.abs(expected - alone.predict_proba(NEW)).max() > 1e-3
@@ -164,7 +164,7 @@ def test_calibration_scales_both(both):
     plain, calibrated = (
         SuperConTextClassifier(**QUICK, probe_features="encoder+tfidf", calibrate=calibrate)
         .fit(texts, labels)
-        .model_.lexical
+        .model_.companion.tfidf
         for calibrate in (False, True)
     )
     ratio = plain.decision(NEW) / calibrated.decision(NEW)
@@ -294,7 +294,7 @@ def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
         patch.setattr(BalancedBatches, "epoch", pressing)
         stopped = call_main(*words, "--probe-features", "encoder+tfidf")
         assert stopped.code == 1 and "go on with" in stopped.err
-        assert load_model(tmp_path / "run").lexical is not None
+        assert load_model(tmp_path / "run").companion is not None
         patch.setattr(BalancedBatches, "epoch", batches)
         assert call_main("train", "--resume", tmp_path / "run").code == 0
     texts = [line.split("\t")[1] for line in test.read_text("utf-8").splitlines()[1:]]

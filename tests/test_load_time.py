@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import superconext
+from superconext.companions import MeanWithTfidf
 from superconext.config import resolve
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
@@ -80,8 +81,8 @@ def runs(tmp_path_factory):
     save_run(model, folder / "encoder")
     config = replace(model.config, probe_features="encoder+tfidf")
     rows = np.arange(3)
-    lexical = fit_lexical(["zwin bzaf", "khayb", "had film"], rows)
-    save_run(replace(model, config=config, lexical=lexical), folder / "encoder+tfidf")
+    mean = MeanWithTfidf(fit_lexical(["zwin bzaf", "khayb", "had film"], rows))
+    save_run(replace(model, config=config, companion=mean), folder / "encoder+tfidf")
     return folder
 
 

@@ -36,7 +36,7 @@ def with_systems(command: Command) -> Command:
             metavar="A,B,C",
             callback=_parsed,
             help="What to compare, each OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE, "
-            f"of: {names}. Also the baselines nbsvm and fasttext.",
+            f"of: {names}. Also the baselines nbsvm, fasttext and ngrams.",
         ),
     ):
         command = option(command)

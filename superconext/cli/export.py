@@ -78,7 +78,7 @@ def export(
             from superconext.export.onnx_folder import write_onnx
 
             told["largest_difference"] = write_onnx(model, fresh)
-            told["tfidf_left_out"] = model.lexical is not None
+            told["tfidf_left_out"] = model.companion is not None
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -129,7 +129,7 @@ def _show(told: dict[str, Any], as_json: bool) -> None:
         click.echo(f"left out {told['words_left_out']} words of the training text", err=True)
     if told.get("tfidf_left_out"):
         click.echo(
-            "warning: the run answers by the mean of its encoder and TF-IDF; this file holds the "
+            "warning: the run answers by its encoder and TF-IDF together; this file holds the "
             "encoder and its linear probe alone, whose probabilities are others",
             err=True,
         )

@@ -59,9 +59,10 @@ def evaluate(
     probabilities = model.combined(corpus.texts, probe)
     scores = probability_metrics(corpus.labels, probabilities, model.classes)
     table: dict[str, Any] = {"reported_split": "test", "test": scores}
-    if model.lexical is not None:
+    if model.companion is not None:
         alone = probability_metrics(corpus.labels, probe, model.classes)
         table |= {"test": alone, "combined": {"test": scores}}
+        table["companion"] = model.companion.title
         scores = {**scores, "encoder_alone": alone}
     if as_json:
         click.echo(json.dumps(scores, ensure_ascii=False))

@@ -1,6 +1,6 @@
 """The baselines everybody would otherwise use, fitted on the same rows.
 
-Two more have files of their own: `nbsvm` and `fasttext_baseline`.
+Three more have files of their own: `nbsvm`, `fasttext_baseline` and `ngrams_baseline`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from superconext.experiments.baseline import Baseline, Split
 from superconext.experiments.fasttext_baseline import fit_fasttext
 from superconext.experiments.nbsvm import fit_nbsvm
+from superconext.experiments.ngrams_baseline import fit_ngrams
 from superconext.lexical import fit_lexical, tfidf
 from superconext.metrics import classification_metrics
 from superconext.probe import FEWEST_DEV_ROWS
@@ -36,6 +37,7 @@ def fit_baseline(name: str, train: Split, dev: Split | None, seed: int = 0) -> B
         "tfidf_logreg": fit_tfidf,
         "tfidf_svm": fit_tfidf_svm,
         "nbsvm": fit_nbsvm,
+        "ngrams": fit_ngrams,
     }
     return fitters[name](train, dev)
 

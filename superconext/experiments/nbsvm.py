@@ -18,9 +18,7 @@ import numpy as np
 
 from superconext.experiments.baseline import Baseline, Split
 from superconext.probe import FEWEST_DEV_ROWS
-
-#: Added to every n-gram's count.
-ALPHA = 1.0
+from superconext.ratios import log_count_ratio
 
 #: Weight of the SVM; the rest goes to naive Bayes, that is to weights all of one size.
 BETA = 0.25
@@ -68,18 +66,6 @@ def fit_nbsvm(train: Split, dev: Split | None) -> Baseline:
 
     seconds = time.perf_counter() - started
     return Baseline("nbsvm", predict, {"C": c}, seconds)
-
-
-def log_count_ratio(rows: Any, inside: np.ndarray) -> np.ndarray:
-    """r = log((p / |p|) / (q / |q|)) `[V]`; p and q are `ALPHA` and the counts of the n-grams.
-
-    Args:
-        rows: presence of n-grams, sparse `[N, V]`.
-        inside: of the class, bool `[N]`: its rows count for p, the others for q.
-    """
-    p, q = (ALPHA + np.asarray(rows[part].sum(axis=0)).ravel() for part in (inside, ~inside))
-    ratio: np.ndarray = np.log(p / p.sum()) - np.log(q / q.sum())
-    return ratio
 
 
 def _machine(rows: Any, inside: np.ndarray, c: float) -> tuple[np.ndarray, float]:

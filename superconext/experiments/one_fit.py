@@ -45,7 +45,7 @@ def run_fit(
     Returns:
         system, objective, seed, split (and dataset where it has a name), rows (of each
         part), dev, test (figures of merit, by what the system predicts by), seconds (wall
-        time of fit and prediction), `probe_C` (and `tfidf_C` where TF-IDF stands beside the
+        time of fit and prediction), `probe_C` (and what was chosen for a companion beside the
         encoder) or a baseline's settings, truth and predictions of the test rows; for an
         objective that predicts by itself `native` (the same figures and predictions by its
         own rule); for a draw of some rows `draw`, `base` (how dev and test are split),
@@ -197,6 +197,6 @@ def _objective(
     if not predicted["native"]:
         del predicted["native"]
     facts = {"probe_C": model.probe.c, "collapsed": fitted.collapse["collapsed"]}
-    if model.lexical is not None:
-        facts["tfidf_C"] = model.lexical.c
+    if model.companion is not None:
+        facts |= model.companion.chosen()
     return facts, predicted

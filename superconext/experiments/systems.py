@@ -35,7 +35,7 @@ from superconext.objectives.catalogue import check_objective
 BASELINES = ("majority", "tfidf_logreg", "tfidf_svm")
 
 #: Baselines that are fitted where they are named among the objectives.
-MORE_BASELINES = ("nbsvm", "fasttext")
+MORE_BASELINES = ("nbsvm", "fasttext", "ngrams")
 
 #: Those of them that are random.
 _SEEDED = ("fasttext",)

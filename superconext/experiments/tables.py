@@ -161,7 +161,8 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
     if any("tfidf_C" in line for line in lines):
         notes.append(
             "A system with probe_features = encoder+tfidf answers by the mean of its probe and "
-            "TF-IDF + logistic regression, not by its encoder alone."
+            "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
+            "character n-grams, not by its encoder alone."
         )
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")

@@ -26,7 +26,7 @@ from superconext.experiments.systems import BASELINES, System, plain
 from superconext.training.progress import Progress
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
-_CHOSEN = ("probe_C", "tfidf_C", "C", "epochs", "minn", "maxn")
+_CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "epochs", "minn", "maxn")
 
 
 @dataclass(frozen=True)

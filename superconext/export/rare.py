@@ -31,9 +31,9 @@ def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:
     vectors were trained on the spot, all words beside the training text: how often those were
     seen is not known. What is kept are hashed n-grams, which spell no word.
 
-    Raises ConfigError for a model with TF-IDF, which is made of pairs of words.
+    Raises ConfigError for a model with TF-IDF beside it, which is made of pairs of words.
     """
-    if model.lexical is not None:
+    if model.companion is not None:
         raise ConfigError(
             "found a run with TF-IDF, whose pairs of words cannot be left out; expected one of "
             "the encoder alone for --vocabulary-min-count: train with --probe-features encoder"

@@ -22,6 +22,17 @@ from superconext.report.card_results import collapse, other_splits, per_class, r
 from superconext.report.facts import Facts, look, number, reported_split, text_of
 from superconext.report.table import clean, escape_markdown, markdown
 
+_TFIDF = "a logistic regression on TF-IDF features (word 1-2-grams, character 2-5-grams)"
+
+#: How it answers, by the title of what stands beside the probe.
+_TOGETHER = {
+    "TF-IDF": f"It answers by the mean of the probe's probabilities and those of {_TFIDF}.",
+    "n-grams": (
+        f"It answers by three models, the probe, {_TFIDF} and one on character n-grams weighted by "
+        "log-count ratios, whose log probabilities are added with weights chosen on dev rows."
+    ),
+}
+
 
 def write_card(path: str | os.PathLike[str], facts: Facts) -> None:
     """Write the card to `path` (a folder: to its README.md), replacing what was there.
@@ -119,10 +130,7 @@ def _what(facts: Facts) -> str:
             f"{text_of(look(facts, 'related', 'file')) or 'a related set'}."
         )
     if look(facts, "combined") is not None:
-        lines.append(
-            "It answers by the mean of the probe's probabilities and those of a logistic "
-            "regression on TF-IDF features (word 1-2-grams, character 2-5-grams)."
-        )
+        lines.append(_TOGETHER.get(text_of(look(facts, "companion")), _TOGETHER["TF-IDF"]))
     classes = look(facts, "data", "train", "classes")
     if isinstance(classes, Mapping) and classes:
         names = ", ".join(escape_markdown(str(name)) for name in classes)

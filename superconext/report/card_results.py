@@ -23,7 +23,7 @@ _NOTHING = "<!-- No scores were recorded. -->"
 def results(facts: Facts) -> str:
     """The model and its baselines on the reported split, with intervals and in words.
 
-    Of a run that predicts by the mean with TF-IDF, that mean is the model.
+    Of a run that predicts by the probe and a companion together, both are the model.
     """
     split = reported_split(facts)
     own = _own(facts, split)

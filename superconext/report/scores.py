@@ -14,7 +14,7 @@ _COLUMNS = ("model", "accuracy", "macro F1", "weighted F1", "seconds")
 def score_table(metrics: Mapping[str, Any]) -> str:
     """The reported split's figures of baselines, native prediction and probe, as text.
 
-    Last the probe's mean with TF-IDF, where the run predicts by that.
+    Last the probe together with its companion, where the run predicts by that.
     """
     split = metrics["reported_split"]
     rows = [
@@ -25,7 +25,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
     rows.append(_row("superconext, linear probe", metrics[split], metrics.get("seconds")))
     if "combined" in metrics:
-        rows.append(_row("superconext + TF-IDF", metrics["combined"][split], None))
+        rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
     note = "" if split == "test" else " (no test file: settings were chosen on these rows)"
     title = f"{split}, {metrics[split]['n']} rows{note}"
     return f"{title}\n{render(rows, _COLUMNS, fmt={'seconds': '.1f'})}"

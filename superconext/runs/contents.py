@@ -29,8 +29,8 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 class Evaluation:
     """Metrics of every split, and the reported split's vectors and probabilities.
 
-    The figures of a split are those of the linear probe, the encoder alone. With TF-IDF beside
-    it `combined` has those of their mean, by which the run predicts.
+    The figures of a split are those of the linear probe, the encoder alone. With a companion
+    beside it `combined` has those of both together, by which the run predicts.
     features `[N, d]`, probabilities `[N, C]` and predicted labels of the reported split.
     """
 
@@ -58,7 +58,7 @@ class Evaluation:
             answer = model.answer(texts)
             predicted = [model.classes[k] for k in answer.probabilities.argmax(axis=1)]
             metrics[name] = probability_metrics(labels, answer.probe, model.classes)
-            if model.lexical is not None:
+            if model.companion is not None:
                 combined[name] = probability_metrics(labels, answer.probabilities, model.classes)
             if answer.native is not None:
                 native[name] = probability_metrics(labels, answer.native, model.classes)
@@ -70,11 +70,11 @@ class Evaluation:
             metrics["combined"] = combined
         metrics["baselines"] = baselines
         metrics["probe_C"] = model.probe.c
-        if model.lexical is not None:
-            metrics["tfidf_C"] = model.lexical.c
-        for name in ("probe_temperature", "tfidf_temperature"):
-            if name in fitted.facts:
-                metrics[name] = fitted.facts[name]
+        if model.companion is not None:
+            metrics["companion"] = model.companion.title
+            metrics |= model.companion.chosen()
+        if "probe_temperature" in fitted.facts:
+            metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse
         assert shown is not None
         return cls(metrics, *shown)

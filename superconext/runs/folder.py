@@ -9,6 +9,7 @@
 | `vectors.safetensors` | reserve vectors and subword buckets, half precision |
 | `probe.safetensors` | the logistic regression |
 | `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
+| `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled.
@@ -23,20 +24,20 @@ from typing import Any
 import numpy as np
 
 from superconext._version import __version__
+from superconext.companions import COMPANIONS
 from superconext.config import resolve
 from superconext.config_file import read_config, write_config
 from superconext.errors import RunError
 from superconext.files import beside, file_sha256, write_json
 from superconext.folders import folder_beside, put_folder
-from superconext.lexical import FILES as LEXICAL_FILES
-from superconext.lexical import Lexical
 from superconext.model import Model
 from superconext.runs.assemble import assemble
 from superconext.runs.trust import check_weights, plain_file, read_json
 
-#: The newest format that is read. 3: TF-IDF stands beside the probe. 2: rows of zeros are
+#: The newest format that is read. 4: TF-IDF and more n-grams stand beside the probe, 3: TF-IDF
+#: alone. 2: rows of zeros are
 #: left out of the n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
-FORMAT = 3
+FORMAT = 4
 
 _MODEL_FILES = (
     "config.toml",
@@ -99,9 +100,9 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
             temporary,
         )
     names: tuple[str, ...] = _MODEL_FILES
-    if model.lexical is not None:
-        model.lexical.save(folder)
-        names += LEXICAL_FILES
+    if model.companion is not None:
+        model.companion.save(folder)
+        names += COMPANIONS[model.config.probe_features].files
     return {name: file_sha256(folder / name) for name in names}
 
 
@@ -130,7 +131,8 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     with safe_open(folder / "vectors.safetensors", framework="np") as saved:
         sparse = "bucket_rows" in saved.keys()  # noqa: SIM118
     # The oldest format that says it all, so that earlier versions read what they can.
-    oldest = 3 if LEXICAL_FILES[0] in hashes else 2 if sparse else 1
+    beside_it = [kind.run_format for kind in COMPANIONS.values() if kind.files[-1] in hashes]
+    oldest = max([2 if sparse else 1, *beside_it])
     about = {"format": oldest, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
 
@@ -175,7 +177,8 @@ def load_model(folder: Path | str) -> Model:
             f"{folder / 'manifest.json'}: no list of files with their hashes found; expected the "
             "manifest as it was written: copy the run again"
         )
-    for name in (*_MODEL_FILES, *(name for name in LEXICAL_FILES if name in hashes)):
+    known = dict.fromkeys(name for kind in COMPANIONS.values() for name in kind.files)
+    for name in (*_MODEL_FILES, *(name for name in known if name in hashes)):
         path = plain_file(folder, name)
         if hashes.get(name) != file_sha256(path):
             raise RunError(
@@ -189,13 +192,13 @@ def load_model(folder: Path | str) -> Model:
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
         model = assemble(config, words, arrays, tensors, probe)
-        if config.probe_features == "encoder+tfidf":
-            if not hashes.keys() >= set(LEXICAL_FILES):
-                raise ValueError(f"the manifest lists no {' and no '.join(LEXICAL_FILES)}")
-            model.lexical = lexical = Lexical.load(folder)
-            check_weights(
-                lexical.coef, lexical.intercept, len(model.classes), len(lexical.idf), "TF-IDF"
-            )
+        kind = COMPANIONS.get(config.probe_features)
+        if kind is not None:
+            if not hashes.keys() >= set(kind.files):
+                raise ValueError(f"the manifest lists no {' and no '.join(kind.files)}")
+            model.companion = companion = kind.load(folder)
+            tfidf = companion.tfidf
+            check_weights(tfidf.coef, tfidf.intercept, len(model.classes), len(tfidf.idf), "TF-IDF")
     except (
         AttributeError,
         LookupError,

@@ -13,7 +13,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "dialect_results.py"
 
 
 @pytest.fixture
-def script():
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
     spec = importlib.util.spec_from_file_location("dialect_results", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -48,7 +49,7 @@ def test_a_parameter_that_is_set_reaches_every_fit_of_ours(script, data, tmp_pat
     call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
     assert seen == [(2.0, 1, seed) for seed in range(5)]
     lines = [json.loads(x) for x in (tmp_path / "o" / "results.jsonl").read_text().splitlines()]
-    assert len(lines) == 15 and all(line["test"]["n"] == 20 for line in lines)
+    assert len(lines) == 20 and all(line["test"]["n"] == 20 for line in lines)
     call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
     assert len(seen) == 5  # nothing was fitted again
 
