@@ -47,8 +47,8 @@ BASELINES = {
     "n-grams": "ngrams",
 }
 
-#: TF-IDF + LR on the training rows and those of `--related`.
-POOLED = "TF-IDF + LR of both"
+#: Baselines on the training rows and those of `--related`.
+POOLED = {"TF-IDF + LR of both": "tfidf_logreg", "n-grams of both": "ngrams"}
 
 BESIDE: dict[str, object] = {"probe_features": "encoder+ngrams"}
 FIVE: dict[str, object] = {"members": 5, "probe_rows": "unseen"}
@@ -95,10 +95,10 @@ def fit(
 ) -> dict[str, dict]:
     """The lines of one fit by system: scores on dev and test, of a probe and of what predicts."""
     started = time.perf_counter()
-    if name in BASELINES or name == POOLED:
-        if name == POOLED:
+    if name in BASELINES or name in POOLED:
+        if name in POOLED:
             train = pooled(train, shared["related"], [*dev[0], *test[0]])
-        baseline = fit_baseline(BASELINES.get(name, "tfidf_logreg"), train, dev, seed)
+        baseline = fit_baseline({**BASELINES, **POOLED}[name], train, dev, seed)
         classes = sorted(set(train[1]))
         seconds = time.perf_counter() - started
         return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
@@ -250,7 +250,7 @@ def main() -> None:
     for name, _, value in (setting.partition("=") for setting in options.set):
         shared[name] = parse_value(name, value, f"--set {name}")
     named = [names.split(",") for names in (options.sets, options.systems)]
-    known = [*BASELINES, *SYSTEMS, *([POOLED] if options.related else [])]
+    known = [*BASELINES, *SYSTEMS, *(POOLED if options.related else [])]
     if not set(known).issuperset(named[1]):
         parser.error(f"--systems {options.systems}; expected some of {', '.join(known)}")
     lines = run(options.data, options.out, shared, *named, options.drop_leaked)

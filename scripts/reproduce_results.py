@@ -23,7 +23,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-BASELINES = "majority,TF-IDF + LR,NB-SVM,fastText"
+BASELINES = "majority,TF-IDF + LR,NB-SVM,fastText,n-grams"
 
 #: Texts that no unlabelled line may say again: of the sets of the first tables, and beside them
 #: of the sets that later ones are about.
@@ -102,7 +102,10 @@ def few_steps(data: Path, out: Path, *starts: tuple[str, Path]) -> Iterator[Step
 def related_steps(data: Path, out: Path) -> Iterator[Step]:
     """Sets with the labels of a related one beside, and one with few rows of its own."""
     arq, twifil, mac = (data / name for name in ("afrisenti_arq", "twifil", "mac"))
-    renamed, systems = out / "mac_two_classes.tsv", "TF-IDF + LR,TF-IDF + LR of both,SuperLoss"
+    renamed, systems = (
+        out / "mac_two_classes.tsv",
+        "TF-IDF + LR,TF-IDF + LR of both,n-grams of both,SuperLoss",
+    )
     for name, file in (
         ("afrisenti_arq", twifil / "all.tsv"),
         ("afrisenti_ary", mac / "all.tsv"),
@@ -135,8 +138,9 @@ def english_steps(data: Path, out: Path, vectors: str | None) -> Iterator[Step]:
     yield table(
         "english", "english-table", "sst2_sentence,trec,imdb", data, out, everything, *begun
     )
+    yield table("english", "english-best", "trec", data, out, "NB-SVM,best", *begun)
     yield table(
-        "english", "english-phrases", "sst2_sentence", data, out, "TF-IDF + LR of both,SuperLoss",
+        "english", "english-phrases", "sst2_sentence", data, out, "TF-IDF + LR of both,n-grams of both,SuperLoss",
         *begun, "--related", data / "sst2_phrases" / "train.tsv",
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ def test_a_single_fit_has_no_deviation(script):
     assert "| 50.0 | 50.0 | 50.0 |" in script.table([line], "TF-IDF + LR")
 
 
-@pytest.mark.parametrize("system", ["SuperLos", "TF-IDF + LR of both"])
+@pytest.mark.parametrize("system", ["SuperLos", "TF-IDF + LR of both", "n-grams of both"])
 def test_a_system_that_cannot_be_is_refused(script, data, tmp_path, monkeypatch, capsys, system):
     with pytest.raises(SystemExit) as stop:
         words = ("--sets", "small", "--systems", system, "--out", tmp_path / "o")

@@ -28,7 +28,7 @@ def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
     given = (tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out")
     planned = list(script.steps(*given, None))
     names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 22
+    assert len(set(names)) == len(names) == 23
     with_vectors = list(script.steps(*given, "glove.txt"))
     assert set(names) - {step.name for step in with_vectors} == {"english-vectors"}
     for step in planned:
