@@ -140,8 +140,9 @@ def english_steps(data: Path, out: Path, vectors: str | None) -> Iterator[Step]:
     )
     yield table("english", "english-best", "trec", data, out, "NB-SVM,best", *begun)
     yield table(
-        "english", "english-phrases", "sst2_sentence", data, out, "TF-IDF + LR of both,n-grams of both,SuperLoss",
-        *begun, "--related", data / "sst2_phrases" / "train.tsv",
+        "english", "english-phrases", "sst2_sentence", data, out,
+        "TF-IDF + LR of both,n-grams of both,SuperLoss", *begun,
+        "--related", data / "sst2_phrases" / "train.tsv",
     )  # fmt: skip
 
 
