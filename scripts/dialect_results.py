@@ -57,7 +57,7 @@ SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss": BESIDE,
     "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
-    "best": {"preset": "best", **BESIDE},
+    "best": {"preset": "best"},
     "two of each": {
         "members": 4,
         "second_objective": "cross_entropy",

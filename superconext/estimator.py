@@ -96,7 +96,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         baselines: bool = True,
         calibrate: bool = False,
         logit_adjustment: float = 0.0,
-        probe_features: str = "encoder",
+        probe_features: str | None = None,
         probe_rows: str = "seen",
         members: int | None = None,
         callbacks: Sequence[Callback] | None = None,

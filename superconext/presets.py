@@ -72,11 +72,12 @@ _DIALECT = Preset(
 
 _BEST = replace(
     _DIALECT,
-    summary="four such encoders side by side",
-    values={**_DIALECT.values, "members": 4},
+    summary="four such encoders side by side, and n-grams that answer with them",
+    values={**_DIALECT.values, "members": 4, "probe_features": "encoder+ngrams"},
     departs={
         **_DIALECT.departs,
-        "members": "one in the paper; four were half a point ahead on one set of two",
+        "members": "one in the paper; four were half a point ahead on two sets of three",
+        "probe_features": "the encoder alone in the paper; together they were ahead on eight of ten",
     },
 )
 
