@@ -77,7 +77,7 @@ _BEST = replace(
     departs={
         **_DIALECT.departs,
         "members": "one in the paper; four were half a point ahead on two sets of three",
-        "probe_features": "the encoder alone in the paper; together they were ahead on eight of ten",
+        "probe_features": "the encoder alone in the paper; together better on eight sets of ten",
     },
 )
 
