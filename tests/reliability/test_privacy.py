@@ -48,7 +48,7 @@ def holding(folder, text):
 
 @pytest.fixture(scope="module")
 def finished(files, tmp_path_factory):
-    return train(files, tmp_path_factory.mktemp("runs") / "run", "--probe-features=encoder+tfidf")
+    return train(files, tmp_path_factory.mktemp("runs") / "run", "--probe-features=encoder+ngrams")
 
 
 def test_no_sentence_enters_the_run(finished):
