@@ -97,6 +97,14 @@ def few_steps(data: Path, out: Path, *starts: tuple[str, Path]) -> Iterator[Step
                  *start, "--out", to),
             to / "table.md",
         )  # fmt: skip
+    rows, to = out / "msac", out / "few-msac-ngrams"
+    yield Step(
+        "few", to.name,
+        ours("fewshot", rows / "train.tsv", "--test", rows / "test.tsv", "--shots",
+             "8,16,32,64,128", "--seeds", 5, "--objectives",
+             "superloss,superloss:probe_features=encoder+ngrams,ngrams", *starts[-1], "--out", to),
+        to / "table.md",
+    )  # fmt: skip
 
 
 def related_steps(data: Path, out: Path) -> Iterator[Step]:
@@ -116,6 +124,12 @@ def related_steps(data: Path, out: Path) -> Iterator[Step]:
             "--init", out / "dialects-encoder", "--related", file,
             prepare=partial(write_renamed, mac / "all.tsv", renamed),
         )  # fmt: skip
+    two = out / "twifil_and_djalil.tsv"
+    yield table(
+        "related", "related-two", "afrisenti_arq", data, out, systems,
+        "--init", out / "dialects-encoder", "--related", two,
+        prepare=partial(write_both, data / "algerian_djalil" / "all.tsv", twifil / "all.tsv", two),
+    )  # fmt: skip
     to = out / "related-few"
     yield Step(
         "related", to.name,
@@ -207,6 +221,11 @@ def write_renamed(source: Path, path: Path) -> None:
     rows = (line.split("\t", 1) for line in source.open(encoding="utf-8"))
     kept = [f"{names[label]}\t{text}" for label, text in rows if label in names]
     path.write_text("".join(kept), encoding="utf-8")
+
+
+def write_both(one: Path, other: Path, path: Path) -> None:
+    """The rows of two files, one after the other."""
+    path.write_bytes(b"\n".join(file.read_bytes().rstrip(b"\n") for file in (one, other)) + b"\n")
 
 
 def main() -> None:

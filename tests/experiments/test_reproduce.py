@@ -28,7 +28,7 @@ def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
     given = (tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out")
     planned = list(script.steps(*given, None))
     names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 23
+    assert len(set(names)) == len(names) == 25
     with_vectors = list(script.steps(*given, "glove.txt"))
     assert set(names) - {step.name for step in with_vectors} == {"english-vectors"}
     for step in planned:
@@ -103,6 +103,8 @@ def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path)
         "mac/all.tsv": "positive\tzwin bzaf\nmixed\tla\nnegative\tkhayb\n",
         "imdb/train.tsv": "1\tGood.<br />So good! Yes\n",
         "imdb/dev.tsv": "0\tBad.\n",
+        "algerian_djalil/all.tsv": "neutral\twach",  # no end of line
+        "twifil/all.tsv": "positive\ttop\n",
     }.items():
         path = data / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,4 +116,5 @@ def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path)
     assert read == {
         Path("mac_two_classes.tsv"): "pos\tzwin bzaf\nneg\tkhayb\n",
         Path("sentences.txt"): "Good.\nSo good!\nYes\nBad.\n",
+        Path("twifil_and_djalil.tsv"): "neutral\twach\npositive\ttop\n",
     }
