@@ -17,7 +17,8 @@ from superconext.files import file_sha256
 from superconext.probe import FEWEST_DEV_ROWS
 from superconext.runs.folder import load_model, save_run
 from tests.cli.conftest import call_main
-from tests.test_contract import LABELS, NEW, TEXTS, TINY
+from tests.companion_runs import command_line_run
+from tests.test_contract import LABELS, NEW, TEXTS
 from tests.test_lexical import QUICK
 
 #: Two classes of unequal size, some rows labelled wrong, and so many that dev, a tenth of them,
@@ -143,21 +144,7 @@ def test_a_damaged_run_is_refused(pool, tmp_path, how, message):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of the command line, its labelled test file, and what was said."""
-    folder = tmp_path_factory.mktemp("run")
-    lines = [f"{y}\t{x} {k}" for k in range(4) for x, y in zip(TEXTS, LABELS, strict=True)]
-    third = len(lines) // 3
-    parts = {"train": lines[third:], "dev": lines[: third // 2], "test": lines[third // 2 : third]}
-    for name, part in parts.items():
-        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *part]) + "\n", "utf-8")
-    small = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
-    files = ["--dev", folder / "dev.tsv", "--test", folder / "test.tsv", "--out", folder / "run"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("superconext.report.figures.available", lambda: False)
-        words = ["train", folder / "train.tsv", *files, *small]
-        said = call_main(*words, "--probe-features", "encoder+ngrams")
-    assert said.code == 0, said.err
-    return folder / "run", folder / "test.tsv", said
+    return command_line_run(tmp_path_factory.mktemp("run"), "encoder+ngrams", 8, (120, 160))
 
 
 def test_the_encoder_alone_and_the_pool_are_told_apart(run):
@@ -198,6 +185,7 @@ def test_the_weights_are_chosen_on_the_dev_rows(run):
     answer = model.answer(texts)
     alone = log_loss(answer.probe), log_loss(model.companion.tfidf.probabilities(texts))
     assert log_loss(answer.probabilities) <= min(alone) + 0.01
+    assert np.ptp(model.companion.weights) > 0.01
 
 
 def test_words_cannot_be_left_out_of_it(pool):

@@ -26,6 +26,7 @@ from superconext.lexical import (
 )
 from superconext.runs.folder import load_model, save_run
 from tests.cli.conftest import call_main
+from tests.companion_runs import command_line_run
 from tests.test_contract import LABELS, NEW, TEXTS, TINY
 
 WORDS = ["zwin", "khayb", "مزيان", "خايب", "bzaf", "HAD", "لفيلم", "3jebni", "a", "ßtraße", "ok"]
@@ -229,21 +230,7 @@ def test_a_run_without_it_has_no_such_file_and_an_older_format(both, tmp_path):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of the command line with TF-IDF beside the probe, and its labelled test file."""
-    folder = tmp_path_factory.mktemp("run")
-    lines = [
-        f"{label}\t{text} {k}" for k in range(3) for text, label in zip(TEXTS, LABELS, strict=True)
-    ]
-    for name, part in (("train", lines[:42]), ("dev", lines[42:60]), ("test", lines[60:])):
-        (folder / f"{name}.tsv").write_text("\n".join(["label\ttext", *part]) + "\n", "utf-8")
-    small = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
-    files = ["--dev", folder / "dev.tsv", "--test", folder / "test.tsv", "--out", folder / "run"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("superconext.report.figures.available", lambda: False)
-        words = ["train", folder / "train.tsv", *files, *small]
-        said = call_main(*words, "--probe-features", "encoder+tfidf")
-    assert said.code == 0, said.err
-    return folder / "run", folder / "test.tsv", said
+    return command_line_run(tmp_path_factory.mktemp("run"), "encoder+tfidf", 3, (42, 60))
 
 
 def test_the_encoder_alone_and_the_mean_are_told_apart(run):
