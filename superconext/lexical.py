@@ -23,7 +23,7 @@ import numpy as np
 
 from superconext.errors import DataError
 from superconext.files import beside, write_json
-from superconext.probe import FEWEST_DEV_ROWS, GRID, dev_key, softmax
+from superconext.probe import FEWEST_DEV_ROWS, GRID, dev_key, of_every_class, softmax
 
 #: Rows of TF-IDF have unit length and want less regularisation than standardised features.
 TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
@@ -60,9 +60,7 @@ class Lexical:
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of N texts (for two classes: minus and plus half the one score)."""
-        blocks = [self._scores(texts[i : i + _AT_ONCE]) for i in range(0, len(texts), _AT_ONCE)]
-        scores = np.concatenate(blocks) if blocks else np.zeros((0, len(self.intercept)))
-        return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+        return of_every_class(by_blocks(texts, self._scores))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]` of N texts."""
@@ -124,6 +122,12 @@ class Lexical:
             for k, weights in enumerate(self.coef):
                 scores[:, k] += np.bincount(rows, values * weights[columns], minlength=len(texts))
         return scores
+
+
+def by_blocks(texts: Sequence[str], scores: Callable[[Sequence[str]], np.ndarray]) -> np.ndarray:
+    """Scores of N texts, analysed some hundred at once, one below the other."""
+    starts = range(0, max(len(texts), 1), _AT_ONCE)
+    return np.concatenate([scores(texts[start : start + _AT_ONCE]) for start in starts])
 
 
 def word_ngrams(text: str) -> list[str]:

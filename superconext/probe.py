@@ -36,13 +36,17 @@ class Probe:
     def decision(self, features: np.ndarray) -> np.ndarray:
         """Scores `[N, C]` (for two classes: minus and plus the one score) of `[N, d]`."""
         scores = (features - self.mean) / self.scale @ self.coef.T + self.intercept
-        if scores.shape[1] == 1:
-            return np.hstack([-scores / 2, scores / 2])
-        return scores
+        return of_every_class(scores)
 
     def probabilities(self, features: np.ndarray) -> np.ndarray:
         """Class probabilities `[N, C]` of features `[N, d]`."""
         return softmax(self.decision(features))
+
+
+def of_every_class(scores: np.ndarray) -> np.ndarray:
+    """Scores `[N, C]`: as they are, or, of the one `[N, 1]` that tells two classes, minus and
+    plus half of it."""
+    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from superconext.lexical import CHARACTERS, character_ngrams, ngram_counts
-from superconext.probe import FEWEST_DEV_ROWS, dev_key, softmax
+from superconext.lexical import CHARACTERS, by_blocks, character_ngrams, ngram_counts
+from superconext.probe import FEWEST_DEV_ROWS, dev_key, of_every_class, softmax
 
 #: Added to every n-gram's count.
 ALPHA = 1.0
@@ -31,9 +31,6 @@ RATIO_GRID: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 #: C where there are too few dev rows to choose it on.
 DEFAULT_C = 3.0
-
-#: Texts analysed at once; bounds the memory.
-_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +51,7 @@ class Ratios:
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of N texts (for two classes: minus and plus half the one score)."""
-        blocks = [self._scores(texts[i : i + _AT_ONCE]) for i in range(0, len(texts), _AT_ONCE)]
-        return _both(np.concatenate(blocks) if blocks else np.zeros((0, len(self.intercept))))
+        return of_every_class(by_blocks(texts, self._scores))
 
     @cached_property
     def _columns(self) -> dict[str, int]:
@@ -123,7 +119,7 @@ def fit_ratios(
                 return model
             assert dev_labels is not None
             scores = np.stack([x @ w for x, w in zip(held, coef, strict=True)], axis=1) + intercept
-            key = dev_key(softmax(_both(scores)), dev_labels)
+            key = dev_key(softmax(of_every_class(scores)), dev_labels)
             if best is None or key > best[0]:
                 best = key, model
     assert best is not None
@@ -147,8 +143,3 @@ def weighted(present: Any, ratio: np.ndarray) -> Any:
     from sklearn.preprocessing import normalize
 
     return normalize(present.multiply(ratio).tocsr(), copy=False)
-
-
-def _both(scores: np.ndarray) -> np.ndarray:
-    """Scores of every class: of one machine, minus and plus half."""
-    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores

@@ -129,7 +129,7 @@ def _show(told: dict[str, Any], as_json: bool) -> None:
         click.echo(f"left out {told['words_left_out']} words of the training text", err=True)
     if told.get("tfidf_left_out"):
         click.echo(
-            "warning: the run answers by its encoder and TF-IDF together; this file holds the "
+            "warning: the run answers by its encoder and n-grams together; this file holds the "
             "encoder and its linear probe alone, whose probabilities are others",
             err=True,
         )
