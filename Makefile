@@ -16,10 +16,11 @@ slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt ruff mypy
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ruff mypy import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 clean:
 	rm -rf $(VENV) build *.egg-info

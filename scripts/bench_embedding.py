@@ -58,7 +58,7 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
     import torch
     from torch import Tensor
 
-    from superconext.config import resolve
+    from superconext.config.parameters import resolve
     from superconext.data.sampler import make_batches
     from superconext.data.token_store import build_store
     from superconext.encoders import embedding as tables

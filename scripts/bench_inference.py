@@ -124,8 +124,8 @@ def main() -> int:
     options = parser.parse_args()
     import torch
 
+    from superconext.core.errors import SuperConTextError
     from superconext.data.corpus import read_labelled, read_texts
-    from superconext.errors import SuperConTextError
 
     torch.set_num_threads(1)
     try:

@@ -166,7 +166,7 @@ def main() -> int:
         return 0
     import torch
 
-    from superconext.memory import keep_freed_memory
+    from superconext.core.memory import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(1)

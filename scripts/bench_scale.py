@@ -69,8 +69,8 @@ def peak(who: int = resource.RUSAGE_SELF) -> float:
 
 def tokenised(path: Path, home: Path) -> tuple[object, float]:
     """The rows out of the store, and the seconds that took, the file's hash included."""
+    from superconext.core.files import file_sha256
     from superconext.data.file_rows import tokenised_rows
-    from superconext.files import file_sha256
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
 
@@ -110,12 +110,12 @@ def stage_again(path: Path, home: Path) -> dict:
 
 
 def stage_step(path: Path, home: Path) -> dict:
-    from superconext.memory import keep_freed_memory
+    from superconext.core.memory import keep_freed_memory
 
     keep_freed_memory()
     import torch
 
-    from superconext.config import resolve
+    from superconext.config.parameters import resolve
     from superconext.data.file_rows import TrainingRows
     from superconext.data.sampler import make_batches
     from superconext.encoders.bilstm import BiLSTMEncoder

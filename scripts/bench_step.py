@@ -37,7 +37,7 @@ import numpy as np
 from bench_output import give_out, summary
 from step_rivals import RIVALS
 
-from superconext.memory import keep_freed_memory
+from superconext.core.memory import keep_freed_memory
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 VOCABULARY = 15_000
@@ -90,7 +90,7 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     """A function that trains one short epoch and tells the tokens it read."""
     import torch
 
-    from superconext.config import resolve
+    from superconext.config.parameters import resolve
     from superconext.data.sampler import make_batches
     from superconext.data.token_store import build_store
     from superconext.encoders.bilstm import BiLSTMEncoder

@@ -23,19 +23,19 @@ from pathlib import Path
 import numpy as np
 from protocol_splits import splits
 
-from superconext.companions import MeanWithTfidf, PoolWithNgrams
-from superconext.config import resolve
+from superconext.baselines.baseline import Split
+from superconext.baselines.baselines import fit_baseline
+from superconext.config.parameters import resolve
+from superconext.core.errors import SuperConTextError
 from superconext.data.corpus import read_labelled
-from superconext.errors import SuperConTextError
-from superconext.experiments.baseline import Split
-from superconext.experiments.baselines import fit_baseline
 from superconext.experiments.grid import spread
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
-from superconext.fitting import Fitted, fit_model
-from superconext.metrics import classification_metrics
-from superconext.model import Answer
-from superconext.probe import fit_probe
+from superconext.fitting.fit import Fitted, fit_model
+from superconext.fitting.model import Answer
+from superconext.probe.ensemble import MeanWithTfidf, PoolWithNgrams
+from superconext.probe.logistic_regression import fit_probe
+from superconext.probe.metrics import classification_metrics
 from superconext.report.table import markdown
 
 #: What stands beside our systems, by the name the table gives it.

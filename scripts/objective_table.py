@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
+from superconext.config.toml_file import read_toml
 from superconext.experiments.systems import OWN_RULE
 from superconext.report.table import markdown
-from superconext.toml_file import read_toml
 
 GRID = Path(__file__).with_name("objective_grid.toml")
 

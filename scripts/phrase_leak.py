@@ -83,7 +83,7 @@ def leaks(train: Rows, test: Rows) -> dict[str, Any]:
 
 def accuracies(train: Rows, dev: Rows, test: Rows, leaking: Sequence[int]) -> dict[str, Any]:
     """Of TF-IDF + logistic regression: on all test rows, those that leak, and the others."""
-    from superconext.experiments.baselines import fit_tfidf
+    from superconext.baselines.baselines import fit_tfidf
 
     answers = fit_tfidf(train, dev).predict(test[0])
     right = [said == label for said, label in zip(answers, test[1], strict=True)]

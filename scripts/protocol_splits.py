@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from superconext.baselines.baseline import Split
 from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
-from superconext.experiments.baseline import Split
 
 Parts = tuple[int, Split, Split, Split]
 

@@ -30,6 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from superconext.core.progress import TerminalProgress
 from superconext.experiments.compare import Compared, compare
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
@@ -38,7 +39,6 @@ from superconext.experiments.systems import read_systems
 from superconext.experiments.table_files import to_text
 from superconext.experiments.tables import by_system, summarise
 from superconext.report.table import markdown
-from superconext.training.progress import TerminalProgress
 
 #: Of each set: its files, how they are split, and the dialect of its bridge.
 SETS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {

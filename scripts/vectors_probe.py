@@ -21,10 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from superconext.data.corpus import read_labelled
 from superconext.data.splits import deduplicate
 from superconext.report.table import render
-from superconext.sentences import recorded_tokenizer
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.readers import read_vectors
+from superconext.vectors.text_corpus import recorded_tokenizer
 
 GRID = (0.01, 0.1, 1.0)
 

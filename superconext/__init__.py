@@ -10,18 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from superconext._version import __version__
+from superconext.core import moved
 
 if TYPE_CHECKING:
-    from superconext.estimator import SuperConTextClassifier, SuperConTextEncoder
-    from superconext.loading import load
+    from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
+    from superconext.estimator.loading import load
 
 _HOMES = {
-    "SuperConTextClassifier": "superconext.estimator",
-    "SuperConTextEncoder": "superconext.estimator",
-    "load": "superconext.loading",
+    "SuperConTextClassifier": "superconext.estimator.classifier",
+    "SuperConTextEncoder": "superconext.estimator.classifier",
+    "load": "superconext.estimator.loading",
 }
 
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:
@@ -30,3 +33,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'superconext' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

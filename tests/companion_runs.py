@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.conftest import call_main
-from tests.test_contract import LABELS, TEXTS, TINY
+from tests.estimator.test_contract import LABELS, TEXTS, TINY
 
 
 def command_line_run(folder, features, copies, cuts):

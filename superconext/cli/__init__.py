@@ -24,8 +24,8 @@ from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
-from superconext.collector import spare_the_end
-from superconext.threads import wait_briefly
+from superconext.core.gc_pause import spare_the_end
+from superconext.core.threads import wait_briefly
 
 
 class _Group(click.Group):

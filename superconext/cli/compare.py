@@ -23,7 +23,7 @@ from superconext.cli.experiments import (
 )
 from superconext.cli.parameters import with_parameters
 from superconext.cli.protocols import LIST, run_protocol, show_protocols, tell
-from superconext.errors import RunError
+from superconext.core.errors import RunError
 
 if TYPE_CHECKING:
     from superconext.experiments.compare import Compared
@@ -84,7 +84,7 @@ def compare(
     a table of its own. With --protocol a paper says what is compared; parameters given hold
     for all of its systems that do not name them.
     """
-    from superconext.training.progress import TerminalProgress
+    from superconext.core.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)
     if verify:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.config import BY_NAME
+from superconext.config.parameters import BY_NAME
 
 if TYPE_CHECKING:
     from superconext.data.corpus import Corpus
@@ -86,13 +86,13 @@ def inspect(
     --deduplicate every text is written once, in the last file that holds it, so that nothing is
     taken from a test file; of several labels the most frequent one stays.
     """
+    from superconext.core.errors import ConfigError
+    from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import inspect_parts
     from superconext.data.parts import deduplicated, named_parts
-    from superconext.errors import ConfigError
-    from superconext.overlap import coverage_of, said_in
     from superconext.report.datasets import inspection, leaks
-    from superconext.training.progress import TerminalProgress
+    from superconext.report.overlap import coverage_of, said_in
 
     if deduplicate is not None:
         check_folder(deduplicate, force)
@@ -240,11 +240,11 @@ def fetch(
     `data list` shows the names. A set that is published as one file is written whole as all.tsv
     and split 80/10/10; one without a dev file stays without. Downloads are kept in the cache.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.data.fetch import fetch as fetch_set
     from superconext.data.fetch import with_split
     from superconext.data.folder import check_folder, write_folder
     from superconext.report.datasets import part_table
-    from superconext.training.progress import TerminalProgress
     from superconext.vectors.cache import cache_dir
 
     entry = _find(name)
@@ -276,8 +276,8 @@ def fetch(
 
 
 def _find(name: str) -> Any:
+    from superconext.core.errors import DataError
     from superconext.data import catalogue
-    from superconext.errors import DataError
 
     try:
         return catalogue.find(name)

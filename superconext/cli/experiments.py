@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from superconext.cli.parameters import given_parameters
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
+    from superconext.core.progress import Progress
     from superconext.experiments.parallel import Workers
     from superconext.experiments.systems import System
-    from superconext.training.progress import Progress
 
 #: Fields of a data set that are options of all three commands.
 OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_column")
@@ -119,7 +119,7 @@ def common_parameters(
     options: dict[str, Any], decided: Sequence[str], verb: str, progress: Progress
 ) -> dict[str, Any]:
     """The parameters for all systems: options, then the file given with `--config`."""
-    from superconext.config_file import read_config
+    from superconext.config.config_file import read_config
 
     given = given_parameters(options)
     if not options["config"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from superconext.errors import SuperConTextError
+from superconext.core.errors import SuperConTextError
 
 _ROOM = "expected free disk space: make room and run the command again"
 _MEMORY = "out of memory; expected more of it: close other programs or lower batch_size"

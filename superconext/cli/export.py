@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from superconext.export.prune import PruneReport
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 
 @click.command()

@@ -57,13 +57,13 @@ def fewshot(
     Each seed draws its own rows. Without --objectives or --systems: superloss and
     cross_entropy. The baselines are always fitted beside, on the same rows.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.experiments import fewshot as drawing
     from superconext.experiments.datasets import DataSet
     from superconext.experiments.grid import as_text
     from superconext.experiments.overview import to_long_rows
     from superconext.experiments.request import Request
     from superconext.experiments.systems import parse_systems
-    from superconext.training.progress import TerminalProgress
 
     require(options, test="file", shots="numbers", seeds="number", out="folder")
     if not options["objectives"] and not options["systems"]:

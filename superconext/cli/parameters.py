@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from superconext.config import PARAMETERS
-from superconext.errors import ConfigError
+from superconext.config.parameter import Parameter
+from superconext.config.parameters import PARAMETERS
+from superconext.config.presets import PRESETS
+from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE
-from superconext.parameter import Parameter
-from superconext.presets import PRESETS
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 

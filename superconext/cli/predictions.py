@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.files import tsv_cell
+from superconext.core.files import tsv_cell
 
 if TYPE_CHECKING:
     import numpy as np
 
     from superconext.data.stream import TextStream
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096

@@ -23,7 +23,7 @@ from superconext.cli.text_options import (
     free_folder,
     listed_names,
 )
-from superconext.config import BY_NAME
+from superconext.config.parameters import BY_NAME
 
 _SHARE = click.FloatRange(0.0, 0.95)
 
@@ -108,11 +108,11 @@ def pretrain(
     Of labelled files only the text is read. `superconext train --init FOLDER` starts from it. The
     same call goes on where it was stopped, and what is done once is kept in the cache.
     """
-    from superconext.pretraining.make import PretrainRequest
-    from superconext.pretraining.make import pretrain as make
-    from superconext.pretraining.pretrainer import Settings
+    from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import facts_table
-    from superconext.training.progress import TerminalProgress
+    from superconext.training.pretraining.make import PretrainRequest
+    from superconext.training.pretraining.make import pretrain as make
+    from superconext.training.pretraining.pretrainer import Settings
 
     request = PretrainRequest(
         files=files,

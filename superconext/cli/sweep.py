@@ -62,12 +62,12 @@ def sweep(
     The other parameters hold for every grid point. The baselines are fitted beside. With
     --optuna each trial is a fit with seed 0, and the chosen values get the other seeds.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.datasets import DataSet
     from superconext.experiments.grid import as_text
     from superconext.experiments.request import Request
     from superconext.experiments.table_files import to_csv_rows, to_text
-    from superconext.training.progress import TerminalProgress
 
     if not parameter:
         raise click.UsageError("Missing option '--parameter': the name of what to vary.")

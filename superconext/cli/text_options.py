@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from superconext.config import BY_NAME
+from superconext.config.parameters import BY_NAME
 
 POSITIVE = click.IntRange(1)
 PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
@@ -32,7 +32,7 @@ LEAVE_OUT = click.option(
 
 def free_folder(out: str, force: bool) -> Path:
     """The folder to write. Raises VectorsError, before any work, if it may not be written."""
-    from superconext.errors import VectorsError
+    from superconext.core.errors import VectorsError
 
     folder = Path(out)
     if folder.name in ("", ".."):

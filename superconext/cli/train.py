@@ -50,10 +50,10 @@ def train(
 
     TRAIN is CSV, TSV, JSONL (also .gz), Parquet or fastText's __label__ lines.
     """
-    from superconext.config_file import read_config
+    from superconext.config.config_file import read_config
+    from superconext.core.progress import TerminalProgress
+    from superconext.core.threads import choose_threads
     from superconext.runs.request import TrainRequest
-    from superconext.threads import choose_threads
-    from superconext.training.progress import TerminalProgress
 
     progress = TerminalProgress(quiet)
     named = given_parameters(parameters)

@@ -40,8 +40,8 @@ def evaluate(
     threads: int,
 ) -> None:
     """Figures of merit of RUN on the labelled FILE."""
-    from superconext.calibration import probability_metrics
     from superconext.data.corpus import read_labelled
+    from superconext.probe.calibration import probability_metrics
     from superconext.report.scores import class_table, score_table
 
     model = _load(run, threads)
@@ -129,8 +129,8 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
 
     import numpy as np
 
-    from superconext.errors import DataError
-    from superconext.files import beside
+    from superconext.core.errors import DataError
+    from superconext.core.files import beside
 
     path = Path(out)
     if not path.parent.is_dir():
@@ -147,7 +147,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
 
 
 def _load(run: str, threads: int) -> Any:
-    from superconext.collector import not_collecting
+    from superconext.core.gc_pause import not_collecting
 
     with not_collecting():
         import torch

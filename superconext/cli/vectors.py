@@ -24,12 +24,12 @@ from superconext.cli.text_options import (
     free_folder,
     listed_names,
 )
-from superconext.config import BY_NAME
-from superconext.errors import StoppedEarly
+from superconext.config.parameters import BY_NAME
+from superconext.core.errors import StoppedEarly
 
 if TYPE_CHECKING:
-    from superconext.sentences import Lines
     from superconext.text.tokenize import Tokenizer
+    from superconext.vectors.text_corpus import Lines
 
 _NORMALIZE = click.option(
     "--normalize",
@@ -107,11 +107,11 @@ def train(
     Of labelled files only the text is read. The same text and settings are trained once: a
     second call takes them from the cache, or goes on where the first was stopped.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.data.left_out import LeftOut
     from superconext.report.vectors import facts_of, tokens_of
-    from superconext.sentences import Lines, Sentences, make_tokenizer, record_tokenizer
-    from superconext.training.progress import TerminalProgress
     from superconext.vectors.cache import cached_vectors
+    from superconext.vectors.text_corpus import Lines, Sentences, make_tokenizer, record_tokenizer
 
     folder = free_folder(out, force)
     progress, began = TerminalProgress(quiet), time.perf_counter()
@@ -157,9 +157,9 @@ def info(
 ) -> None:
     """What the word vectors VECTORS hold, and how much of a text they know."""
     from superconext.report.vectors import coverage_table, facts_of, nearest_table
-    from superconext.sentences import Lines, recorded_tokenizer
     from superconext.vectors.coverage import count_words, coverage
     from superconext.vectors.readers import read_vectors
+    from superconext.vectors.text_corpus import Lines, recorded_tokenizer
 
     held = read_vectors(source)
     recorded = recorded_tokenizer(source)
@@ -213,11 +213,11 @@ def convert(
     as_json: bool,
 ) -> None:
     """Write VECTORS, of any form that can be read, as a folder that opens at once."""
-    from superconext.errors import VectorsError
+    from superconext.core.errors import VectorsError
     from superconext.report.vectors import facts_of
-    from superconext.sentences import Lines, record_tokenizer, recorded_tokenizer
     from superconext.vectors.coverage import count_words
     from superconext.vectors.readers import read_vectors
+    from superconext.vectors.text_corpus import Lines, record_tokenizer, recorded_tokenizer
 
     folder = free_folder(out, force)
     if folder.resolve() == Path(source).resolve():
@@ -253,8 +253,8 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
     """
     from dataclasses import asdict
 
-    from superconext.errors import VectorsError
-    from superconext.training.progress import TerminalProgress
+    from superconext.core.errors import VectorsError
+    from superconext.core.progress import TerminalProgress
     from superconext.vectors import catalogue
     from superconext.vectors.fetch import fetch as fetch_file
 
@@ -275,7 +275,7 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
 
 def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     """The tokenizer for a text to compare with VECTORS: as named, as recorded, or `auto`."""
-    from superconext.sentences import make_tokenizer, recorded_tokenizer
+    from superconext.vectors.text_corpus import make_tokenizer, recorded_tokenizer
 
     recorded = recorded_tokenizer(source) if normalize is None else None
     return recorded or make_tokenizer(lines, normalize or "auto")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 
 #: Bytes all members together may unpack to, and how many there may be.
 LIMIT = 1 << 30

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 
 _GITHUB = "https://raw.githubusercontent.com"
 _AFRISENTI = f"{_GITHUB}/afrisenti-semeval/afrisent-semeval-2023"

@@ -14,8 +14,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from superconext.core.errors import DataError
 from superconext.data.source import shown
-from superconext.errors import DataError
 
 ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the default
 

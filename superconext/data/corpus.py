@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from superconext.core.errors import DataError
 from superconext.data.columns import ColumnSpec
 from superconext.data.formats import Wanted, read_examples
 from superconext.data.source import open_source, shown
-from superconext.errors import DataError
 
 
 @dataclass(frozen=True)

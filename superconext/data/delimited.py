@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 
 
 class UnclosedQuote(DataError):

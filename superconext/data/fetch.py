@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from superconext.core.errors import DataError
+from superconext.core.files import write_json
 from superconext.data.catalogue import PublicFile, PublicSet
 from superconext.data.corpus import Corpus
 from superconext.data.folder import Row
 from superconext.data.parsers import PARSERS
 from superconext.data.split_file import split_corpus
 from superconext.data.transfer import transfer
-from superconext.errors import DataError
-from superconext.files import write_json
 
 Say = Callable[[str], None]
 

@@ -19,10 +19,10 @@ from typing import Any, Literal
 import numpy as np
 
 from superconext._version import __version__
+from superconext.core.folders import clear_beside, folder_beside, put_folder
 from superconext.data.file_store import FileStore, IdFile, chunks, open_ids, write_cut
 from superconext.data.labelled_stream import LabelledStream
 from superconext.data.tokenising import text_hashes, tokenise_file
-from superconext.folders import clear_beside, folder_beside, put_folder
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 

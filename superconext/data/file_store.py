@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from superconext.core.files import write_array
 from superconext.data.token_store import TokenStore
-from superconext.files import write_array
 from superconext.text.vocabulary import UNK_ID
 
 #: Tokens handled at once when a whole file is passed over.

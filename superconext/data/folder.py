@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from superconext._version import __version__
-from superconext.errors import DataError
-from superconext.files import file_sha256, tsv_cell, write_json
-from superconext.folders import folder_beside, put_folder
+from superconext.core.errors import DataError
+from superconext.core.files import file_sha256, tsv_cell, write_json
+from superconext.core.folders import folder_beside, put_folder
 
 RECORD = "dataset.json"
 

@@ -19,11 +19,11 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.columns import Columns, ColumnSpec, find_columns, resolve
 from superconext.data.delimited import Rows, parse_csv, parse_tsv
 from superconext.data.json_lines import json_record, json_value
 from superconext.data.source import STDIN_NAME, Source, decode, shown
-from superconext.errors import DataError, MissingExtraError
 
 FASTTEXT_PREFIX = "__label__"
 _FORMATS = {

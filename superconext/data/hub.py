@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.catalogue import PublicSet
 from superconext.data.folder import Row
-from superconext.errors import DataError, MissingExtraError
 
 
 def hub_parts(entry: PublicSet, cache: Path, quiet: bool = True) -> dict[str, Iterable[Row]]:

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
+from superconext.core.errors import DataError
 from superconext.data.source import shown
-from superconext.errors import DataError
 
 _DECODER = json.JSONDecoder(
     parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from superconext.core.errors import DataError
 from superconext.data.columns import ColumnSpec
 from superconext.data.formats import Wanted
 from superconext.data.stream import TextStream
-from superconext.errors import DataError
 
 #: Characters of text in a block, about: enough that handing it to a process costs little.
 BLOCK = 1 << 20

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from superconext.core.errors import DataError
 from superconext.data.source import STDIN, STDIN_NAME, Source, decode, shown
-from superconext.errors import DataError
 
 #: Bytes asked for at once.
 CHUNK = 1 << 18

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 
 SHINGLE = 4  # characters
 THRESHOLD = 0.8

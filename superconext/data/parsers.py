@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from superconext.core.errors import DataError
 from superconext.data.archives import read_tar, read_zip
 from superconext.data.columns import resolve
 from superconext.data.delimited import parse_csv, parse_tsv
 from superconext.data.folder import Row
 from superconext.data.source import Source, decode, open_source
-from superconext.errors import DataError
 
 Files = Mapping[str, Path]
 Parts = dict[str, list[Row]]

@@ -7,11 +7,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import ConfigError
 from superconext.data.corpus import Corpus
 from superconext.data.folder import Row
 from superconext.data.same_text import text_keys, without_copies
 from superconext.data.source import STDIN
-from superconext.errors import ConfigError
 
 #: Names of parts in the order in which they are compared and kept.
 ORDER = ("all", "train", "dev", "valid", "validation", "test")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import ConfigError
 from superconext.data.corpus import read_labelled
 from superconext.data.left_out import LeftOut
-from superconext.errors import ConfigError
 from superconext.text.tokenize import Tokenizer
 
 

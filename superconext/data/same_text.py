@@ -13,8 +13,8 @@ from itertools import chain
 
 import numpy as np
 
+from superconext.core.errors import DataError
 from superconext.data.splits import Rows
-from superconext.errors import DataError
 from superconext.text.normalize import Normalizer, choose_profile
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 
 #: Balanced batches in an epoch at least. A class smaller than its share of a batch repeats
 #: rows, so a few dozen rows would fill an epoch with one batch, and a run with too few updates.

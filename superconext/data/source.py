@@ -17,7 +17,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 
 _BLOCK = 1 << 20
 #: What a gzip file may unpack to in any case (bytes), and how many times its own size beyond.

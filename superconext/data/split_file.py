@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from superconext.core.errors import DataError
 from superconext.data.corpus import Corpus
 from superconext.data.folder import Row
 from superconext.data.near_duplicates import THRESHOLD, near_duplicates
 from superconext.data.same_text import first_copies, text_keys
 from superconext.data.splits import stratified_three_way
-from superconext.errors import DataError
 
 
 def split_corpus(

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError
 
 Rows = NDArray[np.int64]
 

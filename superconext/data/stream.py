@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.columns import ColumnSpec, resolve
 from superconext.data.formats import Wanted, format_of, parquet_text
 from superconext.data.lines import LineStream, decode_lines, open_lines
 from superconext.data.source import STDIN, Source
 from superconext.data.stream_parsers import PARSERS, Numbered, Parser
-from superconext.errors import DataError, MissingExtraError
 
 #: Bad lines that are told of one by one.
 _TOLD = 5

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from superconext.core.errors import DataError
 from superconext.data.columns import Columns, find_columns, resolve
 from superconext.data.delimited import UnclosedQuote, quoted_record
 from superconext.data.formats import Wanted, check_record, fasttext_line
 from superconext.data.json_lines import json_record, json_value
 from superconext.data.source import STDIN_NAME
-from superconext.errors import DataError
 
 #: Characters of a table without a header that are looked at before its columns are decided.
 _HEAD = 1 << 20

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.files import write_array, write_json
 from superconext.data.labelled_stream import Block, LabelledStream
-from superconext.files import write_array, write_json
 from superconext.text.tokenize import Tokenizer
 
 #: Blocks given to each process before the next ones are read.

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from superconext._version import __version__
+from superconext.core.errors import DataError
+from superconext.core.files import beside
 from superconext.data.catalogue import PublicFile
-from superconext.errors import DataError
-from superconext.files import beside
 
 _BLOCK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte

@@ -22,10 +22,10 @@ from superconext.data.token_store import Newcomers
 from superconext.encoders.base import Encoder, EncoderOutput
 from superconext.encoders.dropout import Dropout
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.packed_inference import pooled_rows, read_rows
-from superconext.encoders.packed_lstm import packed_bilstm
-from superconext.encoders.packed_pooling import PACKED_POOLING
-from superconext.encoders.packing import Packing, align, surround
+from superconext.encoders.packed.inference import pooled_rows, read_rows
+from superconext.encoders.packed.lstm import packed_bilstm
+from superconext.encoders.packed.packing import Packing, align, surround
+from superconext.encoders.packed.pooling import PACKED_POOLING
 from superconext.encoders.pooling import POOLING
 from superconext.text.vocabulary import PAD_ID, UNK_ID
 

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from superconext.core.files import write_csv
+from superconext.core.progress import Progress
 from superconext.experiments.grid import Grid, write_grid
 from superconext.experiments.overview import to_long_rows, to_overview
 from superconext.experiments.pictures import draw
@@ -15,8 +17,6 @@ from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import Table, make_table, told_systems
-from superconext.files import write_csv
-from superconext.training.progress import Progress
 
 FIGURE = "weighted_f1.png"
 

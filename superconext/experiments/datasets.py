@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.experiments.toml_tables import (
     Parameters,
     checked_parameters,

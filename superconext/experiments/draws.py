@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import Rows
-from superconext.errors import ConfigError, DataError
 from superconext.experiments.shots import distinct_rows, draw_shots, overlap
 
 Labelled = tuple[list[str], list[str]]

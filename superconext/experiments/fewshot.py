@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
 from superconext.data.sampler import FEWEST_BATCHES
-from superconext.errors import ConfigError
 from superconext.experiments.grid import Grid, write_grid
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
 from superconext.experiments.pictures import draw
@@ -18,7 +19,6 @@ from superconext.experiments.systems import fit_config
 from superconext.experiments.tables import Table, make_tables, told_systems
 from superconext.objectives.catalogue import objective_class
 from superconext.training.length import decided_epochs, with_epochs
-from superconext.training.progress import Progress
 
 FIGURE = "shots.png"
 

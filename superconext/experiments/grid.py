@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from superconext.files import write_csv, write_text
+from superconext.core.files import write_csv, write_text
 from superconext.report.table import MISSING, escape_markdown, render
 
 _LATEX = {

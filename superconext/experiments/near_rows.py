@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from superconext.core.progress import Progress
 from superconext.data.corpus import Corpus
 from superconext.data.near_duplicates import THRESHOLD, near_duplicates
 from superconext.data.same_text import text_keys
 from superconext.data.splits import stratified_holdout
-from superconext.training.progress import Progress
 
 #: Characters looked through unasked; a few seconds' work. Beyond, rows are drawn.
 BUDGET = 3_000_000

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.errors import TrainingError
+from superconext.core.errors import TrainingError
 from superconext.experiments.draws import draw_of, expected_overlap
 from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of
 from superconext.experiments.systems import fit_config
-from superconext.metrics import classification_metrics
+from superconext.probe.metrics import classification_metrics
 
 if TYPE_CHECKING:
     from superconext.experiments.transfer import Source
@@ -151,7 +151,7 @@ Predicted = dict[str, dict[str, list[str]]]
 def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Predicted]:
-    from superconext.experiments.baselines import fit_baseline
+    from superconext.baselines.baselines import fit_baseline
 
     baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
     answers = {name: baseline.predict(parts[name][0]) for name in ("dev", "test")}
@@ -172,7 +172,7 @@ def _objective(
 ) -> tuple[dict[str, Any], Predicted]:
     import torch
 
-    from superconext.fitting import fit_model
+    from superconext.fitting.fit import fit_model
 
     config = fit_config(given, fit.system, fit.seed)
     # For the predictions too: sums depend on the number of threads in their last bits.

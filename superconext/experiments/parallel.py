@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
 
 BACKENDS = ("processes", "dask")
 

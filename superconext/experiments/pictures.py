@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from superconext.training.progress import Progress
+from superconext.core.progress import Progress
 
 
 def draw(pictures: Mapping[Path, Callable[[Path], object]], progress: Progress) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import stratified_holdout, stratified_three_way
-from superconext.errors import ConfigError, DataError
 from superconext.experiments.draws import draw_of, drawn
 from superconext.experiments.shots import split_name
 from superconext.experiments.systems import BASELINES, System, plain

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import DataError
+from superconext.core.progress import Progress
 from superconext.data.corpus import Corpus, check_training, read_labelled
 from superconext.data.source import STDIN
 from superconext.data.splits import conflicting, deduplicate, leaks
-from superconext.errors import DataError
 from superconext.experiments.near_rows import near_findings, subsampled, without_near
 from superconext.experiments.plan import Labelled
-from superconext.training.progress import Progress
 
 _ADVICE = "; add --deduplicate to remove them"
 

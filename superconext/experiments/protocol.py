@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.draws import parse_draw
 from superconext.experiments.request import Request

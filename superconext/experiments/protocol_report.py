@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.files import write_csv, write_text
+from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
 from superconext.experiments.draws import parse_draw
 from superconext.experiments.grid import Grid, as_markdown, as_text, spread, write_grid
@@ -25,9 +27,7 @@ from superconext.experiments.protocol import (
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.tables import Table, by_system, make_tables, told_systems
-from superconext.files import write_csv, write_text
 from superconext.report.table import MISSING
-from superconext.training.progress import Progress
 
 FILE = "protocol"
 FIGURE = "draws.png"

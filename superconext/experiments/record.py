@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config import BY_NAME, FILE_PARAMETERS, resolve
-from superconext.errors import DataError, RunError, VectorsError
+from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, resolve
+from superconext.core.errors import DataError, RunError, VectorsError
+from superconext.core.files import file_sha256, write_json
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit
 from superconext.experiments.pools import Pools
 from superconext.experiments.request import Request
 from superconext.experiments.systems import System
 from superconext.experiments.toml_tables import OWN_PARAMETERS
-from superconext.files import file_sha256, write_json
 
 FILE = "comparison.json"
 FORMAT = 2

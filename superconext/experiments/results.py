@@ -10,11 +10,11 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from superconext import locks
-from superconext.errors import RunError
+from superconext.core import locks
+from superconext.core.errors import RunError
+from superconext.core.files import sync
+from superconext.core.progress import Progress
 from superconext.experiments.plan import Key, key_of
-from superconext.files import sync
-from superconext.training.progress import Progress
 
 FILE = "results.jsonl"
 LOCK = ".lock"

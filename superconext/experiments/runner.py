@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from superconext.errors import ConfigError, RunError, StoppedEarly
+from superconext.core.errors import ConfigError, RunError, StoppedEarly
+from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.one_fit import run_fit_aside, run_or_tell
 from superconext.experiments.parallel import Workers, side_by_side
@@ -30,7 +31,6 @@ from superconext.experiments.results import ResultsFile, only_writer
 from superconext.experiments.shots import draw_shots
 from superconext.experiments.systems import fit_config
 from superconext.experiments.transfer import Source
-from superconext.training.progress import Progress
 
 Line = dict[str, Any]
 T = TypeVar("T")
@@ -222,8 +222,8 @@ def _check_parameters(request: Request) -> None:
 
     MissingExtraError where a baseline's package is not installed.
     """
-    from superconext.checks import check_config
-    from superconext.experiments.fasttext_baseline import check_fasttext
+    from superconext.baselines.fasttext import check_fasttext
+    from superconext.fitting.checks import check_config
 
     if any(system.objective == "fasttext" for system in request.systems):
         check_fasttext()

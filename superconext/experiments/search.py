@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from superconext.config import BY_NAME
-from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.config.parameters import BY_NAME
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.progress import Progress
 from superconext.experiments.pairing import TESTED
 from superconext.experiments.plan import name_of
 from superconext.experiments.request import Request
@@ -27,7 +28,6 @@ from superconext.experiments.sweep import Point, Swept, publish_points
 from superconext.experiments.systems import System, parse_value, plain, with_parameters
 from superconext.experiments.tables import summarise
 from superconext.objectives.catalogue import check_objective
-from superconext.training.progress import Progress
 
 #: Significant digits of a proposed number, so that its name says all of it.
 DIGITS = 4

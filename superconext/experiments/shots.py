@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from superconext.core.errors import DataError
 from superconext.data.splits import Rows
-from superconext.errors import DataError
 
 _SPLIT = re.compile(r"shots(\d+)-\d+")
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import ConfigError, RunError
+from superconext.core.errors import ConfigError, RunError
+from superconext.core.progress import Progress
 from superconext.experiments.grid import Grid, spread, write_grid
 from superconext.experiments.pairing import TESTED
 from superconext.experiments.pictures import draw
@@ -23,7 +24,6 @@ from superconext.experiments.systems import BASELINES, System, parse_value, show
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import METRICS, Row, Table, make_table, summarise
 from superconext.objectives.catalogue import check_objective
-from superconext.training.progress import Progress
 
 FIGURE = "sweep.png"
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superconext.config import BY_NAME, Config, check_names, resolve
-from superconext.errors import ConfigError
+from superconext.config.parameters import BY_NAME, Config, check_names, resolve
+from superconext.core.errors import ConfigError
 from superconext.experiments.toml_tables import (
     OWN_PARAMETERS,
     Parameters,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from superconext.config import BY_NAME, FILE_PARAMETERS
-from superconext.errors import ConfigError
-from superconext.toml_file import read_toml
+from superconext.config.parameters import BY_NAME, FILE_PARAMETERS
+from superconext.config.toml_file import read_toml
+from superconext.core.errors import ConfigError
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
 OWN_PARAMETERS = ("objective", "seed", "baselines")

@@ -19,7 +19,7 @@ from superconext.experiments.plan import Fit, Labelled, cut, scheme_of, whole_sp
 from superconext.experiments.systems import fit_config
 
 if TYPE_CHECKING:
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def fit_transferred(
 
     Raises what training raises.
     """
-    from superconext.probe import fit_probe
+    from superconext.probe.logistic_regression import fit_probe
 
     model, facts = _encoder(fit, parts, source)
     classes = sorted(set(parts["train"][1]))
@@ -68,7 +68,7 @@ def _encoder(
 ) -> tuple[Model, dict[str, Any]]:
     import torch
 
-    from superconext.fitting import fit_model
+    from superconext.fitting.fit import fit_model
 
     whole = Fit(fit.system, fit.seed, whole_split(scheme_of(source.rows), fit.seed))
     own = cut(source.rows, whole)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.errors import RunError
+from superconext.core.errors import RunError
+from superconext.core.progress import Progress
 from superconext.experiments.parallel import Workers
 from superconext.experiments.plan import Fit, key_of, name_of
 from superconext.experiments.record import (
@@ -23,7 +24,6 @@ from superconext.experiments.request import Request, saved_dataset, saved_system
 from superconext.experiments.results import FILE, read_results
 from superconext.experiments.runner import Material, read_rows, run_fits
 from superconext.experiments.systems import BASELINES, System, plain
-from superconext.training.progress import Progress
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
 _CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "epochs", "minn", "maxn")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.export.place import new_folder
 from superconext.runs.folder import load_model, read_manifest
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from superconext.core.errors import MissingExtraError, RunError
+from superconext.core.files import file_sha256, write_json
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.errors import MissingExtraError, RunError
 from superconext.export.onnx_graph import build_graph
 from superconext.export.onnx_model import FORMAT, EncodedTexts
-from superconext.files import file_sha256, write_json
 from superconext.text.vocabulary import UNK_ID
 
 if TYPE_CHECKING:
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 #: How far apart onnxruntime and torch may be in a probability or a vector's number.
 TOLERANCE = 1e-5

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from superconext.core.errors import ConfigError
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.errors import ConfigError
 from superconext.text.vocabulary import PAD_ID
 
 if TYPE_CHECKING:
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 OPSET = 17
 

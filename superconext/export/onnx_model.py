@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from superconext.data.newcomers import store_with_newcomers
+from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
+from superconext.core.files import file_sha256
 from superconext.data.token_store import Newcomers
-from superconext.errors import MissingExtraError, RunError, SuperConTextError
-from superconext.files import file_sha256
+from superconext.fitting.oov_words import store_with_newcomers
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary

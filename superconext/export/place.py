@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from superconext.errors import RunError
-from superconext.folders import folder_beside, put_folder
+from superconext.core.errors import RunError
+from superconext.core.folders import folder_beside, put_folder
 
 
 @contextmanager

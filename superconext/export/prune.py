@@ -18,7 +18,7 @@ from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
 if TYPE_CHECKING:
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 
 @dataclass(frozen=True)

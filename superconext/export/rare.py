@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.table import WordVectors
 
 if TYPE_CHECKING:
     from superconext.encoders.base import Encoder
-    from superconext.model import Model
+    from superconext.fitting.model import Model
 
 
 def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:

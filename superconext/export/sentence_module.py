@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from superconext.errors import MissingExtraError
-from superconext.files import write_json
+from superconext.core.errors import MissingExtraError
+from superconext.core.files import write_json
 
 if TYPE_CHECKING:
-    from superconext.model import Model
+    from superconext.fitting.model import Model
     from superconext.text.tokenize import Tokenizer
 
 _SUBFOLDER = "superconext"

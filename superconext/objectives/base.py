@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.options import parse_options
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from superconext.objectives.base import Objective

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.cross_entropy import CrossEntropy
 from superconext.objectives.options import parse_options
 from superconext.objectives.similarity import normalised, widened
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError, TrainingError
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.cross_entropy import CrossEntropy
 from superconext.objectives.options import parse_options
@@ -21,7 +21,7 @@ from superconext.objectives.similarity import (
 )
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 FORMS = ("nt_xent", "simcse")
 

@@ -11,7 +11,7 @@ from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.similarity import widened
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from superconext.errors import ConfigError, TrainingError
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.base import Batch, Pool, Shape
 from superconext.objectives.css_retrieval import (
     RetrievalOptions,
@@ -22,7 +22,7 @@ from superconext.objectives.options import parse_options
 from superconext.objectives.scf import SCF
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch
 from superconext.objectives.css_lm import CSSLM
 from superconext.objectives.css_retrieval import RetrievalOptions, Retrieved

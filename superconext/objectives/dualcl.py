@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.ensembling import ensembled_scores, spread_rows
 from superconext.objectives.options import parse_options
@@ -24,7 +24,7 @@ from superconext.objectives.similarity import (
 )
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 ENSEMBLES = ("none", "hard", "soft")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.errors import ConfigError, TrainingError
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.base import Batch
 from superconext.objectives.similarity import normalised, widened
 

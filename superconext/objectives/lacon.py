@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.label_fusion import (
     LabelAttention,
@@ -27,7 +27,7 @@ from superconext.objectives.options import parse_options
 from superconext.objectives.similarity import normalised, similarity_report, widened
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 

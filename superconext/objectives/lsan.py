@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.label_fusion import (
     batch_tokens,
@@ -20,7 +20,7 @@ from superconext.objectives.label_fusion import (
 from superconext.objectives.options import parse_options
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 READOUTS = ("class", "mean")

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 
 #: Columns in a block from which on looking at blocks first is the faster way.
 _WORTH = 4

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.options import parse_options
 from superconext.objectives.pairing import cosine_sums, pairing, similarities
 from superconext.objectives.similarity import class_mean, normalised, widened
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 
 @dataclass(frozen=True)

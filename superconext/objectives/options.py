@@ -13,7 +13,7 @@ import typing
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 
 T = TypeVar("T")
 

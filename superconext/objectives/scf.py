@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.css_retrieval import FORMS, Spaces, nothing_retrieved
 from superconext.objectives.css_terms import Labelled, css_loss
@@ -17,7 +17,7 @@ from superconext.objectives.options import parse_options
 from superconext.objectives.similarity import normalised, pairs, similarity_report, widened
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.kernels import Terms, pairwise_loss
 from superconext.objectives.options import parse_options
@@ -22,7 +22,7 @@ from superconext.objectives.similarity import (
 )
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 FORMS = ("out", "in")
 #: Rows from which on chunks are faster than masks over all pairs, measured on a CPU.

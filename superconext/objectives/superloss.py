@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.kernels import Choice, Terms, pairwise_loss, survivors
 from superconext.objectives.mining import Miner, Tally
@@ -29,7 +29,7 @@ from superconext.objectives.similarity import (
 )
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 #: Rows from which on chunks are faster than masks over all pairs, measured on a CPU.
 CHUNKED_FROM = 160

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.kernels import chunks, hardest
 from superconext.objectives.options import parse_options
@@ -20,7 +20,7 @@ from superconext.objectives.pairing import Pairing, cosine_sums, pairing, simila
 from superconext.objectives.similarity import normalised
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
 
 FORMS = ("hard", "all", "semi_hard", "soft")
 

@@ -13,7 +13,7 @@ import unicodedata
 from functools import cache
 from typing import Any
 
-from superconext.errors import MissingExtraError
+from superconext.core.errors import MissingExtraError
 
 #: Comes with matplotlib and has Arabic, Latin, Tifinagh, Greek and Cyrillic letters.
 FONT = "DejaVu Sans"

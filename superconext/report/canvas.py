@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from superconext.errors import MissingExtraError, RunError
-from superconext.files import beside
+from superconext.core.errors import MissingExtraError, RunError
+from superconext.core.files import beside
 from superconext.report.arabic import FONT, can_shape, shape
 from superconext.report.table import clean, clip
 

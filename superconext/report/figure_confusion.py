@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 from superconext.report.canvas import label_text, new_figure, note, save
 from superconext.report.table import display_width
 

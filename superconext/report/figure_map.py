@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from superconext.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError
 from superconext.report.canvas import label_text, mark, new_figure, note, save
 
 if TYPE_CHECKING:

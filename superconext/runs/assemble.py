@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from superconext.config import Config
+from superconext.config.parameters import Config
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size
-from superconext.members import member_config
-from superconext.model import Model
+from superconext.fitting.ensemble_members import member_config
+from superconext.fitting.model import Model
+from superconext.fitting.stages import second_stage
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.probe import Probe
+from superconext.probe.logistic_regression import Probe
 from superconext.runs import trust
-from superconext.stages import second_stage
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary

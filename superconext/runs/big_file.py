@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from superconext.config import Config
+from superconext.config.parameters import Config
+from superconext.core.files import file_sha256
+from superconext.core.progress import Progress
 from superconext.data.corpus import Corpus, check_counts
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.labelled_stream import LabelledStream
 from superconext.data.source import STDIN
-from superconext.files import file_sha256
-from superconext.preparing import make_tokenizer
-from superconext.training.progress import Progress
+from superconext.fitting.preprocess import make_tokenizer
 from superconext.vectors.cache import cache_dir
 
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.

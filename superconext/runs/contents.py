@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from superconext._version import __version__
-from superconext.calibration import probability_metrics
-from superconext.files import tsv_cell, write_csv, write_json, write_text
-from superconext.fitting import Fitted
-from superconext.metrics import collapse_warning
+from superconext.core.files import tsv_cell, write_csv, write_json, write_text
+from superconext.core.progress import Progress
+from superconext.fitting.fit import Fitted
+from superconext.probe.calibration import probability_metrics
+from superconext.probe.metrics import collapse_warning
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.request import Splits, TrainRequest
-from superconext.training.progress import Progress
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from superconext._version import __version__
-from superconext.companions import COMPANIONS
-from superconext.config import resolve
-from superconext.config_file import read_config, write_config
-from superconext.errors import RunError
-from superconext.files import beside, file_sha256, write_json
-from superconext.folders import folder_beside, put_folder
-from superconext.model import Model
+from superconext.config.config_file import read_config, write_config
+from superconext.config.parameters import resolve
+from superconext.core.errors import RunError
+from superconext.core.files import beside, file_sha256, write_json
+from superconext.core.folders import folder_beside, put_folder
+from superconext.fitting.model import Model
+from superconext.probe.ensemble import COMPANIONS
 from superconext.runs.assemble import assemble
 from superconext.runs.trust import check_weights, plain_file, read_json
 

@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from superconext import locks
-from superconext.errors import RunError, StoppedEarly, SuperConTextError
-from superconext.files import sync
-from superconext.folders import clear_beside, folder_beside, put_folder, remove_folder
+from superconext.core import locks
+from superconext.core.errors import RunError, StoppedEarly, SuperConTextError
+from superconext.core.files import sync
+from superconext.core.folders import clear_beside, folder_beside, put_folder, remove_folder
 
 CHECKPOINT = "checkpoint"
 

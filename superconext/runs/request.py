@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from superconext.config import Config
+from superconext.config.parameters import Config
+from superconext.core.errors import DataError
+from superconext.core.progress import Progress
 from superconext.data.corpus import Corpus, check_training, read_labelled
 from superconext.data.splits import leaks, stratified_holdout
-from superconext.errors import DataError
-from superconext.training.progress import Progress
 
 #: Share of the training rows held back where no dev file is given.
 HELD_BACK = 0.1

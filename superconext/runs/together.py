@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
 from superconext.data.source import STDIN
-from superconext.errors import ConfigError
 from superconext.runs.request import TrainRequest, read_splits
 from superconext.training.distributed import joined
-from superconext.training.progress import Progress
 from superconext.training.world import LeftToMain, World, current_world
 
 
@@ -46,7 +46,7 @@ def call_helpers(request: TrainRequest, checkpoint: Path) -> None:
 
 
 def _help(world: World) -> None:
-    from superconext.fitting import fit_model
+    from superconext.fitting.fit import fit_model
 
     told: dict[str, Any] = world.tell({})
     request = TrainRequest(**told["request"])

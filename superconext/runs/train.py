@@ -10,11 +10,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from superconext.config import FILE_PARAMETERS, Config, resolve
+from superconext.config.parameters import FILE_PARAMETERS, Config, resolve
+from superconext.core.errors import RunError, StoppedEarly
+from superconext.core.files import write_json
+from superconext.core.folders import folder_beside, remove_folder, sync_tree
+from superconext.core.progress import Progress
 from superconext.data.source import STDIN
-from superconext.errors import RunError, StoppedEarly
-from superconext.files import write_json
-from superconext.folders import folder_beside, remove_folder, sync_tree
 from superconext.runs.contents import Evaluation, write_run
 from superconext.runs.place import (
     CHECKPOINT,
@@ -28,7 +29,6 @@ from superconext.runs.place import (
     put_in_place,
 )
 from superconext.runs.request import Splits, TrainRequest, read_splits
-from superconext.training.progress import Progress
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
@@ -135,9 +135,9 @@ def _fill(
 ) -> dict[str, Any]:
     import torch
 
-    from superconext.checks import check_config
-    from superconext.experiments.baselines import baseline_report
-    from superconext.fitting import fit_model
+    from superconext.baselines.baselines import baseline_report
+    from superconext.fitting.checks import check_config
+    from superconext.fitting.fit import fit_model
     from superconext.runs.together import call_helpers
 
     # Not for the training alone: figures of merit are worked out under the same threads.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from superconext.errors import RunError
+from superconext.core.errors import RunError
 
 #: Bytes of a JSON document; two million words have a quarter of it.
 MOST_JSON = 1 << 28

@@ -13,7 +13,7 @@ import difflib
 import re
 import unicodedata
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 
 # Conventions common to the Maghreb, as chat users write them: digits for the letters they
 # resemble (3 ع, 7 ح, 9 ق, 2 ء, 6 ط), with an apostrophe for the dotted letter (3' غ, 7' خ,

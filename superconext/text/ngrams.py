@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.errors import RunError
+from superconext.core.errors import RunError
 from superconext.text.packed_ngrams import PackedNgrams
 
 #: The longest n-grams a saved vocabulary may have, in characters.

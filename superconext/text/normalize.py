@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text import patterns
 from superconext.text.characters import class_body
 from superconext.text.rules import PROFILES, RULE_NAMES, RULES, Rule

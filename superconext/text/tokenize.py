@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text import characters
 from superconext.text.bridge import Bridge
 from superconext.text.normalize import Normalizer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.data.sampler import Batches
     from superconext.encoders.base import Encoder
     from superconext.objectives.base import Objective

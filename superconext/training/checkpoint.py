@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from superconext.errors import RunError
-from superconext.training.callbacks import Callback, Record, Training, WeightKeeper
-from superconext.training.progress import Progress
-from superconext.training.state_file import (
+from superconext.core.errors import RunError
+from superconext.core.progress import Progress
+from superconext.core.state_file import (
     DAMAGE,
     load_optimizer,
     optimizer_tensors,
@@ -25,6 +24,7 @@ from superconext.training.state_file import (
     read_state,
     write_state,
 )
+from superconext.training.callbacks import Callback, Record, Training, WeightKeeper
 
 #: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
 KEPT = 2

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError, TrainingError
 from superconext.training.world import World, within
 
 T = TypeVar("T")

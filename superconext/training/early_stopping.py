@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.training.callbacks import Callback, Record, Training
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from superconext.config import Config
+from superconext.config.parameters import Config
 
 #: Epochs of few rows, the paper's number; and of however many.
 MOST_EPOCHS = 15

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.left_out import wording
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
-from superconext.errors import ConfigError, DataError
 from superconext.objectives.base import Objective
 from superconext.text.tokenize import Tokenizer
 from superconext.training.world import World

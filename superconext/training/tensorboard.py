@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import MissingExtraError
+from superconext.core.errors import MissingExtraError
 from superconext.training.callbacks import Callback, Record, Training
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.config import Config
+from superconext.config.parameters import Config
+from superconext.core.errors import TrainingError
 from superconext.data.sampler import Batches
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
-from superconext.errors import TrainingError
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, Record

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.training.callbacks import Callback, Training
 from superconext.training.length import decided_epochs
 
 if TYPE_CHECKING:
-    from superconext.config import Config
+    from superconext.config.parameters import Config
     from superconext.encoders.embedding import WordEmbedding
 
 

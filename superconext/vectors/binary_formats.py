@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.arrays import open_floats
 from superconext.vectors.inert_pickle import Inert, load_inert
 from superconext.vectors.subwords import SubwordTable

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.table import FOLDER_VERSION, WordVectors
 from superconext.vectors.training import TokenLines, train_vectors
 

@@ -11,7 +11,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 
 _GENSIM_DATA = "https://github.com/RaRe-Technologies/gensim-data/releases/download"
 _FASTTEXT = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"

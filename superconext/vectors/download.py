@@ -15,8 +15,8 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from superconext._version import __version__
-from superconext.errors import VectorsError
-from superconext.files import write_json
+from superconext.core.errors import VectorsError
+from superconext.core.files import write_json
 from superconext.vectors.catalogue import PublicVectors
 
 _BLOCK = 1 << 18

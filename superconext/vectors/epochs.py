@@ -48,7 +48,7 @@ class Epochs:
         """Put a model of the same text and settings where its state is, if there is a whole one."""
         if self.state is None or not self.state.exists():
             return
-        from superconext.training.state_file import DAMAGE, read_state
+        from superconext.core.state_file import DAMAGE, read_state
 
         try:
             facts, tensors = read_state(self.state)
@@ -101,7 +101,7 @@ class Epochs:
             return
         import torch
 
-        from superconext.training.state_file import write_state
+        from superconext.core.state_file import write_state
 
         _, keys, *more = model.random.get_state()
         arrays = {**_arrays(model), "random": keys}

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from superconext.errors import VectorsError
-from superconext.files import beside, sync, write_json
+from superconext.core.errors import VectorsError
+from superconext.core.files import beside, sync, write_json
 from superconext.vectors.cache import cache_dir
 from superconext.vectors.catalogue import PublicVectors
 from superconext.vectors.download import download

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, ClassVar
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 
 _AGAIN = "copy the file again, or write the vectors as text and read that"
 #: What may be a key or a member of a set. Hashing a tuple that holds itself twice over, many

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.binary_formats import (
     FASTTEXT_MAGIC,
     read_fasttext_binary,

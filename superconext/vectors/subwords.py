@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from superconext.errors import VectorsError
-from superconext.files import write_array
-from superconext.folders import folder_beside, put_folder
+from superconext.core.errors import VectorsError
+from superconext.core.files import write_array
+from superconext.core.folders import folder_beside, put_folder
 from superconext.vectors.arrays import open_floats
 from superconext.vectors.subwords import SubwordTable
 

@@ -12,7 +12,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.inert_pickle import Inert, first_line
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_format import collect_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_format import collect_rows
 

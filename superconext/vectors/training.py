@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors.epochs import Epochs
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import StoppedEarly
+from superconext.core.progress import Progress
 from superconext.data.corpus import read_labelled
-from superconext.errors import StoppedEarly
 from superconext.runs import big_file
 from superconext.runs.big_file import read_big
 from superconext.runs.request import TrainRequest, read_splits
 from superconext.runs.train import resume_run, train_run
-from superconext.training.progress import Progress
 
 FAST = {
     "epochs": 1,

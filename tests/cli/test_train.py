@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from superconext._version import __version__
-from superconext.config import PARAMETERS
-from superconext.config_file import read_config
+from superconext.config.config_file import read_config
+from superconext.config.parameters import PARAMETERS
 from superconext.report.canvas import available as can_draw
 from tests.cli.conftest import environment, write_table
 
@@ -467,7 +467,7 @@ def test_what_cannot_be_is_refused_before_baselines_are_fitted(
     def fitted(*args):
         raise AssertionError("baselines were fitted first")
 
-    monkeypatch.setattr("superconext.experiments.baselines.baseline_report", fitted)
+    monkeypatch.setattr("superconext.baselines.baselines.baseline_report", fitted)
     said = call("train", data.train, "--out", tmp_path / "run", *data.small, *words)
     assert said.code == 1 and told in said.err and "Traceback" not in said.err
     assert not any(tmp_path.iterdir())

@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 
+from superconext.core.errors import DataError
 from superconext.data.archives import read_tar, read_zip
-from superconext.errors import DataError
 
 TEXTS = {"set/train/a.txt": b"zwin", "set/train/b.txt": "شكرا".encode(), "set/README": b"hello"}
 

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from superconext.core.errors import DataError
 from superconext.data.catalogue import CATALOGUE, PublicFile, find
 from superconext.data.parsers import PARSERS
-from superconext.errors import DataError
 
 ASKED = """
     msac afrisenti_arq afrisenti_ary mac twifil tsac astd sst2 sst5 subj trec cr imdb scicite

@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
+from superconext.core.errors import DataError
 from superconext.data.corpus import Corpus, check_training, read_labelled, read_texts
-from superconext.errors import DataError
 
 
 @pytest.fixture

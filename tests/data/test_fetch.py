@@ -14,9 +14,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from superconext.core.errors import DataError
 from superconext.data.catalogue import CATALOGUE, PublicFile, PublicSet
 from superconext.data.fetch import fetch, with_split
-from superconext.errors import DataError
 
 TRAIN = b"".join(b"%d sentence number %d\n" % (i % 2, i) for i in range(40)) + b"1 \n"
 TEST = b"0 bad\n1 good\n"

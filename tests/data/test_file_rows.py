@@ -12,13 +12,13 @@ import zlib
 import numpy as np
 import pytest
 
+from superconext.core.errors import DataError
+from superconext.core.files import file_sha256
 from superconext.data import file_store, labelled_stream
 from superconext.data.corpus import read_labelled
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.labelled_stream import LabelledStream
 from superconext.data.token_store import build_store
-from superconext.errors import DataError
-from superconext.files import file_sha256
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.corpus import read_labelled, read_texts
 from superconext.data.delimited import parse_csv, parse_tsv
 from superconext.data.formats import Wanted, read_jsonl
-from superconext.errors import DataError, MissingExtraError
 
 
 def write(tmp_path, name, content):

@@ -7,9 +7,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.catalogue import CATALOGUE
 from superconext.data.hub import hub_parts
-from superconext.errors import DataError, MissingExtraError
 
 
 class Split(list):

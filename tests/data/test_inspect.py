@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from superconext.core.errors import ConfigError
 from superconext.data.corpus import Corpus
 from superconext.data.inspect import inspect_parts
-from superconext.errors import ConfigError
 
 LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
 

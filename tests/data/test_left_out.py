@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superconext.core.errors import DataError
 from superconext.data.left_out import LeftOut, wording
-from superconext.errors import DataError
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.table import WordVectors

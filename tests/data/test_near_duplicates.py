@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import ConfigError
 from superconext.data.near_duplicates import near_duplicates
-from superconext.errors import ConfigError
 
 WORDS = [
     *("had", "lfilm", "zwin", "bzaf", "walakin", "khayb", "chwiya", "ana", "kanbghi"),

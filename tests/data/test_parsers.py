@@ -9,9 +9,9 @@ import zipfile
 
 import pytest
 
+from superconext.core.errors import DataError
 from superconext.data.catalogue import CATALOGUE
 from superconext.data.parsers import PARSERS
-from superconext.errors import DataError
 
 
 def parse(entry, tmp_path, **contents):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from superconext.core.errors import ConfigError
 from superconext.data.corpus import Corpus
 from superconext.data.parts import deduplicated, named_parts
-from superconext.errors import ConfigError
 
 
 def test_names_and_their_order():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier, load
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.data.related import related_rows
-from superconext.errors import ConfigError
-from superconext.fitting import fit_model
-from superconext.preparing import make_tokenizer
-from superconext.probe import fit_probe
+from superconext.fitting.fit import fit_model
+from superconext.fitting.preprocess import make_tokenizer
+from superconext.probe.logistic_regression import fit_probe
 
 QUICK = {"epochs": 3, "batch_size": 16, "hidden_size": 8, "vector_dimension": 8}
 TEXTS = [f"{word} {filler} w{n}" for n in "abcdefgh" for word, filler in

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import DataError
 from superconext.data.sampler import BalancedBatches, ShuffledBatches
-from superconext.errors import DataError
 
 SIZES = st.lists(st.integers(1, 40), min_size=2, max_size=12)
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.corpus import Corpus
 from superconext.data.same_text import text_keys
 from superconext.data.split_file import split_corpus
-from superconext.errors import ConfigError, DataError
 
 
 def make(count=200, seed=0):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import (
     conflicting,
     deduplicate,
@@ -16,7 +17,6 @@ from superconext.data.splits import (
     stratified_holdout,
     stratified_three_way,
 )
-from superconext.errors import ConfigError, DataError
 
 # Few texts and labels, so that copies, conflicts and tiny classes all turn up.
 corpora = st.lists(

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import DataError
 from superconext.data import lines
 from superconext.data.corpus import read_texts
 from superconext.data.stream import TextStream
-from superconext.errors import DataError
 
 
 def whole(path, column=None):

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.request import Request
 from superconext.experiments.systems import parse_systems
 from superconext.report import figures
-from superconext.training.progress import Progress
 
 GOOD = ["زوين", "مزيان", "zwin", "mzyan", "bnin"]
 BAD = ["خايب", "khayb", "ضعيف", "ghali", "عيان"]

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from superconext.config import resolve
+from superconext.baselines.baselines import fit_tfidf
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
+from superconext.core.progress import Progress
 from superconext.data.corpus import read_labelled
-from superconext.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
 from superconext.experiments import compare as comparing
 from superconext.experiments import one_fit
-from superconext.experiments.baselines import fit_tfidf
 from superconext.experiments.compare import compare
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
 from superconext.experiments.results import only_writer, read_results
 from superconext.experiments.systems import System
 from superconext.experiments.verify import verify
-from superconext.fitting import fit_model
+from superconext.fitting.fit import fit_model
 from superconext.report import figures
-from superconext.training.progress import Progress
 from tests.experiments.conftest import Heard
 
 OBJECTIVES = ["superloss", "cross_entropy"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from tests.cli.conftest import rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "dialect_results.py"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError
 from superconext.experiments.draws import (
     RAREST,
     counts_of,

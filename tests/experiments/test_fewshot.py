@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError, DataError, RunError
+from superconext.core.progress import Progress
 from superconext.data.corpus import read_labelled
-from superconext.errors import ConfigError, DataError, RunError
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import FIGURE, fewshot
 from superconext.experiments.results import read_results
 from superconext.experiments.shots import draw_shots
 from superconext.experiments.verify import verify
-from superconext.fitting import fit_model
+from superconext.fitting.fit import fit_model
 from superconext.report import figures
-from superconext.training.progress import Progress
 from tests.experiments.conftest import Heard
 
 BASELINES = 3

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from superconext.config.toml_file import read_toml
 from superconext.objectives.catalogue import BUILT_IN
-from superconext.toml_file import read_toml
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "objective_table.py"
 

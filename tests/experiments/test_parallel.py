@@ -4,12 +4,12 @@ import importlib.util
 
 import pytest
 
-from superconext.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.progress import Progress
 from superconext.experiments import parallel
 from superconext.experiments.compare import compare
 from superconext.experiments.parallel import Workers
 from superconext.experiments.results import read_results
-from superconext.training.progress import Progress
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="needs the extra dask"

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from superconext.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError
 from superconext.experiments.datasets import choose_scheme
 from superconext.experiments.plan import Fit, cut, make_plan
 from superconext.experiments.systems import BASELINES, parse_systems, plain

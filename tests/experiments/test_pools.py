@@ -2,7 +2,7 @@
 
 import pytest
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 from superconext.experiments.pools import read_pools
 from tests.cli.conftest import write_table
 from tests.experiments.conftest import Heard

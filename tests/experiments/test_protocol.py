@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.draws import parse_draw
 from superconext.experiments.protocol import (

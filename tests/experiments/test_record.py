@@ -2,7 +2,7 @@
 
 import pytest
 
-from superconext.errors import DataError, VectorsError
+from superconext.core.errors import DataError, VectorsError
 from superconext.experiments.record import Fingerprints
 
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from superconext.errors import RunError
+from superconext.core.errors import RunError
+from superconext.core.progress import Progress
 from superconext.experiments.results import ResultsFile, only_writer, read_results
-from superconext.training.progress import Progress
 
 
 def line(objective="supcon", seed=0, split="given", **more):
@@ -61,7 +61,7 @@ HOLDING = """
 import sys, time
 from pathlib import Path
 from superconext.experiments.results import only_writer
-from superconext.training.progress import Progress
+from superconext.core.progress import Progress
 with only_writer(Path(sys.argv[1]), Progress()):
     print("held", flush=True)
     time.sleep(60)

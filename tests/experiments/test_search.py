@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from superconext.errors import ConfigError, MissingExtraError
+from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.experiments import one_fit, search
 from superconext.experiments.results import read_results
 from superconext.experiments.search import Axis, parse_axes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import DataError
+from superconext.core.errors import DataError
 from superconext.experiments.plan import Fit, cut
 from superconext.experiments.shots import draw_shots, overlap, shots_of, split_name
 from superconext.experiments.systems import plain

@@ -6,14 +6,14 @@ import re
 import numpy as np
 import pytest
 
-from superconext.errors import ConfigError, RunError, TrainingError
+from superconext.core.errors import ConfigError, RunError, TrainingError
+from superconext.core.progress import Progress
 from superconext.experiments import one_fit
 from superconext.experiments.results import read_results
 from superconext.experiments.sweep import FIGURE, make_grid, sweep
 from superconext.experiments.tables import make_table
 from superconext.experiments.verify import verify
 from superconext.report import figures
-from superconext.training.progress import Progress
 from tests.experiments.conftest import Heard
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.experiments.systems import (
     System,
     check_reference,

@@ -3,7 +3,7 @@
 import pytest
 
 from superconext import SuperConTextClassifier
-from tests.test_contract import LABELS, NEW, TEXTS, TINY
+from tests.estimator.test_contract import LABELS, NEW, TEXTS, TINY
 
 SHAPES = {
     "plain": {},

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from superconext.errors import MissingExtraError, RunError
+from superconext.core.errors import MissingExtraError, RunError
 from superconext.export import onnx_folder
 from superconext.export.onnx_folder import write_onnx
 from superconext.export.onnx_model import OnnxModel

@@ -11,8 +11,8 @@ from superconext.export.prune import prune
 from superconext.runs.folder import load_model, save_run
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
+from tests.estimator.test_contract import NEW, TEXTS
 from tests.export.conftest import SENTENCES
-from tests.test_contract import NEW, TEXTS
 
 
 @pytest.fixture(scope="module")

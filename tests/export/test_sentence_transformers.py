@@ -5,7 +5,7 @@ import importlib.metadata
 import numpy as np
 import pytest
 
-from superconext.errors import MissingExtraError
+from superconext.core.errors import MissingExtraError
 from superconext.export.sentence_module import SentenceModule, write_sentence_transformer
 from tests.export.conftest import SENTENCES
 

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.ce_ce import Options
 from tests.objectives.batches import build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, unit

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from superconext.errors import ConfigError, TrainingError
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.ce_cl import FORMS, Options
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, two_views

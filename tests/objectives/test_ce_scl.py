@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError
 from superconext.objectives.ce_scl import Options
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, supcon

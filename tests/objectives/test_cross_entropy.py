@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 

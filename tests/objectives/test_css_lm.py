@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError, TrainingError
 from superconext.objectives.css_lm import first_drop
 from superconext.objectives.css_retrieval import RetrievalOptions, choose_queries, retrieve
 from tests.objectives import css_oracles

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from superconext.errors import ConfigError, RunError
+from superconext.core.errors import ConfigError, RunError
 from superconext.objectives import catalogue
 from superconext.objectives.base import Objective
 from superconext.objectives.catalogue import BUILT_IN, objective_class, register

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from superconext import SuperConTextClassifier, load
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.ensembling import ensembled_scores, spread_rows

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError, TrainingError
 from superconext.objectives.lacon import LaCon, Options
 from superconext.objectives.lacon_terms import instance_centred, label_spread
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors

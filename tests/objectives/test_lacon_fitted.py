@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from superconext import load
-from superconext.config import resolve
-from superconext.fitting import fit_model
+from superconext.config.parameters import resolve
+from superconext.fitting.fit import fit_model
 from superconext.runs.folder import load_model, save_run
 
 STEMS = ["zwin bzaf had film", "khayb w ma 3jbni walo", "zwin w mzyan bzaf", "khayb bzaf had chi"]

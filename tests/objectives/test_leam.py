@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError, TrainingError
 from superconext.objectives.label_fusion import LabelAttention, masked_softmax
 from superconext.objectives.leam import Options
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors

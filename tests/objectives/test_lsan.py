@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.errors import ConfigError, TrainingError
 from superconext.objectives.lsan import READOUTS, Options
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, token_batch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.mining import Miner, Tally
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.objectives.options import parse_options
 
 

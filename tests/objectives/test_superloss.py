@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.mining import Miner

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from superconext.config import resolve
-from superconext.errors import ConfigError
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.mining import Miner

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from superconext.files import file_sha256
+from superconext.core.files import file_sha256
 from tests.cli.conftest import BAD, COMMON, GOOD, environment, rows, write_table
 
 EPOCHS = 3

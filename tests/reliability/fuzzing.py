@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from superconext.errors import SuperConTextError
+from superconext.core.errors import SuperConTextError
 from tests.reliability.mutate import Mutator
 from tests.reliability.readers import Case, Reader
 

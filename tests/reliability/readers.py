@@ -82,8 +82,8 @@ class Reader:
 
 
 def _labelled(path: Path) -> None:
+    from superconext.core.errors import DataError
     from superconext.data.corpus import check_training, read_labelled, read_texts
-    from superconext.errors import DataError
 
     try:
         corpus = read_labelled(path)
@@ -132,8 +132,8 @@ def _vocabulary(path: Path) -> None:
 
 
 def _config(path: Path) -> None:
-    from superconext.config import resolve
-    from superconext.config_file import read_config
+    from superconext.config.config_file import read_config
+    from superconext.config.parameters import resolve
 
     resolve(read_config(path))
 
@@ -195,9 +195,9 @@ def make_run(place: Path) -> None:
     own weights."""
     import numpy as np
 
+    from superconext.core.progress import Progress
     from superconext.runs.request import TrainRequest
     from superconext.runs.train import train_run
-    from superconext.training.progress import Progress
     from superconext.vectors.subwords import SubwordTable
     from superconext.vectors.table import WordVectors
 
@@ -241,7 +241,7 @@ def _pretrained(place: Path) -> None:
 
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding
-    from superconext.pretraining.folder import start_from
+    from superconext.training.pretraining.folder import start_from
     from superconext.vectors.readers import read_vectors
 
     facts = place / "encoder.json"
@@ -265,11 +265,11 @@ def make_encoder(place: Path) -> None:
 
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding
-    from superconext.pretraining.folder import write_layers
-    from superconext.sentences import record_tokenizer
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
+    from superconext.training.pretraining.folder import write_layers
     from superconext.vectors.table import WordVectors
+    from superconext.vectors.text_corpus import record_tokenizer
 
     words = ["zwin", "mzyan", "khayb", "ghali", "bzaf", "had", "kolchi", "ديما"]
     table = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)

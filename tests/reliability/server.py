@@ -38,7 +38,7 @@ class Fault:
         self.count, self.full, self.owner = 0, False, os.getpid()
 
     def arm(self) -> None:
-        from superconext import folders
+        from superconext.core import folders
 
         sync, exchange = os.fsync, folders.exchange
 
@@ -142,15 +142,15 @@ def serve() -> None:
     import torch._dynamo  # noqa: F401
 
     import superconext.experiments.compare
-    import superconext.pretraining.make
     import superconext.report.figures
     import superconext.runs.train
+    import superconext.training.pretraining.make
     import superconext.vectors.training
 
     with contextlib.suppress(ImportError):
         import gensim.models  # noqa: F401
     superconext.report.figures.available = lambda: False
-    superconext.pretraining.pretrainer.SAVED_EVERY = 4  # the texts of the tests are tiny
+    superconext.training.pretraining.pretrainer.SAVED_EVERY = 4  # the texts of the tests are tiny
     scratch = tempfile.mkdtemp()
     told = os.path.join(scratch, "told")
     assert sklearn.linear_model and threading.active_count() == 1

@@ -12,10 +12,10 @@ if not hasattr(os, "fork"):
     pytest.skip("POSIX processes", allow_module_level=True)
 
 from superconext.cli.explain import explain
-from superconext.errors import RunError
+from superconext.core.errors import RunError
+from superconext.core.files import beside, sync, write_array, write_json
+from superconext.core.folders import exchange, folder_beside, put_folder
 from superconext.experiments.results import ResultsFile, read_results
-from superconext.files import beside, sync, write_array, write_json
-from superconext.folders import exchange, folder_beside, put_folder
 from tests.cli.conftest import blame
 from tests.reliability.commands import contents, digest, make_files
 
@@ -215,7 +215,7 @@ def folder_of(path, text):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch, at_once):
     if not at_once:
-        monkeypatch.setattr("superconext.folders.exchange", lambda one, other: False)
+        monkeypatch.setattr("superconext.core.folders.exchange", lambda one, other: False)
     place = tmp_path / "place"
     for text in ("one", "two", "three"):
         with folder_beside(place) as hidden:
@@ -225,7 +225,7 @@ def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch, at_once):
 
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_folder_that_cannot_be_put_leaves_the_earlier_one(tmp_path, monkeypatch, at):
-    monkeypatch.setattr("superconext.folders.exchange", lambda one, other: False)
+    monkeypatch.setattr("superconext.core.folders.exchange", lambda one, other: False)
     place = folder_of(tmp_path / "place", "old")
     with pytest.raises(OSError, match="No space left"), folder_beside(place) as hidden:
         fresh = folder_of(hidden / "new", "new")

@@ -176,7 +176,7 @@ def test_a_damaged_cache_entry_is_made_again(server, files, whole, tmp_path, nam
 HOLDING = """
 import sys, time
 from pathlib import Path
-from superconext.locks import only_writer
+from superconext.core.locks import only_writer
 with only_writer(Path(sys.argv[1]), Path("x"), print, ""):
     print("held", flush=True)
     time.sleep(300)

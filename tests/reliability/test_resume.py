@@ -15,7 +15,7 @@ pytest.importorskip("resource")
 if not hasattr(os, "fork"):
     pytest.skip("POSIX processes", allow_module_level=True)
 
-from superconext.files import beside
+from superconext.core.files import beside
 from superconext.vectors.table import WordVectors
 from tests.reliability.commands import contents, digest
 

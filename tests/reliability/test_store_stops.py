@@ -10,8 +10,8 @@ pytest.importorskip("resource")
 if not hasattr(os, "fork"):
     pytest.skip("POSIX processes", allow_module_level=True)
 
+from superconext.core.files import file_sha256
 from superconext.data.file_rows import tokenised_rows
-from superconext.files import file_sha256
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from tests.cli.conftest import blame

@@ -12,11 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from superconext.core.errors import RunError
+from superconext.core.files import file_sha256
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.errors import RunError
-from superconext.files import file_sha256
-from superconext.pretraining.folder import start_from
+from superconext.training.pretraining.folder import start_from
 from tests.cli.conftest import blame, call_main
 from tests.reliability.commands import make_files
 from tests.reliability.readers import make_encoder

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
-from superconext.config_file import read_config
+from superconext.config.config_file import read_config
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError, DataError, RunError, VectorsError
 from superconext.data.archives import read_tar, read_zip
 from superconext.data.corpus import read_labelled
-from superconext.errors import ConfigError, DataError, RunError, VectorsError
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.runs.folder import load_model

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superconext.errors import RunError
+from superconext.core.errors import RunError
 from superconext.report.card import render_card, write_card
 from superconext.report.facts import wilson
 

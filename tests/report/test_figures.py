@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError, DataError, MissingExtraError, RunError
+from superconext.core.errors import ConfigError, DataError, MissingExtraError, RunError
 from superconext.report import arabic, canvas, figures
 from superconext.report.figure_confusion import count_pairs, text_colour
 from superconext.report.figure_map import place

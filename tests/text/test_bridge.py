@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text.bridge import DIALECTS, Bridge, bridge_markdown
 from superconext.text.normalize import Normalizer
 from tests.text.strategies import texts

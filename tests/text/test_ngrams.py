@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import RunError
+from superconext.core.errors import RunError
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.packed_ngrams import PackedNgrams
 

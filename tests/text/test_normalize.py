@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text import patterns
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.rules import PROFILES, RULE_NAMES, RULES, rules_markdown

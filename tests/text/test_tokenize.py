@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.text.normalize import Normalizer
 from superconext.text.rules import PLACEHOLDERS, PROFILES
 from superconext.text.tokenize import Tokenizer, tokenize

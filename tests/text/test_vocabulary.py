@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from superconext.errors import ConfigError, RunError
+from superconext.core.errors import ConfigError, RunError
 from superconext.text.vocabulary import PAD, UNK, Vocabulary
 
 TEXTS = [["b", "a", "c"], ["a", "b"], ["a", "d"], []]

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
 from superconext.data.sampler import make_batches
 from superconext.data.token_store import build_store
 from superconext.encoders.bilstm import BiLSTMEncoder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from superconext.errors import ConfigError
+from superconext.core.errors import ConfigError
 from superconext.training import distributed
 from superconext.training.distributed import joined
 from superconext.training.world import World, current_world

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from superconext.errors import ConfigError, MissingExtraError
+from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.training import tensorboard
 from superconext.training.callbacks import Callback
 from superconext.training.early_stopping import EarlyStopping

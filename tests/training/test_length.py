@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext import SuperConTextClassifier
-from superconext.config import resolve
+from superconext.config.parameters import resolve
 from superconext.training.length import epochs_of, with_epochs
 
 TEXTS = [f"{word} {filler} {n}" for n in range(10) for word, filler in

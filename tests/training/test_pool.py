@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError, DataError
+from superconext.core.progress import Progress
 from superconext.encoders.base import sentence_vectors
-from superconext.errors import ConfigError, DataError
-from superconext.fitting import fit_model
-from superconext.preparing import prepare
+from superconext.fitting.fit import fit_model
+from superconext.fitting.preprocess import prepare
 from superconext.runs.folder import load_model, save_run
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.training.callbacks import Callback
 from superconext.training.pool import EncodedPool, draw_pool
-from superconext.training.progress import Progress
 from tests.training.test_trainer import make_trainer
 
 torch.set_num_threads(1)

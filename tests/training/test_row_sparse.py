@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
-from superconext.fitting import fit_model
+from superconext.config.parameters import resolve
+from superconext.fitting.fit import fit_model
 from superconext.training.callbacks import Callback
 
 DRAW = np.random.default_rng(0)

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
+from superconext.config.parameters import resolve
+from superconext.core.errors import RunError, TrainingError
+from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
 from superconext.data.token_store import build_store
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size, projection_head
-from superconext.errors import RunError, TrainingError
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest
 from superconext.training.checkpoint import Checkpointer
-from superconext.training.progress import Progress
 from superconext.training.trainer import Trainer
 
 torch.set_num_threads(1)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config import resolve
-from superconext.errors import ConfigError
-from superconext.fitting import fit_model
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.fitting.fit import fit_model
 from superconext.runs.folder import load_model, save_run
 from superconext.training.callbacks import Callback
 

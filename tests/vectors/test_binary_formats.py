@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_vectors
 
 gensim_models = pytest.importorskip("gensim.models")

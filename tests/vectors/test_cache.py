@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors import cache
 from superconext.vectors.cache import cache_dir, cached_vectors
 

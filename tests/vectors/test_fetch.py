@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors import catalogue, download
 from superconext.vectors.catalogue import PublicVectors
 from superconext.vectors.fetch import fetch

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from superconext import SuperConTextClassifier
-from superconext.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors.in_memory import path_of
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors

@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_torchtext_vocab, read_vectors
 from superconext.vectors.table import WordVectors
 

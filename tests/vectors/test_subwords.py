@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.subwords import SubwordTable, _single
 
 WORDS = ["hello", "a", "", "مرحبا", "3lach", "été", "😀", "cafe\u0301", "<b>", "x" * 40]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_vectors
 
 

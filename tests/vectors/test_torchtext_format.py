@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_torchtext_vocab, read_vectors
 
 WORDS = ["the", "قط", "a b"]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.errors import VectorsError
+from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_torchtext_vocab, read_vectors
 from superconext.vectors.table import WordVectors
 
@@ -107,7 +107,8 @@ def test_the_words_of_an_object():
 def test_torchtext_is_never_imported():
     """Not even where it is installed: merely importing it breaks beside a current torch."""
     code = (
-        "import sys; import superconext, superconext.vectors.readers, superconext.initial;"
+        "import sys; import superconext, superconext.vectors.readers;"
+        "import superconext.fitting.embedding_init;"
         "from superconext.vectors.readers import read_vectors;"
         "sys.exit(any(name.split('.')[0] == 'torchtext' for name in sys.modules))"
     )

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from superconext.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors import training
 from superconext.vectors.table import WordVectors
 from superconext.vectors.training import TokenLines, train_vectors

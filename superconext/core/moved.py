@@ -1,0 +1,49 @@
+"""Import paths of earlier versions: each still works, with a warning that names the new one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+#: Modules that documentation named and that have moved: old path, new path.
+MOVED = {
+    "superconext.errors": "superconext.core.errors",
+    "superconext.lexical": "superconext.probe.tfidf",
+    "superconext.metrics": "superconext.probe.metrics",
+    "superconext.calibration": "superconext.probe.calibration",
+    "superconext.model": "superconext.fitting.model",
+    "superconext.presets": "superconext.config.presets",
+    "superconext.loading": "superconext.estimator.loading",
+    "superconext.pretraining": "superconext.training.pretraining",
+}
+
+
+class MovedFinder:
+    """Finder of moved modules; it is asked last, so it costs nothing while all is found."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        return ModuleSpec(name, cls()) if name in MOVED else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        new = MOVED[spec.name]
+        warnings.warn(f"{spec.name} has moved: import {new}", DeprecationWarning, stacklevel=2)
+        # A module of its own, so that the import system does not rewrite the real one's spec.
+        alias = ModuleType(spec.name)
+        real = importlib.import_module(new)
+        alias.__dict__.update({k: v for k, v in vars(real).items() if not k.startswith("__")})
+        return alias
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: the names are there already."""
+
+
+def install() -> None:
+    """Add the finder, once."""
+    if not any(finder is MovedFinder for finder in sys.meta_path):
+        sys.meta_path.append(MovedFinder)  # type: ignore[arg-type]

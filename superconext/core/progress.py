@@ -1,0 +1,75 @@
+"""Progress for people: bars and lines on stderr, silent in the library and in pipes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Progress:
+    """What long work reports to. This base says nothing but warnings, as Python's own."""
+
+    def say(self, line: str) -> None:
+        """A line the user may want to read."""
+
+    def warn(self, line: str) -> None:
+        """A line the user must not miss."""
+        warnings.warn(line, stacklevel=3)
+
+    @contextmanager
+    def bar(self, description: str) -> Iterator[Advance]:
+        """A bar for one piece of work; call the given function with the share done, 0 to 1."""
+        yield _ignore
+
+
+class Advance(Protocol):
+    def __call__(self, share: float, /) -> None: ...
+
+
+def _ignore(share: float, /) -> None:
+    pass
+
+
+class TerminalProgress(Progress):
+    """Lines and bars on stderr; bars only on a terminal and only after two seconds.
+
+    quiet: warnings alone.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+
+    def say(self, line: str) -> None:
+        if not self.quiet:
+            self._write(line)
+
+    def warn(self, line: str) -> None:
+        self._write(f"warning: {line}")
+
+    def _write(self, line: str) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(line, file=sys.stderr)
+
+    @contextmanager
+    def bar(self, description: str) -> Iterator[Advance]:
+        from tqdm import tqdm
+
+        layout = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} (left {remaining})"
+        with tqdm(
+            total=1.0,
+            desc=description,
+            bar_format=layout,
+            delay=2.0,
+            leave=False,
+            file=sys.stderr,
+            disable=True if self.quiet else None,
+        ) as bar:
+
+            def advance(share: float, /) -> None:
+                bar.update(min(share, 1.0) - bar.n)
+
+            yield advance

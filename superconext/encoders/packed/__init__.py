@@ -1,0 +1,1 @@
+"""BiLSTM kernels for ragged input on a CPU."""

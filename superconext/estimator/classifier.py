@@ -1,0 +1,277 @@
+"""The scikit-learn face: `fit`, `predict`, `transform`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, Config, resolve
+from superconext.core.errors import ConfigError
+from superconext.estimator.predict_mixin import Answers
+from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
+from superconext.vectors.in_memory import path_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from superconext.fitting.model import Model
+    from superconext.training.callbacks import Callback
+
+#: Share of the rows given to `fit` that the probe's C is chosen on.
+HELD_BACK = 0.1
+
+
+class _TextEstimator(TransformerMixin, BaseEstimator):
+    """What the classifier and the encoder share: parameters, `fit`, `transform`.
+
+    Every parameter is described in `superconext.config.parameters`; None means the preset's
+    value. `vectors` may also be a `WordVectors`, or torchtext's `Vectors`.
+    Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`).
+
+    Attributes:
+        classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
+        history_: one record for each epoch of each member; empty in a loaded model.
+        model_: what was fitted.
+    """
+
+    def __init__(
+        self,
+        objective: str = "superloss",
+        preset: str = "dialect",
+        temperature: float = 0.1,
+        reduction: str = "macro",
+        include_self: bool = False,
+        mining: str = "none",
+        mining_threshold: float = 0.5,
+        mining_warmup: float = 1 / 3,
+        mining_max_similarity: float = 1.0,
+        mining_fallback: str = "hardest",
+        options: str | None = None,
+        second_objective: str | None = None,
+        second_batch_size: int | None = None,
+        projection: str = "mlp",
+        projection_size: int | None = None,
+        layers: int | None = None,
+        hidden_size: int | None = None,
+        dropout: float | None = None,
+        word_dropout: float | None = None,
+        pooling: str | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        batch_size: int | None = None,
+        mini_batch_size: int | None = None,
+        learning_rate: float | None = None,
+        gradient_clip: float = 5.0,
+        keep: str | None = None,
+        finetune: bool = False,
+        finetune_frozen: bool = False,
+        finetune_epochs: int = 15,
+        finetune_learning_rate: float | None = None,
+        vectors: str | None = None,
+        init: str | None = None,
+        unlabelled: str | None = None,
+        pretrain: bool = False,
+        related: str | None = None,
+        vector_dimension: int | None = None,
+        vector_method: str = "fasttext",
+        tune_vectors: bool | None = None,
+        unfreeze_epoch: int | None = None,
+        vector_scale: float | None = None,
+        subwords: bool | None = None,
+        normalize: str = "auto",
+        enable_rules: str | None = None,
+        disable_rules: str | None = None,
+        bridge: str | None = None,
+        min_count: int = 1,
+        max_length: int = 500,
+        seed: int = 0,
+        threads: int = 1,
+        device: str = "cpu",
+        precision: str = "float32",
+        baselines: bool = True,
+        calibrate: bool = False,
+        logit_adjustment: float = 0.0,
+        probe_features: str | None = None,
+        probe_rows: str = "seen",
+        members: int | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> None:
+        self.objective = objective
+        self.preset = preset
+        self.temperature = temperature
+        self.reduction = reduction
+        self.include_self = include_self
+        self.mining = mining
+        self.mining_threshold = mining_threshold
+        self.mining_warmup = mining_warmup
+        self.mining_max_similarity = mining_max_similarity
+        self.mining_fallback = mining_fallback
+        self.options = options
+        self.second_objective = second_objective
+        self.second_batch_size = second_batch_size
+        self.projection = projection
+        self.projection_size = projection_size
+        self.layers = layers
+        self.hidden_size = hidden_size
+        self.dropout = dropout
+        self.word_dropout = word_dropout
+        self.pooling = pooling
+        self.epochs = epochs
+        self.steps_per_epoch = steps_per_epoch
+        self.batch_size = batch_size
+        self.mini_batch_size = mini_batch_size
+        self.learning_rate = learning_rate
+        self.gradient_clip = gradient_clip
+        self.keep = keep
+        self.finetune = finetune
+        self.finetune_frozen = finetune_frozen
+        self.finetune_epochs = finetune_epochs
+        self.finetune_learning_rate = finetune_learning_rate
+        self.vectors = vectors
+        self.init = init
+        self.unlabelled = unlabelled
+        self.pretrain = pretrain
+        self.related = related
+        self.vector_dimension = vector_dimension
+        self.vector_method = vector_method
+        self.tune_vectors = tune_vectors
+        self.unfreeze_epoch = unfreeze_epoch
+        self.vector_scale = vector_scale
+        self.subwords = subwords
+        self.normalize = normalize
+        self.enable_rules = enable_rules
+        self.disable_rules = disable_rules
+        self.bridge = bridge
+        self.min_count = min_count
+        self.max_length = max_length
+        self.seed = seed
+        self.threads = threads
+        self.device = device
+        self.precision = precision
+        self.baselines = baselines
+        self.calibrate = calibrate
+        self.logit_adjustment = logit_adjustment
+        self.probe_features = probe_features
+        self.probe_rows = probe_rows
+        self.members = members
+        self.callbacks = callbacks
+
+    def fit(self, X: Iterable[str], y: Any = None, **refused: Any) -> Self:
+        """Train on texts `[N]` and labels `[N]`; returns self.
+
+        A stratified tenth is held back to choose the probe's C on (where the data is too
+        small for that, C keeps its default).
+
+        Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
+        anything else that is passed, such as `sample_weight`.
+        """
+        from superconext.data.splits import stratified_holdout
+        from superconext.fitting.fit import fit_model
+
+        refuse_arguments(type(self).__name__, refused)
+        config = self._config()
+        callbacks = self._callbacks()
+        texts = check_texts(X)
+        given = check_labels(y, len(texts), type(self).__name__)
+        classes = np.unique(given)
+        labels = [str(label) for label in given]
+        kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
+        fitted = fit_model(
+            [texts[i] for i in kept],
+            [labels[i] for i in kept],
+            config,
+            ([texts[i] for i in held], [labels[i] for i in held]),
+            classes=[str(label) for label in classes],
+            callbacks=callbacks,
+        )
+        self.classes_ = classes
+        self.model_ = fitted.model
+        self.history_ = fitted.history
+        return self
+
+    def transform(self, X: Iterable[str]) -> np.ndarray:
+        """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
+        return self._model().features(check_texts(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`."""
+        prefix = type(self).__name__.lower()
+        width = sum(encoder.sentence_size for encoder in self._model().encoders)
+        return np.array([f"{prefix}{i}" for i in range(width)], dtype=object)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a new folder that `superconext.load` opens.
+
+        Plain files (safetensors, JSON, TOML); nothing is pickled. Raises RunError if
+        `path` exists.
+        """
+        from superconext.runs.folder import save_run
+
+        save_run(self._model(), Path(path), {"label_type": self.classes_.dtype.name})
+
+    def push_to_hub(
+        self, name: str, private: bool | None = None, revision: str | None = None
+    ) -> str:
+        """Upload as user/name for `superconext.load("hf://user/name")`; see `export.hub.push`."""
+        import tempfile
+
+        from superconext.export.hub import push
+
+        with tempfile.TemporaryDirectory(prefix="superconext-") as place:
+            self.save(Path(place) / "run")
+            return push(Path(place) / "run", name, private, revision)
+
+    def _config(self) -> Config:
+        given = {name: getattr(self, name) for name in BY_NAME}
+        for name in FILE_PARAMETERS:
+            given[name] = path_of(given[name])
+        return resolve(given, type(self).__name__)
+
+    def _callbacks(self) -> list[Callback]:
+        from superconext.training.callbacks import Callback
+
+        callbacks = list(self.callbacks or [])
+        for callback in callbacks:
+            if not isinstance(callback, Callback):
+                raise ConfigError(
+                    f"callbacks: found {callback!r}; expected instances of "
+                    "superconext.training.callbacks.Callback: derive it from that class"
+                )
+        return callbacks
+
+    def _model(self) -> Model:
+        model: Model | None = getattr(self, "model_", None)
+        if model is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted; call fit with texts and labels first"
+            )
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class SuperConTextEncoder(_TextEstimator):
+    """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
+
+
+class SuperConTextClassifier(ClassifierMixin, _TextEstimator, Answers):
+    """Sentence encoder with a logistic regression probe on its frozen features.
+
+    With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
+    probabilities and those of TF-IDF + logistic regression; with `"encoder+ngrams"` a pool of
+    both and of character n-grams, weighed on dev rows.
+
+    Example:
+        >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
+        >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
+    """

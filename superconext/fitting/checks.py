@@ -1,0 +1,51 @@
+"""What can no fit be made with? Looked at before anything is read, for reading takes its time."""
+
+from __future__ import annotations
+
+import torch
+
+from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError
+from superconext.encoders.projection import projected_size
+from superconext.fitting.ensemble_members import check_members, kinds, reading_pool
+from superconext.objectives.base import Shape
+from superconext.objectives.catalogue import objective_class
+from superconext.training.pool import pool_source
+from superconext.training.pretraining.before_training import check_pretraining
+
+
+def check_config(config: Config) -> None:
+    """Raise ConfigError for a device that is not there, for members, unlabelled text, pretraining
+    or options that cannot be, and for an unknown objective."""
+    check_device(config.device)
+    check_members(config)
+    check_pretraining(config)
+    reader = reading_pool(config)
+    if reader:
+        pool_source(config.unlabelled, reader.objective)
+    for kind in kinds(config):
+        _check_options(kind)
+
+
+def _check_options(config: Config) -> None:
+    """Build the objective for two classes, without weights: it says what is wrong by then."""
+    objective = objective_class(config.objective)
+    width = 2 * config.hidden_size
+    projection = config.projection if objective.uses_projection else "identity"
+    projected = projected_size(projection, width, config.projection_size)
+    with torch.device("meta"):
+        objective.build(config, Shape(classes=2, sentence=width, projected=projected))
+
+
+def check_device(name: str) -> None:
+    """Raise ConfigError unless torch knows the device, it is there, and it can train."""
+    try:
+        device = torch.device(name)
+        if device.type not in ("cpu", "cuda", "mps", "xpu"):
+            raise RuntimeError(f"{device.type} cannot train")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        raise ConfigError(
+            f"device = {name!r} is not available here; expected 'cpu', or a device torch can "
+            "use such as 'cuda'"
+        ) from None

@@ -1,0 +1,194 @@
+"""Word vectors to start from: out of a file, or trained on the text at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.data.left_out import LeftOut
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.vectors.cache import cached_vectors
+from superconext.vectors.readers import read_vectors
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+from superconext.vectors.text_corpus import Lines, Sentences, recorded_tokenizer
+
+#: Words of a vector source kept beside the training vocabulary, most frequent first, so
+#: that a saved model knows more than its training text without carrying millions of rows.
+RESERVE_WORDS = 50_000
+
+#: Root mean square to which vectors of a file are brought where theirs is less.
+LEAST_SIZE = 0.5
+
+#: Seed of vectors trained on the spot. It is not the run's seed: runs that differ only in
+#: their seed then share one cached table.
+VECTOR_SEED = 0
+
+
+@dataclass
+class InitialVectors:
+    """table: float32 `[V, e]` for the training vocabulary; reserve: all other words.
+
+    Both are multiplied by `vector_scale`.
+    """
+
+    table: np.ndarray
+    reserve: WordVectors
+    facts: dict[str, Any]
+
+
+def initial_vectors(
+    config: Config,
+    vocabulary: Vocabulary,
+    tokens: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    progress: Progress,
+    held: Iterable[str] = (),
+) -> InitialVectors:
+    """Vectors for the vocabulary and for words beyond it.
+
+    held: dev and test texts; what says the same in `config.unlabelled` is not learned from.
+
+    Vocabulary words the source lacks start as Gaussian noise with the source's standard
+    deviation; the unknown word, where n-grams compose no vector for it, as the mean of the
+    known ones. A folder of vectors whose words are spelt otherwise than the run's is told of.
+    """
+    words = list(vocabulary.words)
+    brought = config.vectors or config.init
+    if config.vectors and config.init:
+        raise ConfigError(
+            f"vectors = {config.vectors!r} beside init = {config.init!r}, which brings its own; "
+            "expected one of the two: leave out vectors"
+        )
+    if config.unlabelled and (brought or config.vector_method == "random"):
+        given = "--vector-method random"
+        if brought:
+            given = "--vectors" if config.vectors else "--init"
+        progress.say(f"note: {given} is given, so {config.unlabelled} is not used to train vectors")
+    if brought:
+        source = read_vectors(brought, keep=set(words), limit=RESERVE_WORDS)
+        difference = _spelt_otherwise(brought, tokenizer)
+        for note in [*source.notes, *difference]:
+            progress.say(f"note: {note}")
+        origin = "file"
+    elif config.vector_method == "random":
+        nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
+        source, origin = WordVectors([], nothing, name="random"), "nothing"
+    else:
+        source = _trained(config, tokens, tokenizer, progress, held)
+        origin = "training text"
+        if config.unlabelled:
+            origin += f" and {Path(config.unlabelled).name}"
+    rows, found = source.lookup(words)
+    known = rows[found]
+    spread = float(known.std()) if len(known) else 0.1
+    noise = np.random.default_rng([config.seed, 4]).standard_normal(rows.shape)
+    table = np.where(found[:, None], rows, noise * spread).astype(np.float32)
+    table[0] = 0.0
+    if not found[1]:
+        table[1] = known.mean(axis=0) if len(known) else 0.0
+    scale = _scale(config, known)
+    count = max(len(words) - 2, 1)
+    facts = {
+        "vectors": {
+            "name": source.name,
+            "sha256": source.sha256,
+            "dimension": source.dimension,
+            "scale": scale,
+            "trained_on": origin,
+            "coverage": round(float(found[2:].sum()) / count, 4),
+        }
+    }
+    table *= np.float32(scale)
+    return InitialVectors(table, _reserve(source, vocabulary, scale), facts)
+
+
+def _trained(
+    config: Config,
+    tokens: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    progress: Progress,
+    held: Iterable[str],
+) -> WordVectors:
+    lines = Lines([config.unlabelled] if config.unlabelled else [])
+    left_out = LeftOut(held if config.unlabelled else (), tokenizer)
+    text = Sentences(lines, tokenizer, None, progress, tokens, left_out)
+    with progress.bar("training word vectors") as advance:
+        trained = cached_vectors(
+            text,
+            identity=text.identity(),
+            method=config.vector_method,
+            dimension=config.vector_dimension,
+            min_n=2,
+            max_n=5,
+            seed=VECTOR_SEED,
+            progress=advance,
+        )
+    for note in lines.notes:
+        progress.say(f"note: {note}")
+    return trained
+
+
+def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
+    """A line on how the words of a folder of vectors were made unlike those of the run."""
+    recorded = recorded_tokenizer(source)
+    if recorded is None:
+        return []
+    theirs, ours = recorded.to_dict(), tokenizer.to_dict()
+    rules = [set(made["normalizer"]["rules"]) for made in (theirs, ours)]
+    parts = [
+        f"rules {', '.join(sorted(names))} in {where} alone"
+        for names, where in ((rules[0] - rules[1], "the folder"), (rules[1] - rules[0], "this run"))
+        if names
+    ]
+    if theirs["bridge"] != ours["bridge"]:
+        parts.append(f"bridge {theirs['bridge'] or 'none'} against {ours['bridge'] or 'none'} here")
+    if not parts:
+        return []
+    profiles = [made["normalizer"]["profile"] for made in (theirs, ours)]
+    return [
+        f"{source}: made from text of profile {profiles[0]}, and this run reads {profiles[1]} "
+        f"({'; '.join(parts)}), so words may be missed; expected the same: choose --normalize, "
+        "rules and bridge as there, or train the vectors again"
+    ]
+
+
+def _scale(config: Config, known: np.ndarray) -> float:
+    """The factor on the vectors; `known` are those of the training words `[n, e]`.
+
+    Beside small ones, such as those of GoogleNews (0.17), what the encoder learns of n-grams drowns
+    what it was given. An encoder has read its vectors as they are.
+    """
+    square = float(np.square(known, dtype=np.float64).mean()) if len(known) else 0.0
+    size = math.sqrt(square) or 1.0
+    if config.vector_scale is None:
+        return max(LEAST_SIZE / size, 1.0) if config.vectors else 1.0
+    return config.vector_scale or 1.0 / size
+
+
+def _reserve(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:
+    others = [word for word in source.words if word not in vocabulary]
+    reserve = source.restrict(others[:RESERVE_WORDS])
+    # Half precision, as it will be saved: a loaded model then gives the very same figures.
+    subwords = reserve.subwords
+    if subwords is not None:
+        buckets = _scaled(subwords.buckets, scale)
+        subwords = SubwordTable(buckets, subwords.min_n, subwords.max_n)
+    matrix = _scaled(reserve.matrix, scale)
+    return WordVectors(reserve.words, matrix, subwords, name=reserve.name, sha256=reserve.sha256)
+
+
+def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:
+    """In half precision; multiplied before, while small numbers still have all their digits."""
+    if scale == 1.0:
+        return np.asarray(vectors, dtype=np.float16)
+    return (np.asarray(vectors, dtype=np.float32) * np.float32(scale)).astype(np.float16)

@@ -1,0 +1,228 @@
+"""The whole stair: labelled texts in, a trained and probed model out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from superconext.config.parameters import Config
+from superconext.core.memory import give_back_freed_memory, keep_freed_memory
+from superconext.core.progress import Progress
+from superconext.data.file_rows import TrainingRows
+from superconext.encoders.base import Encoder
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.fitting.checks import check_config
+from superconext.fitting.ensemble_members import unused_objective
+from superconext.fitting.model import Model, member_features
+from superconext.fitting.preprocess import Prepared, prepare
+from superconext.fitting.stages import second_stage, total_epochs, train_member
+from superconext.objectives.base import Objective
+from superconext.probe.calibration import calibrate
+from superconext.probe.cross_fitting import fit_unseen, left_out
+from superconext.probe.ensemble import COMPANIONS, Companion, Dev
+from superconext.probe.logistic_regression import FEWEST_DEV_ROWS, Probe, adjusted, fit_probe
+from superconext.probe.metrics import collapse_report
+from superconext.training.callbacks import Callback, Record
+from superconext.training.length import with_epochs
+from superconext.training.unfreezing import check_unfreezing
+from superconext.training.world import leave_to_main
+
+
+@dataclass
+class Fitted:
+    """A trained model and what was learned on the way.
+
+    history: one record an epoch, with `member` from 1, and where a second stage was asked
+        for `stage`, 1 or 2, through which the epochs are counted on.
+    features: sentence vectors of the training rows, or of their sample, `[N, d]`.
+    facts: normalisation profile, vector source, words unknown to the vocabulary.
+    planned: epochs of all stages of all members, had nobody stopped it.
+    interrupted: whether training was stopped by the user.
+    """
+
+    model: Model
+    history: list[Record]
+    features: np.ndarray
+    facts: dict[str, Any]
+    collapse: dict[str, Any]
+    planned: int
+    interrupted: bool = False
+
+
+def fit_model(
+    texts: Sequence[str],
+    labels: Sequence[str],
+    config: Config,
+    dev: tuple[Sequence[str], Sequence[str]] | None = None,
+    *,
+    classes: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+    set_aside: Sequence[str] = (),
+    whole: TrainingRows | None = None,
+    monitor: bool = True,
+) -> Fitted:
+    """Train encoders on labelled texts and probe them.
+
+    Args:
+        texts, labels: the training rows `[N]`; at least two classes of two rows.
+        dev: rows on which the probe's C (and with `keep="best"` the epoch) is chosen.
+        classes: the distinct labels in the order of the probability columns; sorted if None.
+        checkpoint: folder to save to after each epoch and to go on from if it holds a
+            state of the same training.
+        set_aside: texts that an objective's unlabelled pool must not hold: the test rows.
+        whole: the training rows where they are more than memory holds. They train the encoder;
+            texts and labels are then its sample, on which the rest is fitted.
+        monitor: whether `history` has a `dev_score` of a quick probe after each epoch (where
+            dev is given); without, it is there only where training itself reads it, and the
+            model is the same.
+
+    Raises:
+        DataError, ConfigError, VectorsError, TrainingError: see there.
+    """
+    progress = progress or Progress()
+    check_config(config)
+    note = unused_objective(config)
+    if note:
+        progress.say(f"note: {note}")
+    keep_freed_memory()
+    with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+        names = classes or sorted(set(labels))
+        prepared = prepare((texts, labels), dev, names, config, progress, set_aside, whole)
+        if whole is not None:
+            give_back_freed_memory()
+        config = with_epochs(config, len(prepared.labels))
+        check_unfreezing(config)
+        planned = total_epochs(config)
+        encoders: list[Encoder] = []
+        objectives: list[Objective] = []
+        history: list[Record] = []
+        interrupted = False
+        parts = _parts(prepared, config, progress)
+        for member in range(config.members):
+            rows = prepared.without(parts[member]) if parts else prepared
+            trained = train_member(rows, config, member, progress, callbacks, checkpoint, monitor)
+            interrupted = trained.interrupted
+            if not trained.finetuned and second_stage(config):
+                if encoders:
+                    break  # earlier members answer by a softmax, and this one has none yet
+                config = replace(config, finetune=False, finetune_frozen=False)
+            history += [{"member": member + 1, **record} for record in trained.history]
+            encoders.append(_folded(trained.encoder))
+            objectives.append(trained.objective.eval())
+            if interrupted:
+                break
+        leave_to_main()
+        if whole is not None:  # judging needs other blocks than training, and those are large
+            give_back_freed_memory()
+        features = member_features(encoders, prepared.judged[0])
+        held = None if prepared.dev is None else member_features(encoders, prepared.dev)
+        probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
+        companion = _companion(prepared, texts, dev, probe, held, config, progress)
+    model = Model(
+        config,
+        prepared.classes,
+        prepared.tokenizer,
+        prepared.vocabulary,
+        prepared.reserve,
+        prepared.ngrams,
+        encoders,
+        objectives,
+        probe,
+        companion,
+    )
+    collapse = collapse_report(features)
+    return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
+
+
+def _folded(encoder: Encoder) -> Encoder:
+    """The encoder as it is saved: n-grams of vocabulary words added into their rows."""
+    if isinstance(encoder, BiLSTMEncoder):
+        encoder.embedding.fold()
+    return encoder.eval()
+
+
+def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:
+    """The rows each member leaves out, or None where every member is trained on all."""
+    if config.probe_rows == "seen":
+        return None
+    parts = left_out(*prepared.judged, config.members, config.seed)
+    if parts is None:
+        progress.say(
+            f"note: some class has too few rows to be cut into {config.members} parts, so every "
+            "member is trained on all rows and the probe fitted on them (probe_rows = seen)"
+        )
+    return parts
+
+
+def _final_probe(
+    prepared: Prepared,
+    features: np.ndarray,
+    dev_features: np.ndarray | None,
+    members: int,
+    parts: list[np.ndarray] | None,
+    config: Config,
+    progress: Progress,
+) -> Probe:
+    dev_labels, judged = prepared.dev_labels, prepared.judged[1]
+    if parts:
+        blocks = np.split(features, members, axis=1)  # all members are equally wide
+        own = [block[part] for block, part in zip(blocks, parts, strict=False)]
+        truth = [judged[part] for part in parts[: len(own)]]
+        probe = fit_unseen(own, truth, dev_features, dev_labels)
+    else:
+        probe = fit_probe(features, judged, dev_features, dev_labels)
+    probe = adjusted(probe, judged, config.logit_adjustment)
+    if not config.calibrate:
+        return probe
+    if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
+        progress.warn(
+            f"calibrate: found {0 if dev_labels is None else len(dev_labels)} dev rows, expected "
+            f"at least {FEWEST_DEV_ROWS}; the probabilities are left as they are"
+        )
+        return probe
+    probe, prepared.facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
+    return probe
+
+
+def _companion(
+    prepared: Prepared,
+    texts: Sequence[str],
+    dev: tuple[Sequence[str], Sequence[str]] | None,
+    probe: Probe,
+    dev_features: np.ndarray | None,
+    config: Config,
+    progress: Progress,
+) -> Companion | None:
+    """What is to answer beside the probe, fitted on the rows that the probe has."""
+    kind = COMPANIONS.get(config.probe_features)
+    if kind is None:
+        return None
+    held = None
+    if dev is not None and dev_features is not None:
+        assert prepared.dev_labels is not None
+        known = [text for text, label in zip(*dev, strict=True) if label in prepared.classes]
+        held = Dev(known, prepared.dev_labels, probe.probabilities(dev_features))
+    with progress.bar(kind.title):
+        return kind.fit(texts, prepared.judged[1], held, config)
+
+
+@contextmanager
+def _fixed_threads(threads: int) -> Iterator[None]:
+    """Limit torch's and BLAS's threads inside the block, and put them back after it."""
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)

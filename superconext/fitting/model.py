@@ -1,0 +1,191 @@
+"""A trained model: text in, sentence vectors, probabilities and labels out.
+
+Nothing here needs scikit-learn or gensim, so a saved run answers quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from superconext.config.parameters import Config
+from superconext.core.gc_pause import not_collecting
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import Encoder, EncoderOutput, encoded_blocks, sentence_vectors
+from superconext.fitting.oov_words import store_with_newcomers
+from superconext.objectives.base import Objective
+from superconext.probe.ensemble import Companion
+from superconext.probe.logistic_regression import Probe, softmax
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.vectors.table import WordVectors
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of N texts.
+
+    features: sentence vectors float32 `[N, d]`, members side by side.
+    probabilities: float64 `[N, C]` that the model predicts by.
+    probe: float64 `[N, C]` of the linear probe, that is of the encoder alone; the same where
+        nothing stands beside it.
+    native: float64 `[N, C]` of the objective's own rule, mean over the members; None if it
+        has none.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    probe: np.ndarray
+    native: np.ndarray | None
+
+
+@dataclass
+class Model:
+    """Everything prediction needs.
+
+    classes: labels in sorted order.
+    vocabulary: training words, whose vectors the encoders own (and may have tuned).
+    reserve: vectors of words the training text lacks.
+    ngrams: character n-grams the encoders have vectors for, or None.
+    encoders: one for each member.
+    objectives: the trained objectives, for their native prediction; may be empty.
+    probe: logistic regression on the members' concatenated vectors.
+    companion: a model of the text itself that answers together with the probe; None where the
+        encoder answers alone.
+    """
+
+    config: Config
+    classes: list[str]
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    reserve: WordVectors
+    ngrams: NgramVocabulary | None
+    encoders: list[Encoder]
+    objectives: list[Objective]
+    probe: Probe
+    companion: Companion | None = None
+
+    def tokens(self, texts: Sequence[str]) -> list[list[str]]:
+        """Normalised tokens of each text."""
+        return self.tokenizer.many(texts)
+
+    def store(self, texts: Sequence[str]) -> TokenStore:
+        """Token ids of texts, with vectors for words the vocabulary lacks."""
+        # Of the many lists made here none refers to another in a circle.
+        with not_collecting():
+            return store_with_newcomers(
+                self.tokenizer.pieces(texts),
+                self.vocabulary,
+                self.reserve,
+                self.ngrams,
+                self.config.max_length,
+            )
+
+    def features(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentence vectors float32 `[N, d]`, members side by side; texts alike have one."""
+        store = self.store(texts)
+        rows, place = store.distinct()
+        if len(rows) == len(store):
+            return member_features(self.encoders, store)
+        return member_features(self.encoders, store.subset(rows))[place]
+
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Class probabilities float64 `[N, C]`, columns as `classes`.
+
+        Of the probe, together with its companion where it has one.
+        """
+        return self.combined(texts, self.probe.probabilities(self.features(texts)))
+
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        """Scores `[N, C]` of the probe; with a companion, logarithms of the probabilities."""
+        if self.companion is None:
+            return self.probe.decision(self.features(texts))
+        return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """The most probable label of each text."""
+        scores = (self.decision if self.companion is None else self.probabilities)(texts)
+        return [self.classes[k] for k in scores.argmax(axis=1)]
+
+    def answer(self, texts: Sequence[str]) -> Answer:
+        """Vectors, probabilities, the probe's and the objective's own, of one encoding."""
+        store = self.store(texts)
+        if not self.objectives:
+            features = member_features(self.encoders, store)
+            return self._answer(texts, features, None)
+        parts = [
+            vectors_and_scores(encoder, objective, store)
+            for encoder, objective in zip(self.encoders, self.objectives, strict=True)
+        ]
+        features = np.hstack([vectors for vectors, _ in parts])
+        scores = [score for _, score in parts if score is not None]
+        native = None
+        if len(scores) == len(parts):
+            native = np.mean([softmax(score) for score in scores], axis=0)
+        return self._answer(texts, features, native)
+
+    def native_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:
+        """Class probabilities `[N, C]` of the objective's own rule, or None if it has none.
+
+        `answer` gives the probe's too without encoding twice.
+        """
+        return self.answer(texts).native
+
+    def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
+        """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
+        if self.companion is None:
+            return probe
+        return self.companion.combined(texts, probe)
+
+    def _answer(
+        self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None
+    ) -> Answer:
+        probe = self.probe.probabilities(features)
+        return Answer(features, self.combined(texts, probe), probe, native)
+
+
+@torch.no_grad()
+def vectors_and_scores(
+    encoder: Encoder, objective: Objective, store: TokenStore
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Sentence vectors float32 `[N, d]` and native class scores float64 `[N, C]` of a store.
+
+    The scores are None where the objective has no rule of its own, or the store no row.
+    The objective is left in evaluation mode.
+    """
+    objective.eval()
+    vectors = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
+    whole = objective.needs_token_states and not objective.scores_together
+    rows: list[np.ndarray] = []
+    outputs: list[EncoderOutput] = []
+    scores: list[Tensor | None] = []
+    for block, output in encoded_blocks(encoder, store, whole=whole):
+        vectors[block] = output.sentence.float().cpu().numpy()
+        rows.append(block)
+        if objective.scores_together:
+            outputs.append(EncoderOutput.of_sentences(output.sentence, output.class_states))
+        else:
+            scores.append(objective.class_scores(output))
+    if outputs:
+        states = [output.class_states for output in outputs if output.class_states is not None]
+        together = EncoderOutput.of_sentences(
+            torch.cat([output.sentence for output in outputs]),
+            torch.cat(states) if states else None,
+        )
+        scores = [objective.class_scores(together)]
+    found = [score.cpu().double().numpy() for score in scores if score is not None]
+    if not found:
+        return vectors, None
+    ordered = np.empty((len(store), found[0].shape[1]))
+    ordered[np.concatenate(rows)] = np.concatenate(found)
+    return vectors, ordered
+
+
+def member_features(encoders: Sequence[Encoder], store: TokenStore) -> np.ndarray:
+    """Sentence vectors of all members side by side, float32 `[N, d]`."""
+    return np.hstack([sentence_vectors(encoder, store) for encoder in encoders])

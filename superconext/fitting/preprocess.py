@@ -1,0 +1,263 @@
+"""Everything before training: text to token ids, words to vectors, labels to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError, DataError
+from superconext.core.progress import Progress
+from superconext.data.corpus import read_texts
+from superconext.data.file_rows import TrainingRows
+from superconext.data.related import related_rows
+from superconext.data.token_store import TokenStore, build_store
+from superconext.fitting.embedding_init import initial_vectors
+from superconext.fitting.ensemble_members import reading_pool
+from superconext.fitting.oov_words import store_with_newcomers
+from superconext.objectives.base import PoolOptions
+from superconext.objectives.catalogue import objective_class
+from superconext.objectives.options import parse_options
+from superconext.text.ngrams import NgramVocabulary, WordNgrams
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.training.pool import draw_pool, pool_source
+from superconext.training.pretraining.before_training import pretrained_encoder
+from superconext.training.pretraining.folder import read_facts
+from superconext.vectors.table import WordVectors
+
+Rows = tuple[Sequence[str], Sequence[str]]
+
+#: Training rows that the probe after each epoch is fitted on.
+MOST_MONITORED = 2_000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What all members of a run share.
+
+    table: initial vectors of the vocabulary float32 `[V, e]`; reserve: of other words.
+    train, labels: token ids and class indices of the training rows.
+    dev, dev_labels: the same of the dev rows with a known label, or None.
+    pool: token ids of unlabelled sentences, where the objective asks for them, or None.
+    facts: profile, vocabulary size, vector source, words of each split unknown to the
+        vocabulary, and how many sentences the pool holds.
+    init: folder of the pretrained encoder to start from, or None.
+    sample: the training rows that probes are fitted on, where it is not all: where those are more
+        than memory holds, or some are of a related set.
+    """
+
+    classes: list[str]
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    ngrams: NgramVocabulary | None
+    word_ngrams: WordNgrams | None
+    table: np.ndarray
+    reserve: WordVectors
+    train: TokenStore
+    labels: np.ndarray
+    dev: TokenStore | None
+    dev_labels: np.ndarray | None
+    pool: TokenStore | None
+    facts: dict[str, Any]
+    init: str | None
+    sample: np.ndarray | None = None
+
+    @property
+    def judged(self) -> tuple[TokenStore, np.ndarray]:
+        """Token ids and class indices of the training rows that probes are fitted on."""
+        if self.sample is None:
+            return self.train, self.labels
+        return self.train.subset(self.sample), self.labels[self.sample]
+
+    @property
+    def monitored(self) -> tuple[TokenStore, np.ndarray]:
+        """Of `judged`, about `MOST_MONITORED` rows, each class having its share and one at least:
+        enough for the probe after an epoch, which says how training goes and no more."""
+        rows, labels = self.judged
+        if len(labels) <= MOST_MONITORED:
+            return rows, labels
+        by_class = np.argsort(labels, kind="stable")[:: -(-len(labels) // MOST_MONITORED)]
+        kept = np.union1d(by_class, np.unique(labels, return_index=True)[1])
+        return rows.subset(kept), labels[kept]
+
+    def without(self, rows: np.ndarray) -> Prepared:
+        """The same with some training rows left out, given by their places among `judged`."""
+        rows = rows if self.sample is None else self.sample[rows]
+        kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
+        sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
+        return replace(self, train=self.train.subset(kept), labels=self.labels[kept], sample=sample)
+
+
+def prepare(
+    train: Rows,
+    dev: Rows | None,
+    classes: Sequence[str],
+    config: Config,
+    progress: Progress,
+    set_aside: Sequence[str] = (),
+    whole: TrainingRows | None = None,
+) -> Prepared:
+    """Build vocabulary, vectors and stores from (texts, labels).
+
+    set_aside: texts beside the dev rows that nothing unlabelled may hold: the test rows.
+    whole: the training rows where they are more than memory holds; `train` is then its sample.
+
+    Raises DataError for fewer than two classes and for dev rows without a known label,
+    ConfigError where the objective wants unlabelled text and none is named, and for a related set
+    without a row to learn from.
+    """
+    reader = reading_pool(config)
+    unlabelled = pool_source(config.unlabelled, reader.objective) if reader else None
+    if config.init:
+        read_facts(config.init)  # before anything else of a folder that may be a stranger's
+    texts, labels = train
+    if len(classes) < 2:
+        raise DataError(
+            f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
+            "add rows with another label"
+        )
+    held = [*(dev[0] if dev is not None else ()), *set_aside]
+    tokens: TrainingRows | list[list[str]]
+    related = None
+    if whole is None:
+        tokenizer = make_tokenizer(config, texts)
+        tokens = tokenizer.many(texts)
+        if config.related:
+            related = related_rows(config.related, tokenizer, classes, held)
+            tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
+            progress.say(related.told)
+        vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
+    else:
+        if config.related:
+            raise ConfigError(
+                f"related = {config.related!r} beside training rows that are read from the disk; "
+                "expected a training file below 64 MB: leave out related, or append its rows"
+            )
+        tokenizer, tokens = whole.source.tokenizer, whole
+        vocabulary = whole.vocabulary(config.min_count)
+    ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
+    source = config
+    if config.pretrain:
+        made = str(pretrained_encoder(config, tokenizer, held, progress))
+        source = replace(config, init=made, vectors=None, unlabelled=None)
+    initial = initial_vectors(source, vocabulary, tokens, tokenizer, progress, held)
+    if config.pretrain:
+        initial.facts["vectors"]["trained_on"] = Path(str(config.unlabelled)).name
+
+    index = {name: k for k, name in enumerate(classes)}
+    assert tokenizer.normalizer is not None
+    facts: dict[str, Any] = {
+        "profile": tokenizer.normalizer.profile,
+        "words": len(vocabulary),
+        # Not of rows that are more than memory holds: a pass over them all, to learn how many
+        # words were too rare.
+        "unknown": {"train": vocabulary.oov_report(tokens)} if whole is None else {},
+        **initial.facts,
+    }
+    if related:
+        facts["related"] = related.facts
+    dev_store, dev_labels = None, None
+    if dev is not None and len(dev[0]):
+        # Rows of a class that training never sees cannot help to choose anything.
+        rows = [i for i, label in enumerate(dev[1]) if label in index]
+        if not rows:
+            raise DataError(
+                f"no dev row has a label of the training data; found {sorted(set(dev[1]))[:5]}, "
+                f"expected some of {list(classes)[:5]}"
+            )
+        dev_tokens = tokenizer.many([dev[0][i] for i in rows])
+        dev_store = store_with_newcomers(
+            dev_tokens, vocabulary, initial.reserve, ngrams, config.max_length
+        )
+        dev_labels = np.array([index[dev[1][i]] for i in rows])
+        facts["unknown"]["dev"] = vocabulary.oov_report(dev_tokens)
+    if set_aside:
+        facts["unknown"]["test"] = vocabulary.oov_report(tokenizer.many(set_aside))
+    progress.say(_told(facts))
+    pool = None
+    if reader and unlabelled:
+        labelled = chain(tokens, tokenizer.many(held))
+        drawn = _pool_tokens(unlabelled, labelled, tokenizer, reader, progress)
+        pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
+        facts["pool"] = len(pool)
+    if isinstance(tokens, TrainingRows):
+        store: TokenStore = tokens.store(vocabulary, config.min_count, config.max_length)
+        numbers = np.array([index[name] for name in tokens.source.classes])[tokens.labels]
+        sample: np.ndarray | None = tokens.sample
+    else:
+        store = build_store([vocabulary.encode(row) for row in tokens], config.max_length)
+        numbers = np.array([index[label] for label in labels])
+        sample = np.arange(len(texts)) if related else None
+    return Prepared(
+        classes=list(classes),
+        tokenizer=tokenizer,
+        vocabulary=vocabulary,
+        ngrams=ngrams,
+        word_ngrams=ngrams.encode(vocabulary.words) if ngrams else None,
+        table=initial.table,
+        reserve=initial.reserve,
+        train=store,
+        labels=numbers,
+        dev=dev_store,
+        dev_labels=dev_labels,
+        pool=pool,
+        facts=facts,
+        init=source.init,
+        sample=sample,
+    )
+
+
+def _pool_tokens(
+    path: str,
+    held: Iterable[Sequence[str]],
+    tokenizer: Tokenizer,
+    config: Config,
+    progress: Progress,
+) -> list[list[str]]:
+    """Tokens of the sentences in the unlabelled pool of an objective that needs one."""
+    kind = objective_class(config.objective)
+    options: object = parse_options(config.options, kind.options_type)
+    assert isinstance(options, PoolOptions)
+    texts = read_texts(path).texts
+    kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, path)
+    progress.say(
+        f"pool: {len(kept)} of {len(texts)} sentences of {path}; passed over {passed} that are "
+        "empty or say again what another, a training or a dev text says"
+    )
+    return kept
+
+
+def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
+    """The tokenizer of a configuration; profile `auto` is decided on the training texts."""
+    profile = choose_profile(texts) if config.normalize == "auto" else config.normalize
+    return Tokenizer(
+        Normalizer(profile, _names(config.enable_rules), _names(config.disable_rules)),
+        config.bridge,
+    )
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+
+
+def _told(facts: dict[str, Any]) -> str:
+    """How much of each split the training vocabulary and the vectors lack, for the user."""
+    vectors = facts["vectors"]
+    lines = [f"text: profile {facts['profile']}, {facts['words']} words"]
+    lines += [
+        f"unknown in {split}: {report['oov_token_share']:.1%} of {report['tokens']} tokens, "
+        f"{report['oov_type_share']:.1%} of {report['types']} words"
+        for split, report in facts["unknown"].items()
+    ]
+    lines.append(
+        f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
+        f"{vectors['coverage']:.1%} of the words"
+    )
+    return "\n".join(lines)

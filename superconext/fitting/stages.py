@@ -1,0 +1,301 @@
+"""The stages of one member's training: its objective, then perhaps a softmax layer.
+
+The second stage goes on from the encoder that the first ends with, by cross-entropy. With
+all weights it is the second mode of SuperConText (Table 3), which gives no learning rate
+for it; with the encoder frozen it is the two-stage recipe of Khosla et al. (2020). After
+either, the softmax is what the model predicts by of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from superconext.config.parameters import Config
+from superconext.core.progress import Progress
+from superconext.data.sampler import make_batches
+from superconext.encoders.base import Encoder, sentence_vectors
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.projection import projected_size, projection_head
+from superconext.fitting.ensemble_members import member_config
+from superconext.fitting.model import member_features, vectors_and_scores
+from superconext.fitting.preprocess import Prepared
+from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.catalogue import objective_class
+from superconext.probe.logistic_regression import dev_key, fit_probe, softmax
+from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, Training
+from superconext.training.checkpoint import Checkpointer
+from superconext.training.epoch_progress import EpochLines, StepBar
+from superconext.training.length import decided_epochs
+from superconext.training.pretraining.folder import start_from
+from superconext.training.trainer import Trainer
+from superconext.training.unfreezing import unfreezing
+from superconext.vectors.label_words import label_vectors
+
+#: C of the quick probe after each epoch; the final probe's C is chosen on dev.
+EPOCH_PROBE_C = 0.01
+
+#: Learning rate of a second stage where none is given, of all weights and of a softmax alone.
+#: A new softmax learns too slowly from a frozen encoder at the rate that suits the encoder.
+_RATES = {False: 0.001, True: 0.01}
+
+
+@dataclass
+class Member:
+    """One trained encoder and the objective it was trained with last.
+
+    history: one record an epoch, of both stages in turn; `stage` tells them apart where a
+        second one was asked for.
+    interrupted: whether training was stopped by the user.
+    finetuned: whether the second stage has begun.
+    """
+
+    encoder: Encoder
+    objective: Objective
+    history: list[Record]
+    interrupted: bool
+    finetuned: bool
+
+
+def second_stage(config: Config) -> Config | None:
+    """What the second stage is trained by, as a configuration of its own; None without one."""
+    if not (config.finetune or config.finetune_frozen):
+        return None
+    return replace(
+        config,
+        objective="cross_entropy",
+        options=None,
+        epochs=config.finetune_epochs,
+        learning_rate=config.finetune_learning_rate or _RATES[config.finetune_frozen],
+        finetune=False,
+        finetune_frozen=False,
+    )
+
+
+def total_epochs(config: Config) -> int:
+    """Epochs of all stages of all members."""
+    second = second_stage(config)
+    stages = [config] if second is None else [config, second]
+    return config.members * sum(decided_epochs(stage) for stage in stages)
+
+
+def train_member(
+    prepared: Prepared,
+    config: Config,
+    member: int,
+    progress: Progress,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+    monitor: bool = True,
+) -> Member:
+    """Train the member of number `member`, from 0, through its stages.
+
+    monitor: whether each epoch's record has a `dev_score`, also where nothing reads it.
+
+    Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
+    """
+    config = member_config(config, member)
+    trainer = _trainer(prepared, config, member, progress, callbacks, monitor)
+    saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
+    interrupted = _train(trainer, saver, progress, _title("training", config, member))
+    second = second_stage(config)
+    if second is None:
+        return Member(trainer.encoder, trainer.objective, trainer.history, interrupted, False)
+    history: list[Record] = [{"stage": 1, **record} for record in trainer.history]
+    if interrupted:
+        return Member(trainer.encoder, trainer.objective, history, True, False)
+    what = "a softmax on the frozen encoder" if config.finetune_frozen else "all weights"
+    progress.say(f"fine-tuning {what} by cross-entropy")
+    told = member, progress, callbacks, monitor
+    tuner = _tuner(prepared, second, trainer.encoder, config.finetune_frozen, *told)
+    saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
+    interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
+    for record in tuner.history:
+        history.append({"stage": 2, **record, "epoch": len(trainer.history) + record["epoch"]})
+    return Member(tuner.encoder, tuner.objective, history, interrupted, True)
+
+
+class FrozenTrainer(Trainer):
+    """Trains the objective alone, on sentence vectors that the encoder gives once."""
+
+    def __init__(self, encoder: Encoder, *others: Any) -> None:
+        super().__init__(encoder.requires_grad_(False), *others)
+        self._vectors: Tensor | None = None
+
+    def _batch(self, rows: np.ndarray) -> Batch:
+        # Not before the first batch: a checkpoint may bring other weights.
+        if self._vectors is None:
+            self._vectors = torch.from_numpy(sentence_vectors(self.encoder, self.store))
+        ids = torch.from_numpy(rows)
+        sentence = self._vectors[ids].to(self.device)
+        labels = self.labels[ids].to(self.device)
+        return Batch(sentence, sentence, labels, ids.to(self.device), self.epoch, self.epochs)
+
+
+def _trainer(
+    prepared: Prepared,
+    config: Config,
+    member: int,
+    progress: Progress,
+    callbacks: Sequence[Callback],
+    monitor: bool,
+) -> Trainer:
+    """Of the first stage, with an encoder of its own."""
+    torch.manual_seed(config.seed)
+    embedding = WordEmbedding(
+        torch.from_numpy(prepared.table),
+        config.tune_vectors or config.unfreeze_epoch is not None,
+        len(prepared.ngrams) if prepared.ngrams else 0,
+        prepared.word_ngrams,
+    )
+    kind = objective_class(config.objective)
+    encoder = BiLSTMEncoder(
+        embedding,
+        hidden_size=config.hidden_size,
+        layers=config.layers,
+        dropout=config.dropout,
+        word_dropout=config.word_dropout,
+        pooling=config.pooling,
+        class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
+    )
+    if prepared.init:
+        start_from(encoder, prepared.init)
+    projection = config.projection if kind.uses_projection else "identity"
+    head = projection_head(projection, encoder.sentence_size, config.projection_size)
+    shape = Shape(
+        classes=len(prepared.classes),
+        sentence=encoder.sentence_size,
+        projected=projected_size(projection, encoder.sentence_size, config.projection_size),
+    )
+    batches = make_batches(
+        kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, config.seed
+    )
+    objective = kind.build(config, shape)
+    if encoder.class_rows is not None and objective.class_tokens == "words":
+        _start_at_label_words(encoder.class_rows, prepared)
+    return Trainer(
+        encoder,
+        head,
+        objective,
+        batches,
+        prepared.train,
+        prepared.labels,
+        config,
+        [
+            *unfreezing(embedding, config.unfreeze_epoch),
+            *_hooks(prepared, config, member, progress, monitor, _probe_dev_score),
+            *callbacks,
+        ],
+        prepared.pool,
+    )
+
+
+def _start_at_label_words(rows: Tensor, prepared: Prepared) -> None:
+    """Put the vectors of the labels' words into class token rows `[C, e]`, where there are some."""
+    vectors, known = label_vectors(
+        prepared.classes,
+        prepared.tokenizer,
+        prepared.vocabulary,
+        prepared.table,
+        prepared.reserve,
+    )
+    with torch.no_grad():
+        rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
+
+
+def _tuner(
+    prepared: Prepared,
+    config: Config,
+    encoder: Encoder,
+    frozen: bool,
+    member: int,
+    progress: Progress,
+    callbacks: Sequence[Callback],
+    monitor: bool,
+) -> Trainer:
+    """Of the second stage, whose configuration is `second_stage`'s."""
+    kind = objective_class(config.objective)
+    width = encoder.sentence_size
+    make = FrozenTrainer if frozen else Trainer
+    return make(
+        encoder,
+        nn.Identity(),
+        kind.build(config, Shape(len(prepared.classes), width, width)),
+        make_batches(
+            kind.batches,
+            prepared.labels,
+            config.batch_size,
+            config.steps_per_epoch,
+            config.seed,
+        ),
+        prepared.train,
+        prepared.labels,
+        config,
+        [*_hooks(prepared, config, member, progress, monitor, _native_dev_score), *callbacks],
+    )
+
+
+def _hooks(
+    prepared: Prepared,
+    config: Config,
+    member: int,
+    progress: Progress,
+    monitor: bool,
+    score: Callable[[Prepared, Training], float],
+) -> list[Callback]:
+    hooks: list[Callback] = []
+    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
+    if prepared.dev is not None and (monitor or read):
+        hooks.append(DevProbe(lambda trainer: score(prepared, trainer)))
+    keeper = KEEPERS[config.keep]
+    if keeper is not None:
+        hooks.append(keeper())
+    hooks.append(EpochLines(progress, member, config.members))
+    return hooks
+
+
+def _title(what: str, config: Config, member: int) -> str:
+    return what if config.members == 1 else f"{what} {member + 1}/{config.members}"
+
+
+def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, title: str) -> bool:
+    """Train; True if the user interrupted it after at least one epoch."""
+    if saver:
+        saver.restore(trainer)
+        trainer.callbacks.append(saver)
+    try:
+        with progress.bar(title) as advance:
+            trainer.callbacks.append(StepBar(advance))
+            trainer.fit()
+    except KeyboardInterrupt:
+        if not trainer.history:
+            raise
+        trainer.finish()
+        progress.say(f"interrupted: keeping the {len(trainer.history)} finished epochs")
+        return True
+    return False
+
+
+def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
+    """Dev accuracy of a quick probe on the encoder as it is."""
+    assert prepared.dev is not None and prepared.dev_labels is not None
+    rows, labels = prepared.monitored
+    features = member_features([trainer.encoder], rows)
+    probe = fit_probe(features, labels, grid=(EPOCH_PROBE_C,))
+    scores = probe.probabilities(member_features([trainer.encoder], prepared.dev))
+    return dev_key(scores, prepared.dev_labels)[0]
+
+
+def _native_dev_score(prepared: Prepared, trainer: Training) -> float:
+    """Dev accuracy of the objective's own rule."""
+    assert prepared.dev is not None and prepared.dev_labels is not None
+    _, scores = vectors_and_scores(trainer.encoder, trainer.objective, prepared.dev)
+    assert scores is not None
+    return dev_key(softmax(scores), prepared.dev_labels)[0]

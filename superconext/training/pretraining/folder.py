@@ -1,0 +1,161 @@
+"""A pretrained encoder on disk: a folder of word vectors with the LSTM that read them beside.
+
+| file | what |
+|---|---|
+| `info.json`, `words.json`, `matrix.npy`, `subwords.npy`, `tokenizer.json` | the word vectors |
+| `encoder.safetensors` | the LSTM of each direction, as `nn.LSTM` names its weights |
+| `encoder.json` | format, sizes, settings, how well it predicts, hash of the weights |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from superconext.core.errors import ConfigError, RunError
+from superconext.core.files import beside, file_sha256, write_json
+from superconext.encoders.bilstm import BiLSTMEncoder
+
+FORMAT, VERSION = "superconext-encoder", 1
+_MOST_JSON = 1 << 20  # bytes
+_FACTS, _WEIGHTS = "encoder.json", "encoder.safetensors"
+
+#: All that is read of such a folder, whoever made it.
+_FILES = (
+    *("info.json", "words.json", "matrix.npy", "subwords.npy", "tokenizer.json"),
+    *(_FACTS, _WEIGHTS),
+)
+
+
+def write_layers(folder: Path, encoder: BiLSTMEncoder, facts: dict[str, Any]) -> None:
+    """Add the LSTM of a one-layer encoder, and facts about it, to a folder of word vectors."""
+    from safetensors.torch import save_file
+
+    tensors = {name: value.detach().contiguous() for name, value in _layers(encoder).items()}
+    with beside(folder / _WEIGHTS) as temporary:
+        save_file(tensors, temporary)
+    sizes = {
+        "hidden_size": encoder.sentence_size // 2,
+        "dimension": encoder.embedding.dimension,
+        "sha256": file_sha256(folder / _WEIGHTS),
+    }
+    write_json(folder / _FACTS, {"format": FORMAT, "version": VERSION, **sizes, **facts})
+
+
+def read_facts(folder: str | Path) -> dict[str, Any]:
+    """What `write_layers` noted.
+
+    Raises RunError where the folder holds no pretrained encoder, one of a newer version, or a
+    link that leads out of it.
+    """
+    place = Path(folder)
+    _check_files(place)
+    if not (place / _FACTS).is_file():
+        raise RunError(
+            f"{folder}: found no {_FACTS}, expected the folder of a pretrained encoder: make one "
+            "with superconext pretrain, or give word vectors alone with --vectors"
+        )
+    facts = _document(place / _FACTS)
+    if facts.get("format") != FORMAT or facts.get("version") != VERSION:
+        raise RunError(
+            f"{place / _FACTS}: found format {_shown(facts.get('format'))}, version "
+            f"{_shown(facts.get('version'))}; expected {FORMAT!r}, version {VERSION}: pretrain "
+            "again, or use the superconext that wrote it"
+        )
+    return facts
+
+
+def start_from(encoder: BiLSTMEncoder, folder: str | Path) -> None:
+    """Put a pretrained LSTM into the first layer of an encoder.
+
+    Raises ConfigError where the sizes differ, RunError where the folder is damaged.
+    """
+    facts = read_facts(folder)
+    sizes = {
+        "hidden_size": encoder.sentence_size // 2,
+        "dimension": encoder.embedding.dimension,
+    }
+    for name, here in sizes.items():
+        if facts.get(name) != here:
+            what = "word vectors" if name == "dimension" else "an LSTM"
+            raise ConfigError(
+                f"init = {str(folder)!r}: found {what} of {_shown(facts.get(name))} numbers where "
+                f"the run has {here}; expected the same: set {name} to it, or pretrain with yours"
+            )
+    weights = read_weights(Path(folder), facts)
+    own = _layers(encoder)
+    shapes = [{name: value.shape for name, value in some.items()} for some in (own, weights)]
+    if shapes[0] != shapes[1] or not all(map(torch.is_floating_point, weights.values())):
+        raise _damaged(Path(folder), "its tensors are not those of its sizes")
+    if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
+        raise _damaged(Path(folder), "some of its numbers are not finite")
+    with torch.no_grad():
+        for name, value in own.items():
+            value.copy_(weights[name])
+
+
+def _layers(encoder: BiLSTMEncoder) -> dict[str, Tensor]:
+    """The weights of the first layer by name."""
+    return {
+        f"{direction}.{name}": value
+        for direction in ("forwards", "backwards")
+        for name, value in getattr(encoder, direction)[0].named_parameters()
+    }
+
+
+def read_weights(folder: Path, facts: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors by name. Raises RunError if they are not the ones that `facts` tell of."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = folder / _WEIGHTS
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is missing")
+        if file_sha256(path) != facts.get("sha256"):
+            raise ValueError(f"it is not the one that {_FACTS} tells of")
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _damaged(folder, str(error)) from None
+
+
+def _check_files(folder: Path) -> None:
+    home = os.path.realpath(folder)
+    for path in (folder / name for name in _FILES):
+        if not Path(os.path.realpath(path)).is_relative_to(home):
+            raise RunError(
+                f"{path}: a link that leads out of the folder; expected a file: copy the folder "
+                "with its files (cp -rL) if you trust where it leads"
+            )
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path}: found no plain file, expected one; copy the folder again")
+
+
+def _shown(value: Any) -> str:
+    """For a message: it may be as long as the file."""
+    return f"{value!r:.80}"
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_MOST_JSON + 1)
+        if len(text) > _MOST_JSON:
+            raise ValueError(f"longer than {_MOST_JSON >> 20} MiB")
+        value = json.loads(text.decode("utf-8"))
+    except RecursionError:
+        raise RunError(f"{path}: nested too deep; copy the folder again") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: no JSON document ({error}); copy the folder again") from None
+    if not isinstance(value, dict):
+        raise RunError(f"{path}: found a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+def _damaged(folder: Path, found: str) -> RunError:
+    return RunError(f"{folder / _WEIGHTS}: cannot be used ({found}); copy the folder again")

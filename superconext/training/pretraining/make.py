@@ -1,0 +1,286 @@
+"""Text files in, the folder of a pretrained encoder out: what `superconext pretrain` does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from superconext._version import __version__
+from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
+from superconext.core.folders import clear_beside
+from superconext.core.locks import only_writer
+from superconext.core.memory import keep_freed_memory
+from superconext.core.progress import Progress
+from superconext.data.left_out import LeftOut
+from superconext.text.tokenize import Tokenizer
+from superconext.training.pretraining.corpus import Corpus, read_corpus
+from superconext.training.pretraining.folder import read_facts, read_weights, write_layers
+from superconext.training.pretraining.pretrainer import Pretrainer, Settings
+from superconext.vectors.cache import cache_dir, cached_vectors
+from superconext.vectors.readers import read_vectors
+from superconext.vectors.table import WordVectors
+from superconext.vectors.text_corpus import (
+    Lines,
+    Sentences,
+    make_tokenizer,
+    record_tokenizer,
+    recorded_tokenizer,
+)
+
+#: What training makes of the same text beyond its settings; raise it with any change there.
+_TRAINING = 3
+
+
+@dataclass(frozen=True)
+class PretrainRequest:
+    """files: text, one sentence a line; out: the folder to write.
+
+    vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
+    normalize, enable, disable, bridge: how the text is spelt; where `vectors` is a folder that
+        tells how its words are, that is taken and these must be left alone.
+    leave_out: labelled files whose texts are not read.
+    threads: of matrix work; results depend on it in their last bits.
+    """
+
+    files: Sequence[str]
+    out: Path
+    settings: Settings
+    vectors: str | None = None
+    dimension: int = 100
+    normalize: str | None = None
+    enable: Sequence[str] = ()
+    disable: Sequence[str] = ()
+    bridge: str | None = None
+    leave_out: Sequence[str] = ()
+    text_column: str | None = None
+    threads: int = 1
+
+
+def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
+    """Pretrain and write the folder; returns the facts in its `encoder.json`, and `cached`.
+
+    The work is kept in the cache while it goes on and when it is done: the same call goes on
+    after a stop, and takes what was made before. Raises the project's errors.
+    """
+    began = time.perf_counter()
+    out = request.out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    lock = out.with_name(f".{out.name}.lock")
+    with only_writer(lock, out, progress.say, "what it did is kept", remove=True):
+        clear_beside(out, alone=True)
+        facts = _pretrain(request, progress)
+    return {**facts, "seconds": round(time.perf_counter() - began, 2)}
+
+
+def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
+    lines = Lines(request.files, request.text_column)
+    tokenizer = _tokenizer(request, lines)
+    left_out = LeftOut.of_files(request.leave_out, tokenizer)
+    text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
+    vectors = text_vectors(text, request.vectors, request.dimension, progress)
+    with made_encoder(text, vectors, request.settings, request.threads, progress) as (made, cached):
+        facts = read_facts(made)
+        whole = WordVectors.load(made)
+        whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
+    for note in [*lines.notes, *vectors.notes]:
+        progress.say(f"note: {note}")
+    return {**facts, "cached": cached}
+
+
+@contextmanager
+def made_encoder(
+    text: Sentences, vectors: WordVectors, settings: Settings, threads: int, progress: Progress
+) -> Iterator[tuple[Path, bool]]:
+    """The folder in the cache of the encoder that follows from all this, made where there is none
+    yet, and whether there was; no other process makes the same inside the block."""
+    home = cache_dir() / "encoders"
+    home.mkdir(parents=True, exist_ok=True)
+    made = home / _key(text, vectors, settings, threads)
+    with _only_maker(made, progress), _states_kept(made):
+        cached = _is_whole(made)
+        if not cached:
+            _make(text, vectors, settings, threads, made, progress)
+        # Here and not in `_make`: a stop right after it would leave them for good.
+        shutil.rmtree(_states_of(made), ignore_errors=True)
+        yield made, cached
+
+
+def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
+    named = (request.normalize, request.bridge, *request.enable, *request.disable)
+    recorded = recorded_tokenizer(request.vectors) if request.vectors else None
+    if recorded is None:
+        profile = request.normalize or "auto"
+        return make_tokenizer(lines, profile, request.enable, request.disable, request.bridge)
+    if any(named):
+        raise ConfigError(
+            f"{request.vectors} tells how its words are spelt; expected no other profile, rules or "
+            "bridge beside it: leave out --normalize, --enable-rules, --disable-rules and --bridge"
+        )
+    return recorded
+
+
+def text_vectors(
+    text: Sentences, source: str | None, dimension: int, progress: Progress
+) -> WordVectors:
+    """Those of a file, or trained on the text with character n-grams and cached."""
+    if source:
+        return read_vectors(source)
+    with progress.bar("training word vectors") as advance:
+        return cached_vectors(
+            text,
+            identity=text.identity(),
+            progress=advance,
+            method="fasttext",
+            dimension=dimension,
+            min_n=2,
+            max_n=5,
+            seed=0,
+        )
+
+
+def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int) -> str:
+    """Hash of everything the weights follow from."""
+    facts = {
+        "text": text.identity(),
+        "vectors": vectors.sha256 or vectors.content_sha256(),
+        "settings": settings.to_dict(),
+        "threads": threads,
+        "versions": [torch.__version__, _TRAINING],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _states_of(made: Path) -> Path:
+    """Where the states of a training that will end in `made` stand until it does."""
+    return made.with_name(f"{made.name}.states")
+
+
+@contextmanager
+def _only_maker(made: Path, progress: Progress) -> Iterator[None]:
+    """Let no other process make the same inside the block, and clear what a killed one left."""
+    lock = made.with_name(f".{made.name}.lock")
+    advice = "expected one process for the same text and settings: wait until it ends"
+    with only_writer(lock, made, progress.say, "its states are kept", remove=True, advice=advice):
+        clear_beside(made, alone=True)
+        yield
+
+
+@contextmanager
+def _states_kept(made: Path) -> Iterator[None]:
+    """Raise StoppedEarly, which tells how to go on, for a KeyboardInterrupt after a first state."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (any(_states_of(made).glob("step-*")) or made.exists()):
+            raise
+        raise StoppedEarly(
+            f"interrupted; what is done is kept in {made.parent}: go on with the same command"
+        ) from None
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether all is there, to the bit; what is damaged is made again."""
+    try:
+        read_weights(folder, read_facts(folder))
+        WordVectors.load(folder, verify=True)
+        return recorded_tokenizer(folder) is not None
+    except (ConfigError, RunError, VectorsError):
+        return False
+
+
+def _make(
+    text: Sentences,
+    vectors: WordVectors,
+    settings: Settings,
+    threads: int,
+    made: Path,
+    progress: Progress,
+) -> None:
+    """Train and put the folder `made` into the cache."""
+    keep_freed_memory()
+    corpus = read_corpus(text, settings.seed)
+    progress.say(
+        f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
+        f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
+            table, vectors = _table(vectors, corpus)
+            trainer = Pretrainer(corpus, table, settings, _states_of(made), progress)
+            with progress.bar("pretraining") as advance:
+                trainer.fit(advance)
+    finally:
+        torch.set_num_threads(before)
+    facts = {
+        "superconext": __version__,
+        "files": [path.name for path in text.lines.paths],
+        "sentences": len(corpus.trained),
+        "tokens": corpus.tokens,
+        "predicted_words": len(corpus.counts),
+        "settings": settings.to_dict(),
+        "threads": threads,
+        "history": trainer.history,
+    }
+
+    def also(fresh: Path) -> None:
+        record_tokenizer(fresh, text.tokenizer)
+        write_layers(fresh, trainer.encoder, facts)
+
+    if made.exists():  # damaged, or it would have been taken
+        progress.say(f"note: {made} was damaged and has been made again")
+        shutil.rmtree(made)
+    vectors.save(made, also)
+
+
+def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVectors]:
+    """Vectors of the words that are read `[V, e]`, and the source with all of them in it.
+
+    Words nothing is known of start as noise, and have to keep it: whoever goes on with the encoder
+    must give it the vectors it has learned to read. The unknown word's is the mean of the known
+    ones, as when a classifier is trained.
+    """
+    words = list(corpus.vocabulary.words)
+    table, found = vectors.lookup(words)
+    known = table[found]
+    if not len(known):
+        raise VectorsError(
+            f"{vectors.name}: knows no word of the text; expected vectors of its language and "
+            "spelling: choose others, or none to train them on the text"
+        )
+    noise = np.random.default_rng([0, 4]).standard_normal(table.shape) * known.std()
+    noise = noise.astype(vectors.matrix.dtype)  # as it will be kept
+    table = np.where(found[:, None], table, noise).astype(np.float32)
+    table[0] = 0.0
+    if not found[1]:
+        table[1] = known.mean(axis=0)
+    found[:2] = True  # padding and the unknown word are no words of a table
+    if found.all():
+        return table, vectors
+    added = np.flatnonzero(~found)
+    note = f"{len(added)} words it lacks were read in pretraining, as noise, which is kept"
+    extended = WordVectors(
+        [*vectors.words, *(words[i] for i in added)],
+        np.concatenate([vectors.matrix, noise[added]]),
+        vectors.subwords,
+        name=vectors.name,
+        notes=[*vectors.notes, note],
+    )
+    return table, extended
+
+
+def _copy_beside(made: Path, fresh: Path) -> None:
+    for name in ("tokenizer.json", "encoder.json", "encoder.safetensors"):
+        shutil.copyfile(made / name, fresh / name)

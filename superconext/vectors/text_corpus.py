@@ -1,0 +1,260 @@
+"""The tokens of text files, for training and measuring word vectors, larger than memory or not."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from superconext._version import __version__
+from superconext.core.errors import ConfigError, DataError
+from superconext.core.files import file_sha256, write_json
+from superconext.core.progress import Advance, Progress
+from superconext.data.corpus import read_texts
+from superconext.data.left_out import LeftOut
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.tokenize import Tokenizer
+
+#: Lines, shared by the files, on which the profile `auto` is decided.
+PROFILE_LINES = 20_000
+
+_TABLES = {".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq"}
+_LONGEST = 1 << 20  # bytes; a longer line is read in pieces
+_RECORD = "tokenizer.json"
+_REPORT = 5_000  # lines between two steps of a progress bar
+
+
+class Lines:
+    """The sentences of one or more files, read anew on each pass.
+
+    Plain text (also `.gz`) is streamed, one sentence a line, blank lines left out. Labelled
+    files (`.tsv`, `.csv`, `.jsonl`, `.parquet`, or lines that open with `__label__`) are read
+    whole, and only their text column, so that no label becomes a word.
+    """
+
+    def __init__(self, paths: Sequence[str | Path], text_column: str | None = None) -> None:
+        self.paths = [Path(path) for path in paths]
+        self.text_column = text_column
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for path in self.paths:
+            yield from self.of(path)
+
+    def of(self, path: Path) -> Iterator[str]:
+        """The sentences of one of the files. Raises DataError if it cannot be read."""
+        if self.text_column is not None or _is_table(path):
+            found = read_texts(path, self.text_column)
+            self._say([f"{path}: {note}" for note in found.notes])
+            yield from found.texts
+            return
+        damaged = lines = 0
+        with _open(path) as stream:
+            for raw in _raw_lines(stream, path):
+                try:
+                    line = raw.decode("utf-8-sig" if lines == 0 else "utf-8")
+                except UnicodeDecodeError:
+                    damaged += 1
+                    line = raw.decode("utf-8", "replace")
+                lines += 1
+                if line.strip():
+                    yield line
+        if damaged:
+            self._say([f"{path}: {damaged} of {lines} lines are not UTF-8 and hold marks for it"])
+
+    def _say(self, notes: list[str]) -> None:
+        self.notes += [note for note in notes if note not in self.notes]
+
+
+def make_tokenizer(
+    lines: Lines,
+    profile: str = "auto",
+    enable: Sequence[str] = (),
+    disable: Sequence[str] = (),
+    bridge: str | None = None,
+) -> Tokenizer:
+    """The tokenizer for a text; `auto` is decided on the first lines of each of its files.
+
+    Raises ConfigError for an unknown profile, rule or dialect, DataError for an unreadable file.
+    """
+    if profile == "auto":
+        share = max(PROFILE_LINES // max(len(lines.paths), 1), 1)
+        profile = choose_profile(
+            line for path in lines.paths for line in islice(lines.of(path), share)
+        )
+    return Tokenizer(Normalizer(profile, enable, disable), bridge)
+
+
+def record_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Note in a folder of word vectors how their words are spelt."""
+    write_json(folder / _RECORD, tokenizer.to_dict())
+
+
+def recorded_tokenizer(source: str | Path) -> Tokenizer | None:
+    """What `record_tokenizer` noted, or None. Raises ConfigError if it is damaged."""
+    path = Path(source) / _RECORD
+    if not path.is_file():
+        return None
+    try:
+        return Tokenizer.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ConfigError(
+            f"{path}: not the record of a tokenizer ({error}); expected one as `vectors train` "
+            "writes it; remove it, or train the vectors again"
+        ) from error
+
+
+class Sentences:
+    """Token lists: `given` ones, then those of `lines`, made when somebody first asks.
+
+    Training passes over a text many times and tokenising is as slow as training, so the tokens
+    of the lines are kept on disk, in a file without a name in `scratch`.
+
+    Args:
+        lines: the text to tokenise.
+        scratch: folder for that file; by default the system's for such files.
+        given: tokens made already, which stand in memory, or anything that gives them anew on
+            each pass and whose `digest` is a hash that stands for them.
+        left_out: what lines may not say; such lines are left out. `given` ones stay.
+    """
+
+    def __init__(
+        self,
+        lines: Lines,
+        tokenizer: Tokenizer,
+        scratch: Path | None,
+        progress: Progress,
+        given: Iterable[Sequence[str]] = (),
+        left_out: LeftOut | None = None,
+    ) -> None:
+        self.left_out = left_out
+        self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
+        self.scratch, self.given = scratch, given
+        self._kept: IO[str] | None = None
+
+    @property
+    def tokenised(self) -> bool:
+        """Has anybody asked for the tokens of the lines?"""
+        return self._kept is not None
+
+    def identity(self) -> str:
+        """A hash of everything the tokens follow from, without making them.
+
+        Raises DataError if a file is not there.
+        """
+        known = getattr(self.given, "digest", None)
+        if known is None:
+            known = json.dumps(self.given) if self.given else ""
+        digest = hashlib.sha256(known.encode())
+        if self.lines.paths:
+            facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
+            for path in self.lines.paths:
+                if not path.is_file():
+                    raise DataError(f"{path}: no such file; expected text to read: check the path")
+                facts += [file_sha256(path), path.suffixes]
+            if self.left_out:
+                facts.append(self.left_out.digest)
+            digest.update(json.dumps(facts, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        yield from self.given
+        if not self.lines.paths:
+            return
+        if self._kept is None:
+            with self.progress.bar("tokenising") as advance:
+                self._kept = self._tokenised(advance)
+        self._kept.seek(0)
+        for line in self._kept:
+            yield line.rstrip("\n").split(" ")
+
+    def _tokenised(self, advance: Advance) -> IO[str]:
+        # No token holds white space, so a blank between two of them can be undone.
+        kept = tempfile.TemporaryFile(  # noqa: SIM115
+            "w+", encoding="utf-8", errors="surrogatepass", newline="\n", dir=self.scratch
+        )
+        total = sum(path.stat().st_size for path in self.lines.paths) or 1
+        done = count = 0
+        for path in self.lines.paths:
+            size, read = path.stat().st_size, 0
+            packed = 4 if path.suffix == ".gz" else 1  # about what gzip gains on text
+            for line in self.lines.of(path):
+                count += 1
+                read += len(line.encode("utf-8", "replace"))
+                tokens = self.tokenizer(line)
+                if tokens and not (self.left_out and self.left_out.holds(tokens)):
+                    self._keep(kept, " ".join(tokens) + "\n")
+                if count % _REPORT == 0:
+                    advance((done + min(read / packed, size)) / total)
+            done += size
+        if not count:
+            raise DataError(
+                f"{', '.join(map(str, self.lines.paths))}: no text found; expected one sentence a "
+                "line: check the file name"
+            )
+        self._keep(kept, "", flush=True)
+        if self.left_out:
+            self.progress.say(
+                f"left out: {self.left_out.passed} of {count} lines, which say what one of "
+                f"{len(self.left_out)} texts to leave out says"
+            )
+        return kept
+
+    def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:
+        try:
+            kept.write(line)
+            if flush:
+                kept.flush()
+        except OSError as error:  # the file has no name that anybody would know
+            error.filename = str(self.scratch or tempfile.gettempdir())
+            raise
+
+
+def _is_table(path: Path) -> bool:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in _TABLES:
+        return True
+    with _open(path) as stream:
+        try:
+            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"__label__")
+        except (OSError, EOFError, zlib.error) as error:
+            raise _unreadable(path, error) from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.is_dir():
+        raise DataError(f"{path} is a directory, expected a text file: name a file in it")
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; expected text to read: check the path")
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+    number = 0
+    try:
+        while raw := stream.readline(_LONGEST):
+            number += 1
+            if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise DataError(f"{path}: found UTF-16, expected UTF-8: save the file as UTF-8")
+            if b"\0" in raw:
+                raise DataError(
+                    f"{path}, line {number}: found a NUL byte, expected text: the file is binary "
+                    "or UTF-16; name a text file"
+                )
+            yield raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path}: cannot be read ({error}); expected text, plain or gzipped: copy it again"
+    )

@@ -1,0 +1,218 @@
+"""NB-SVM and fastText: fitted as described, and named among the objectives."""
+
+import itertools
+import math
+import sys
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from superconext.baselines.baselines import fit_baseline
+from superconext.baselines.fasttext import fit_fasttext
+from superconext.baselines.nbsvm import NBSVM_GRID, fit_nbsvm
+from superconext.core.errors import ConfigError, MissingExtraError
+from superconext.core.progress import Progress
+from superconext.baselines import fasttext as fasttext_baseline
+from superconext.experiments.compare import compare
+from superconext.experiments.fewshot import fewshot
+from superconext.experiments.plan import make_plan
+from superconext.experiments.results import read_results
+from superconext.experiments.systems import check_reference, parse_systems, plain, read_systems
+from superconext.experiments.verify import verify
+from tests.experiments.conftest import Heard
+
+MARKS = {"bad": ["khayb", "خايب"], "good": ["zwin", "مزيان"], "so so": ["3adi", "عادي"]}
+
+
+def split(count, classes, seed):
+    draw = np.random.default_rng(seed)
+    names = sorted(MARKS)[:classes]
+    labels = [names[k % classes] for k in range(count)]
+    texts = []
+    for label in labels:
+        # One word in ten is of another class.
+        of = label if draw.random() < 0.9 else str(draw.choice(names))
+        words = [str(draw.choice(MARKS[of])), "Hadchi", *draw.choice(["bzaf", "had", "w"], 2)]
+        texts.append(" ".join(draw.permutation(words)))
+    return texts, labels
+
+
+def grams(text):
+    words = text.lower().split()
+    return {*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))}
+
+
+def peer(train, c):
+    """NB-SVM by its definition, as loops over dense rows; returns a function of texts."""
+    known = sorted({gram for text in train[0] for gram in grams(text)})
+    names = sorted(set(train[1]))
+    machines = {}
+    for name in names:
+        inside, outside = [1.0] * len(known), [1.0] * len(known)
+        for text, label in zip(*train, strict=True):
+            for gram in grams(text):
+                (inside if label == name else outside)[known.index(gram)] += 1
+        ratio = [
+            math.log((p / sum(inside)) / (q / sum(outside)))
+            for p, q in zip(inside, outside, strict=True)
+        ]
+        rows = [[r * (g in grams(t)) for g, r in zip(known, ratio, strict=True)] for t in train[0]]
+        svm = LinearSVC(C=c, dual="auto", random_state=0, tol=1e-10, max_iter=100_000)
+        svm.fit(np.array(rows), [label == name for label in train[1]])
+        weights = svm.coef_[0].tolist()
+        size = sum(abs(w) for w in weights) / len(weights)
+        machines[name] = ratio, [0.75 * size + 0.25 * w for w in weights], svm.intercept_[0] / 4
+
+    def predict(texts):
+        found = []
+        for text in texts:
+            scores = {}
+            for name, (ratio, weights, bias) in machines.items():
+                scores[name] = bias + sum(
+                    r * w
+                    for gram, r, w in zip(known, ratio, weights, strict=True)
+                    if gram in grams(text)
+                )
+            found.append(max(scores, key=scores.get))
+        return found
+
+    return predict
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_nbsvm_is_the_one_of_its_definition_with_c_from_dev(classes):
+    train, dev, test = (split(n, classes, seed) for seed, n in enumerate((60, 30, 40)))
+    ours = fit_nbsvm(train, dev)
+    rivals = {c: peer(train, c) for c in NBSVM_GRID}
+    scores = {
+        c: np.mean([a == b for a, b in zip(rival(dev[0]), dev[1], strict=True)])
+        for c, rival in rivals.items()
+    }
+    assert ours.settings == {"C": min(c for c in scores if scores[c] == max(scores.values()))}
+    texts = [*test[0], "", "zzz", "ZWIN", "khayb khayb"]
+    assert ours.predict(texts) == rivals[ours.settings["C"]](texts)
+    assert np.mean([a == b for a, b in zip(ours.predict(test[0]), test[1], strict=True)]) > 0.8
+    assert fit_nbsvm(train, None).settings == {"C": 1.0}
+
+
+def test_they_are_named_among_the_objectives(tmp_path):
+    systems = parse_systems("superloss,nbsvm,fasttext")
+    assert systems == (plain("superloss"), plain("nbsvm"), plain("fasttext"))
+    assert [system.is_baseline for system in systems] == [False, True, True]
+    path = tmp_path / "systems.toml"
+    path.write_text('[[system]]\nname = "bayes"\nobjective = "nbsvm"\n', "utf-8")
+    (bayes,) = read_systems(path)
+    assert bayes.name == "bayes" and bayes.is_baseline
+    check_reference("fasttext", systems)
+    with pytest.raises(ConfigError, match="reference = "):
+        check_reference("nbsvm (own rule)", systems)
+    with pytest.raises(ConfigError, match=r"nbsvm:layers=2: found layers for nbsvm, a baseline"):
+        parse_systems("nbsvm:layers=2")
+    path.write_text('[[system]]\nobjective = "fasttext"\nepochs = 3\n', "utf-8")
+    with pytest.raises(ConfigError, match="found epochs for fasttext, a baseline"):
+        read_systems(path)
+
+
+def test_a_random_baseline_has_every_seed_and_another_one_line():
+    plan = make_plan(parse_systems("superloss,fasttext,nbsvm"), 3, "given")
+    names = [fit.system.name for fit in plan]
+    assert names == [
+        *("majority", "tfidf_logreg", "tfidf_svm"),
+        *["fasttext"] * 3,
+        "nbsvm",
+        *["superloss"] * 3,
+    ]
+    assert [fit.seed for fit in plan if fit.system.name == "fasttext"] == [0, 1, 2]
+    drawn = make_plan(parse_systems("nbsvm"), 2, "resampled")
+    assert [fit.split for fit in drawn if fit.system.name == "nbsvm"] == [
+        "resampled-0",
+        "resampled-1",
+    ]
+
+
+def test_compare_and_fewshot_fit_nbsvm_where_it_is_named(request_of, data, tmp_path):
+    request = request_of(objectives="nbsvm,superloss", seeds=2, reference="nbsvm")
+    result = compare(request, Progress())
+    names = [row.name for row in result.table.rows]
+    assert names == ["majority", "tfidf_logreg", "tfidf_svm", "nbsvm", "superloss"]
+    line = read_results(tmp_path / "out" / "results.jsonl")["nbsvm", 0, "given"]
+    assert set(line) >= {"C", "predictions"} and line["rows"]["train"] == 50
+    assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
+    heard = Heard()
+    request = request_of(
+        objectives="nbsvm", seeds=1, shots=(2, 4), verb="fewshot", out=str(tmp_path / "few")
+    )
+    curve = fewshot(request.changed(dev=None), heard)
+    assert "nbsvm" in [row.name for row in curve.tables["4"].rows]
+    assert not any("steps of training" in line for line in heard.lines)
+
+
+def test_a_run_with_tfidf_beside_the_encoder_is_a_system(request_of, data, tmp_path):
+    name = "superloss:probe_features=encoder+tfidf+epochs=1"
+    (system,) = parse_systems(name)
+    assert dict(system.parameters) == {"probe_features": "encoder+tfidf", "epochs": 1}
+    assert system.name == name
+    with pytest.raises(ConfigError, match="found 'epochs' after superloss"):
+        parse_systems("superloss:epochs+layers=2")
+    result = compare(request_of(objectives=f"superloss:epochs=1,{name}", seeds=1), Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    mean, alone = lines[name, 0, "given"], lines["superloss:epochs=1", 0, "given"]
+    assert mean["tfidf_C"] == 1 and "tfidf_C" not in alone
+    from superconext.config.parameters import resolve
+    from superconext.data.corpus import read_labelled
+    from superconext.fitting.fit import fit_model
+
+    train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
+    own = {"epochs": 1, "probe_features": "encoder+tfidf"}
+    config = resolve({**request_of().given, **own})
+    model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+    assert mean["predictions"] == [model.classes.index(x) for x in model.predict(test.texts)]
+    assert any("not by its encoder alone" in note for note in result.table.notes)
+    assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
+
+
+# fastText
+
+
+def test_without_its_package_fasttext_is_refused_before_anything_is_read(
+    request_of, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "fasttext", None)
+    with pytest.raises(MissingExtraError, match=r"superconext\[fasttext\]"):
+        compare(request_of(objectives="fasttext"), Progress())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    pytest.importorskip("fasttext")
+    monkeypatch.setattr(fasttext_baseline, "FIXED", {"lr": 0.5, "dim": 10, "bucket": 1000})
+
+
+def test_fasttext_learns_chooses_on_dev_and_repeats_itself(small):
+    train, dev, test = (split(n, 3, seed) for seed, n in enumerate((90, 30, 40)))
+    first, again = (fit_baseline("fasttext", train, dev, 3) for _ in range(2))
+    assert np.mean([a == b for a, b in zip(first.predict(test[0]), test[1], strict=True)]) > 0.8
+    assert first.predict(test[0]) == again.predict(test[0]) and first.settings == again.settings
+    epochs, minn, maxn = (first.settings[name] for name in ("epochs", "minn", "maxn"))
+    assert epochs in fasttext_baseline.EPOCHS and (minn, maxn) in fasttext_baseline.SUBWORDS
+    assert fit_fasttext(train, None).settings == {"epochs": 50, "minn": 2, "maxn": 5}
+
+
+def test_fasttext_reads_odd_texts_as_texts(small):
+    train = (
+        ["zwin\nbzaf", "__label__1 khayb", "\ue0001 zwin", "khayb </s> zwin", "", "\ud83d khayb"]
+        * 5,
+        ["good", "bad", "good", "bad", "good", "bad"] * 5,
+    )
+    found = fit_fasttext(train, None)
+    assert found.predict(["zwin bzaf", "KHAYB", "\n", "\ue0000"])[:2] == ["good", "bad"]
+
+
+def test_fasttext_stands_in_a_comparison(small, request_of, tmp_path):
+    compare(request_of(objectives="fasttext", seeds=2), Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    assert {key[1] for key in lines if key[0] == "fasttext"} == {0, 1}
+    assert lines["fasttext", 1, "given"]["epochs"] == 50
+    assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))

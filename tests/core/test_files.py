@@ -1,0 +1,36 @@
+"""Files appear whole or not at all."""
+
+import json
+
+import pytest
+
+from superconext.core.files import beside, write_csv, write_json
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a file"
+    path.write_text("old")
+    with pytest.raises(OSError, match="disk"), beside(path) as temporary:
+        temporary.write_text("half")
+        raise OSError("disk")
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    with beside(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("value", ["عين 3la", "\ud800", 1.5, {"a": [None, True]}])
+def test_json_gives_back_what_was_written(tmp_path, value):
+    write_json(tmp_path / "x.json", value)
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == value
+
+
+def test_json_refuses_what_is_no_number(tmp_path):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "x.json", float("nan"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_csv_has_every_column_of_every_row(tmp_path):
+    write_csv(tmp_path / "x.csv", [{"a": 1}, {"a": 2, "b": "x,y"}])
+    assert (tmp_path / "x.csv").read_text() == 'a,b\n1,\n2,"x,y"\n'

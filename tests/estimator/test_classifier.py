@@ -1,0 +1,105 @@
+"""The scikit-learn face."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import superconext
+from superconext import SuperConTextClassifier, SuperConTextEncoder
+from superconext.core.errors import ConfigError, DataError, RunError
+
+GOOD = ["مزيان بزاف", "3jebni bzaf", "zwin mzyan", "واعر عجبني", "mzian hada", "bnin w zwin"]
+BAD = ["خايب بزاف", "ma3jebnich", "khayb walo", "ماعجبنيش", "hada khayb", "ghali w khayb"]
+TEXTS = (GOOD + BAD) * 2 + [f"{a} {b}" for a, b in zip(GOOD, GOOD[::-1], strict=True)]
+LABELS = (["good"] * 6 + ["bad"] * 6) * 2 + ["good"] * 6
+SMALL = {
+    "epochs": 8,
+    "hidden_size": 8,
+    "projection_size": 8,
+    "batch_size": 12,
+    "vector_dimension": 8,
+    "learning_rate": 0.02,
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SuperConTextClassifier(**SMALL).fit(TEXTS, LABELS)
+
+
+def test_predicts_what_it_was_taught(fitted):
+    assert fitted.classes_.tolist() == ["bad", "good"]
+    assert fitted.score(TEXTS, LABELS) > 0.8
+    shares = fitted.predict_proba(TEXTS)
+    assert shares.shape == (30, 2) and np.allclose(shares.sum(axis=1), 1)
+    assert np.array_equal(fitted.predict(TEXTS), fitted.classes_[shares.argmax(axis=1)])
+    assert np.array_equal(fitted.decision_function(TEXTS) > 0, shares[:, 1] > 0.5)
+    assert len(fitted.history_) == 8
+
+
+def test_vectors_do_not_depend_on_order_or_company(fitted):
+    vectors = fitted.transform(TEXTS)
+    assert vectors.dtype == np.float32 and vectors.shape == (30, 16)
+    order = np.random.default_rng(0).permutation(30)
+    assert np.allclose(fitted.transform([TEXTS[i] for i in order]), vectors[order], atol=1e-6)
+    assert np.allclose(fitted.transform(TEXTS[7:8]), vectors[7:8], atol=1e-6)
+
+
+def test_fit_twice_is_fit_once(fitted):
+    again = clone(fitted).fit(LABELS, LABELS).fit(TEXTS, LABELS)
+    assert np.array_equal(again.transform(TEXTS), fitted.transform(TEXTS))
+    assert again.get_params() == fitted.get_params()
+
+
+def test_whole_number_labels_keep_their_order_and_type():
+    numbers = [{"good": 10, "bad": 2}[label] for label in LABELS]
+    model = SuperConTextClassifier(**SMALL).fit(TEXTS, numbers)
+    assert model.classes_.tolist() == [2, 10]
+    assert model.score(TEXTS, numbers) > 0.8 and model.predict(TEXTS).dtype == np.int64
+
+
+def test_saved_and_loaded_it_answers_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    loaded = superconext.load(tmp_path / "run")
+    assert np.array_equal(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    assert loaded.predict(["مزيان"]).tolist() == fitted.predict(["مزيان"]).tolist()
+    with pytest.raises(RunError, match="exists already"):
+        fitted.save(tmp_path / "run")
+
+
+def test_as_a_step_of_a_pipeline():
+    model = make_pipeline(SuperConTextEncoder(**SMALL), LogisticRegression())
+    assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) > 0.8
+    names = model[0].get_feature_names_out()
+    assert len(names) == 16 and names[0] == "supercontextencoder0"
+
+
+def test_a_spelling_never_seen_has_a_vector_of_its_own(fitted):
+    first, second = fitted.transform(["mzyaaan", "zzqqxx"])
+    assert not np.allclose(first, second)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        ("one text", ["a"], "one string"),
+        (["a", None], ["a", "b"], "text 1 is NoneType"),
+        (["a", b"b"], ["a", "b"], "text 1 is bytes"),
+        ([], [], "no texts"),
+        (["a", "b"], ["x"], "2 texts and 1 labels"),
+        (["a", "b", "c"], ["x", "x", "x"], "at least two"),
+    ],
+)
+def test_bad_input_is_named(texts, labels, message):
+    with pytest.raises(DataError, match=message):
+        SuperConTextClassifier(**SMALL).fit(texts, labels)
+
+
+def test_unfitted_and_misconfigured():
+    with pytest.raises(NotFittedError, match="not fitted; call fit"):
+        SuperConTextClassifier().predict(["a"])
+    with pytest.raises(ConfigError, match="epochs = 0"):
+        SuperConTextClassifier(epochs=0).fit(TEXTS, LABELS)

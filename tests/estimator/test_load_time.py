@@ -1,0 +1,149 @@
+"""A model of 50,000 words loads and answers within two seconds, and without scikit-learn."""
+
+import gc
+import random
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import superconext
+from superconext.config.parameters import resolve
+from superconext.core.errors import RunError
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.fitting.model import Model
+from superconext.objectives.base import Shape
+from superconext.objectives.catalogue import objective_class
+from superconext.probe.ensemble import MeanWithTfidf
+from superconext.probe.logistic_regression import Probe
+from superconext.probe.tfidf import fit_lexical
+from superconext.runs.folder import load_model, save_run
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import Vocabulary
+from superconext.vectors.subwords import SubwordTable
+from superconext.vectors.table import WordVectors
+from tests.cli.conftest import environment
+
+
+def make_model(words: int) -> Model:
+    """`words` words in the vocabulary and as many beside it; nothing trained."""
+    draw, generator = random.Random(0), np.random.default_rng(0)
+    pieces = ["".join(draw.choice("abcdehiklmnorstuwyz379") for _ in range(2)) for _ in range(120)]
+    found: set[str] = set()
+    while len(found) < 2 * words:
+        found.add("".join(draw.choice(pieces) for _ in range(draw.randint(1, 4))))
+    inside, outside = sorted(found)[:words], sorted(found)[words:]
+    config = resolve({})
+    vocabulary = Vocabulary(inside, [1] * words)
+    ngrams = NgramVocabulary.build(inside)
+    embedding = WordEmbedding(torch.randn(len(vocabulary), 100), False, len(ngrams))
+    table = generator.standard_normal((words, 100)).astype(np.float16)
+    buckets = SubwordTable(generator.standard_normal((2 * words, 100)).astype(np.float16), 2, 5)
+    return Model(
+        config,
+        ["a", "b", "c"],
+        Tokenizer(Normalizer("arabic")),
+        vocabulary,
+        WordVectors(outside, table, buckets),
+        ngrams,
+        [BiLSTMEncoder(embedding, config.hidden_size, config.layers, pooling=config.pooling)],
+        [objective_class(config.objective).build(config, Shape(3, 256, 256))],
+        Probe(np.zeros(256), np.ones(256), generator.standard_normal((3, 256)), np.zeros(3), 1.0),
+    )
+
+
+@pytest.mark.slow
+def test_fifty_thousand_words_load_and_answer_in_two_seconds(tmp_path):
+    model = make_model(50_000)
+    save_run(model, tmp_path / "run")
+    texts = ["zwin bzaf had film", " ".join(model.vocabulary.words[2:8]), "zzzqqq"]
+    # Processor time: it is the work that must be little, however busy the machine is.
+    started = time.process_time()
+    loaded = load_model(tmp_path / "run")
+    answer = loaded.predict(texts)
+    assert time.process_time() - started < 2
+    assert answer == model.predict(texts)
+    assert np.array_equal(loaded.features(texts), model.features(texts))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run, and one that answers with TF-IDF beside its encoder."""
+    folder = tmp_path_factory.mktemp("runs")
+    model = make_model(50)
+    save_run(model, folder / "encoder")
+    config = replace(model.config, probe_features="encoder+tfidf")
+    rows = np.arange(3)
+    mean = MeanWithTfidf(fit_lexical(["zwin bzaf", "khayb", "had film"], rows))
+    save_run(replace(model, config=config, companion=mean), folder / "encoder+tfidf")
+    return folder
+
+
+BOTH_RUNS = pytest.mark.parametrize("run", ["encoder", "encoder+tfidf"])
+
+
+@BOTH_RUNS
+def test_predicting_imports_nothing_that_only_training_needs(runs, run):
+    program = (
+        "import socket, sys\n"
+        "for name in ('gensim', 'matplotlib', 'pandas', 'scipy', 'sklearn'):\n"
+        "    sys.modules[name] = None\n"
+        "def refuse(*_, **__):\n"
+        "    raise AssertionError('network')\n"
+        "socket.socket.connect = refuse\n"
+        "import superconext\n"
+        "print(superconext.load(sys.argv[1]).predict(['zwin bzaf'])[0])\n"
+    )
+    words = [sys.executable, "-c", program, str(runs / run)]
+    said = subprocess.run(words, capture_output=True, env=environment(), check=False)
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().strip() in ("a", "b", "c")
+
+
+@BOTH_RUNS
+def test_the_command_imports_no_more(runs, run):
+    program = (
+        "import sys\n"
+        "for name in ('gensim', 'matplotlib', 'pandas', 'scipy', 'sklearn'):\n"
+        "    sys.modules[name] = None\n"
+        "from superconext.cli import main\n"
+        "main(sys.argv[1:])\n"
+    )
+    words = [sys.executable, "-c", program, "predict", str(runs / run), "--proba"]
+    said = subprocess.run(
+        words, input=b"zwin bzaf\n", capture_output=True, env=environment(), check=False
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().splitlines()[0] == "label\ta\tb\tc\ttext"
+
+
+def test_a_model_is_apart_from_the_file_it_was_read_from(tmp_path):
+    save_run(make_model(50), tmp_path / "run")
+    loaded = load_model(tmp_path / "run")
+    expected = loaded.features(["zwin bzaf"])
+    path = tmp_path / "run" / "encoder.safetensors"
+    with path.open("r+b") as stream:
+        stream.seek(path.stat().st_size // 2)
+        stream.write(b"\0" * (path.stat().st_size // 2))
+    assert np.array_equal(loaded.features(["zwin bzaf"]), expected)
+
+
+def test_the_collector_is_left_as_it_was(tmp_path):
+    save_run(make_model(50), tmp_path / "run")
+    for before in (gc.enable, gc.disable):
+        before()
+        try:
+            superconext.load(tmp_path / "run")
+            assert gc.isenabled() == (before is gc.enable)
+            with pytest.raises(RunError):
+                superconext.load(tmp_path / "none")
+            assert gc.isenabled() == (before is gc.enable)
+        finally:
+            gc.enable()

@@ -1,0 +1,26 @@
+import pytest
+
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.fitting.fit import fit_model
+
+TEXTS, LABELS = ["zwin bzaf", "khayb bzaf"] * 8, ["pos", "neg"] * 8
+
+WRONG = [
+    ({"options": "margin=wide", "objective": "triplet"}, "margin = 'wide'"),
+    ({"options": "ensemble=some", "objective": "dualcl"}, "ensemble"),
+    ({"options": "pool_size=0", "objective": "css_lm", "unlabelled": "none.txt"}, "pool_size"),
+    ({"objective": "css_lm"}, "unlabelled is not set"),
+    ({"pretrain": True}, "pretrain = true and no unlabelled text"),
+    ({"device": "abacus"}, "device = 'abacus'"),
+    ({"second_objective": "lacom", "members": 2}, "did you mean 'lacon'"),
+    ({"probe_rows": "unseen"}, "members = 1"),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), WRONG, ids=[told for _, told in WRONG])
+def test_what_cannot_be_is_refused_before_vectors_are_read(given, told):
+    """A missing vector file would be the next thing to be told of."""
+    config = resolve({"vectors": "missing.txt", **given})
+    with pytest.raises(ConfigError, match=told):
+        fit_model(TEXTS, LABELS, config)

@@ -1,0 +1,62 @@
+"""Token ids beyond the vocabulary: against a plain loop over words."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.fitting.oov_words import store_with_newcomers
+from superconext.text.ngrams import NgramVocabulary
+from superconext.text.normalize import Normalizer
+from superconext.text.tokenize import Tokenizer
+from superconext.text.vocabulary import UNK_ID, Vocabulary
+from superconext.vectors.table import WordVectors
+
+WORDS = ["aa", "ab", "bbb", "cab", "xy", "<pad>", "<unk>", "<url>", "zz", "abab"]
+VOCABULARY = Vocabulary(["aa", "bbb"], [2, 1])
+NGRAMS = NgramVocabulary.build(["aa", "bbb", "ab"])
+RESERVE = WordVectors(["xy", "zz"], np.eye(2, dtype=np.float32))
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=7), max_size=9),
+    st.sampled_from([None, NGRAMS]),
+    st.integers(1, 6),
+)
+@settings(deadline=None)
+def test_ids_are_those_of_a_plain_loop(token_lists, ngrams, longest):
+    store = store_with_newcomers(token_lists, VOCABULARY, RESERVE, ngrams, longest)
+    cut = [tokens[:longest] for tokens in token_lists]
+    new = sorted({token for tokens in cut for token in tokens if token not in VOCABULARY})
+    expected = []
+    for tokens in cut:
+        ids = []
+        for token in tokens:
+            if token in ("aa", "bbb"):
+                ids.append(VOCABULARY.index(token))
+            elif token in ("<pad>", "<unk>"):
+                ids.append(UNK_ID)
+            else:
+                known = token in RESERVE
+                pieces = ngrams is not None and len(ngrams.encode([token]).ids) > 0
+                ids.append(len(VOCABULARY) + new.index(token) if known or pieces else UNK_ID)
+        expected.append(ids or [UNK_ID])
+    assert store.tokens.tolist() == [k for ids in expected for k in ids]
+    assert store.lengths.tolist() == [len(ids) for ids in expected]
+    assert store.tokens.dtype == np.int32 and len(store.newcomers) == len(new)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=7).map(" ".join), max_size=9),
+    st.sampled_from([None, NGRAMS]),
+    st.integers(1, 6),
+)
+@settings(deadline=None)
+def test_pieces_give_the_store_of_their_texts(texts, ngrams, longest):
+    tokenizer = Tokenizer(Normalizer("none"))
+    rest = VOCABULARY, RESERVE, ngrams, longest
+    found = store_with_newcomers(tokenizer.pieces(texts), *rest)
+    expected = store_with_newcomers([tokenizer(text) for text in texts], *rest)
+    assert np.array_equal(found.tokens, expected.tokens)
+    assert np.array_equal(found.offsets, expected.offsets)
+    assert np.array_equal(found.newcomers.vectors, expected.newcomers.vectors)
+    assert np.array_equal(found.newcomers.known, expected.newcomers.known)

@@ -1,0 +1,54 @@
+"""The rows that the probe after an epoch is fitted on: few, of every class, and the same ones."""
+
+import numpy as np
+import pytest
+
+from superconext.data.token_store import build_store
+from superconext.fitting.preprocess import MOST_MONITORED, Prepared
+
+
+def prepared(labels, sample=None):
+    """Rows whose one token is their own number."""
+    rest = dict.fromkeys(Prepared.__dataclass_fields__)
+    store = build_store(([row] for row in range(len(labels))), 5)
+    return Prepared(**rest | {"train": store, "labels": np.array(labels), "sample": sample})
+
+
+@pytest.mark.parametrize("sizes", [(9000, 60, 1), (4000, 4000), (MOST_MONITORED, 1)])
+def test_every_class_has_its_share_and_one_row_at_least(sizes):
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    rows, found = prepared(labels).monitored
+    counts = np.bincount(found, minlength=len(sizes))
+    assert MOST_MONITORED / 2 <= len(found) <= MOST_MONITORED + len(sizes)
+    for count, size in zip(counts, sizes, strict=True):
+        assert count >= 1
+        assert abs(count / len(found) - size / sum(sizes)) < 0.002
+    numbers = [rows.take(np.array([row]))[0][0] for row in range(len(rows))]
+    assert len(set(numbers)) == len(numbers)
+    assert found.tolist() == labels[numbers].tolist()
+
+
+def test_few_rows_are_all_taken():
+    rows, labels = prepared([0, 1] * (MOST_MONITORED // 2)).monitored
+    assert len(rows) == len(labels) == MOST_MONITORED
+
+
+def test_of_a_file_larger_than_memory_it_takes_from_the_sample():
+    sample = np.arange(1, 20_000, 2)
+    rows, labels = prepared([0, 1, 1, 0] * 5000, sample).monitored
+    numbers = [rows.take(np.array([row]))[0][0] for row in range(len(rows))]
+    assert set(numbers) <= set(sample.tolist())
+    assert set(labels.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("sample", [None, np.array([1, 4, 6, 9])])
+def test_rows_left_out_are_counted_among_those_that_probes_are_fitted_on(sample):
+    """The second and the fourth of them go; of what is left the others are where they were."""
+    whole = prepared(list(range(10)), sample)
+    some = whole.without(np.array([1, 3]))
+    left = [1, 3] if sample is None else [4, 9]
+    assert some.labels.tolist() == [row for row in range(10) if row not in left]
+    tokens, lengths = some.train.take(np.arange(len(some.train)))
+    assert tokens.tolist() == some.labels.tolist() and set(lengths.tolist()) == {1}
+    judged = whole.judged[1].tolist()
+    assert some.judged[1].tolist() == [row for row in judged if row not in left]

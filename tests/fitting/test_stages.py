@@ -1,0 +1,273 @@
+"""The second stage: a softmax on all weights or on the frozen encoder, also stopped and resumed."""
+
+import hashlib
+import json
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from superconext.config.parameters import resolve
+from superconext.core.errors import StoppedEarly
+from superconext.core.progress import Progress
+from superconext.encoders.base import EncoderOutput
+from superconext.fitting.fit import fit_model
+from superconext.fitting.stages import second_stage, total_epochs
+from superconext.objectives.cross_entropy import CrossEntropy
+from superconext.runs.folder import load_model, save_run
+from superconext.runs.request import TrainRequest
+from superconext.runs.train import resume_run, train_run
+from superconext.training.callbacks import Callback
+
+WORDS = {
+    "pos": ["مليح", "فرحان", "زوين", "mzyan", "bnin"],
+    "neg": ["خايب", "مقلق", "عيان", "khayb", "7amd"],
+    "ask": ["واش", "فين", "شحال", "wach", "fin"],
+}
+DRAW = np.random.default_rng(0)
+ROWS = [
+    (" ".join([*DRAW.choice(["had", "lfilm", "bzaf", "kan"], 3), DRAW.choice(words)]), label)
+    for _ in range(16)
+    for label, words in WORDS.items()
+]
+TEXTS, LABELS = [text for text, _ in ROWS], [label for _, label in ROWS]
+DEV = (TEXTS[::4], LABELS[::4])
+SMALL = {
+    "hidden_size": 8, "projection_size": 8, "batch_size": 12, "vector_dimension": 8,
+    "learning_rate": 0.05, "word_dropout": 0.0, "baselines": False,
+    "epochs": 4, "finetune_epochs": 5, "finetune_learning_rate": 0.1,
+}  # fmt: skip
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+def fit(callbacks=(), checkpoint=None, **given):
+    config = resolve({**SMALL, **given})
+    return fit_model(TEXTS, LABELS, config, DEV, callbacks=callbacks, checkpoint=checkpoint)
+
+
+def own_labels(model):
+    return [model.classes[k] for k in model.native_probabilities(TEXTS).argmax(axis=1)]
+
+
+def same(first, second):
+    """Whether two models have the very same weights."""
+    pairs = zip(
+        [*first.encoders, *first.objectives], [*second.encoders, *second.objectives], strict=True
+    )
+    return all(
+        torch.equal(value, b.state_dict()[name])
+        for a, b in pairs
+        for name, value in a.state_dict().items()
+    )
+
+
+def timeless(history):
+    return [{k: v for k, v in record.items() if k != "seconds"} for record in history]
+
+
+class PressAt(Callback):
+    """Ctrl-C once, after a number of epochs of all stages and members, or within the next."""
+
+    def __init__(self, epochs, within=False):
+        self.left, self.within = epochs, within
+
+    def on_epoch_end(self, trainer, record):
+        self.left -= 1
+        if self.left == 0 and not self.within:
+            raise KeyboardInterrupt
+
+    def on_step_end(self, trainer, step, loss):
+        if self.left == 0 and self.within and step == 1:
+            self.left = -1
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return fit()
+
+
+@pytest.fixture(scope="module", params=["finetune", "finetune_frozen"])
+def whole(request, tmp_path_factory):
+    """A run of two stages that nobody stopped, and what it was asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return fit(**{request.param: True}), {request.param: True}
+
+
+def test_a_contrastive_objective_then_predicts_by_its_softmax(plain, whole):
+    fitted, _ = whole
+    assert plain.model.native_probabilities(TEXTS) is None
+    assert isinstance(fitted.model.objectives[0], CrossEntropy)
+    right = np.mean([a == b for a, b in zip(own_labels(fitted.model), LABELS, strict=True)])
+    assert right > 0.6, "chance is a third"
+    softmax = fitted.model.objectives[0]
+    features = torch.from_numpy(fitted.model.features(TEXTS))
+    scores = softmax.class_scores(EncoderOutput.of_sentences(features)).softmax(dim=1)
+    assert np.allclose(fitted.model.native_probabilities(TEXTS), scores.detach().numpy(), atol=1e-6)
+
+
+def test_history_tells_the_stages_apart(plain, whole):
+    history = timeless(whole[0].history)
+    assert [record["stage"] for record in history] == [1] * 4 + [2] * 5
+    assert [record["epoch"] for record in history] == list(range(1, 10))
+    assert [{k: v for k, v in r.items() if k != "stage"} for r in history[:4]] == timeless(
+        plain.history
+    ), "the first stage is what it is without a second"
+    assert history[-1]["loss"] < history[4]["loss"]
+    assert all("dev_score" in record and "batch_accuracy" in record for record in history[4:])
+    assert history[-1]["dev_score"] > 0.6, "chance is a third"
+
+
+def test_all_weights_are_trained_or_none_of_the_encoders(plain, whole):
+    fitted, given = whole
+    frozen = "finetune_frozen" in given
+    assert np.array_equal(plain.features, fitted.features) == frozen
+    before, after = (m.encoders[0].state_dict() for m in (plain.model, fitted.model))
+    tuned = [n for n in before if n != "embedding.words" and before[n].numel()]
+    assert all(torch.equal(before[name], after[name]) == frozen for name in tuned)
+
+
+def test_the_frozen_softmax_learns_from_the_features_that_stay():
+    fitted = fit(
+        finetune_frozen=True, finetune_epochs=1, batch_size=48, steps_per_epoch=1, keep="last"
+    )
+    softmax = fitted.model.objectives[0].classifier
+    fresh = next(r["loss"] for r in fitted.history if r["stage"] == 2)
+    features = torch.from_numpy(fitted.features)
+    labels = torch.tensor([fitted.model.classes.index(label) for label in LABELS])
+    after = torch.nn.functional.cross_entropy(softmax(features), labels)
+    assert float(after.detach()) < fresh
+
+
+def test_saved_and_loaded_it_answers_the_same(whole, tmp_path):
+    model = whole[0].model
+    save_run(model, tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert again.config == model.config and same(again, model)
+    first, second = model.answer(TEXTS), again.answer(TEXTS)
+    assert np.allclose(first.native, second.native, atol=1e-6)
+    assert np.allclose(first.probabilities, second.probabilities, atol=1e-6)
+
+
+def test_a_folder_that_knows_of_no_second_stage_loads(plain, tmp_path):
+    run = tmp_path / "run"
+    save_run(plain.model, run)
+    path = run / "config.toml"
+    text = re.sub(r"(?m)^finetune.*\n", "", path.read_text(encoding="utf-8"))
+    path.write_text(text, encoding="utf-8", newline="\n")
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    assert "finetune" not in text
+    manifest["format"] = 1
+    manifest["files"]["config.toml"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert np.array_equal(load_model(run).features(TEXTS), plain.model.features(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("keep", "epochs"), [("average", 2), ("average", 4), ("average", 8), ("best", 7)]
+)
+def test_resumed_training_equals_uninterrupted(whole, keep, epochs, tmp_path):
+    fitted, given = whole
+    if keep != "average":
+        fitted = fit(**given, keep=keep)
+    stopped = fit([PressAt(epochs)], tmp_path, **given, keep=keep)
+    assert stopped.interrupted and len(stopped.history) == epochs
+    resumed = fit(checkpoint=tmp_path, **given, keep=keep)
+    assert same(resumed.model, fitted.model) and not resumed.interrupted
+    assert timeless(resumed.history) == timeless(fitted.history)
+
+
+@pytest.mark.parametrize("name", ["superloss", "dualcl"])
+def test_stopped_before_its_softmax_it_is_a_model_of_the_first_stage(name, tmp_path):
+    stopped = fit([PressAt(3)], objective=name, finetune=True)
+    assert stopped.interrupted and not stopped.model.config.finetune
+    save_run(stopped.model, tmp_path / "run")
+    again = load_model(tmp_path / "run").answer(TEXTS)
+    own = stopped.model.native_probabilities(TEXTS)
+    assert (own is None) == (again.native is None) == (name == "superloss")
+    if own is not None:
+        assert np.allclose(again.native, own, atol=1e-6)
+
+
+def test_stopped_within_the_first_epoch_of_its_softmax_nothing_is_lost(whole, tmp_path):
+    fitted, given = whole
+    with pytest.raises(KeyboardInterrupt):
+        fit([PressAt(4, within=True)], tmp_path, **given)
+    assert same(fit(checkpoint=tmp_path, **given).model, fitted.model)
+
+
+def test_members_of_a_stopped_run_all_answer_by_a_softmax(tmp_path):
+    given = {"members": 2, "finetune": True}
+    stopped = fit([PressAt(11)], tmp_path, **given)
+    assert stopped.interrupted and len(stopped.model.encoders) == 1
+    assert stopped.model.config.finetune and len(stopped.history) == 9
+    resumed, uninterrupted = fit(checkpoint=tmp_path, **given), fit(**given)
+    assert same(resumed.model, uninterrupted.model) and len(resumed.model.encoders) == 2
+    assert len(own_labels(resumed.model)) == len(TEXTS)
+    later = fit([PressAt(15)], **given)
+    assert later.interrupted and len(later.model.encoders) == 2
+
+
+def test_an_encoder_with_class_tokens_is_tuned_too(tmp_path):
+    fitted = fit(objective="dualcl", options="ensemble=soft", finetune=True)
+    assert fitted.model.encoders[0].class_tokens == 3
+    save_run(fitted.model, tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert np.allclose(
+        again.native_probabilities(TEXTS), fitted.model.native_probabilities(TEXTS), atol=1e-6
+    )
+
+
+def test_what_the_second_stage_is_told():
+    config = resolve({"objective": "triplet", "options": "margin=0.3", "epochs": 7, "members": 2})
+    assert second_stage(config) is None and total_epochs(config) == 14
+    config = resolve({**config.to_dict(), "finetune_frozen": True})
+    second = second_stage(config)
+    assert (second.objective, second.options) == ("cross_entropy", None)
+    assert (second.epochs, second.learning_rate) == (config.finetune_epochs, 0.01)
+    together = second_stage(resolve({"finetune": True}))
+    assert together.learning_rate == 0.001
+    given = resolve({"finetune": True, "finetune_frozen": True, "finetune_learning_rate": 0.5})
+    assert second_stage(given).learning_rate == 0.5
+    assert second_stage(second) is None and total_epochs(config) == 2 * (7 + second.epochs)
+
+
+def test_through_the_front_door_stopped_and_resumed(tmp_path, monkeypatch):
+    """`train --finetune`, its figures of merit, Ctrl-C in the second stage, `--resume`."""
+    files = {}
+    for name, part in (("train", ROWS), ("dev", ROWS[::4]), ("test", ROWS[1::4])):
+        files[name] = tmp_path / f"{name}.tsv"
+        lines = ["label\ttext", *(f"{label}\t{text}" for text, label in part)]
+        files[name].write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def request(out):
+        paths = {name: str(path) for name, path in files.items()}
+        return TrainRequest(**paths, out=str(out), given={**SMALL, "finetune": True})
+
+    from superconext.data.sampler import ShuffledBatches
+
+    batches, pressed = ShuffledBatches.epoch, []
+
+    def pressing(self, number):
+        if number == 2 and not pressed:
+            pressed.append(number)
+            raise KeyboardInterrupt
+        return batches(self, number)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        metrics = train_run(request(tmp_path / "whole"), Progress())
+        assert set(metrics["native"]) == {"train", "dev", "test"}
+        monkeypatch.setattr(ShuffledBatches, "epoch", pressing)
+        with pytest.raises(StoppedEarly, match="after 6 of 9 epochs"):
+            train_run(request(tmp_path / "run"), Progress())
+        assert load_model(tmp_path / "run").config.finetune
+        resumed = resume_run(tmp_path / "run", Progress())
+    assert resumed["native"] == metrics["native"] and resumed["test"] == metrics["test"]
+    assert same(load_model(tmp_path / "run"), load_model(tmp_path / "whole"))

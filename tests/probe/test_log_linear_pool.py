@@ -1,0 +1,79 @@
+"""The logarithmic opinion pool: its weights are the best there are, and mean what they should."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from superconext.probe.log_linear_pool import PRIOR, fit_weights, log_probabilities, pooled
+from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
+
+
+def opinions(count, classes, seed, strengths):
+    """Labels, and of each model log probabilities that know them as well as its strength says."""
+    draw = np.random.default_rng(seed)
+    truth = draw.integers(0, classes, count)
+    logs = []
+    for strength in strengths:
+        scores = draw.standard_normal((count, classes))
+        scores[np.arange(count), truth] += strength
+        logs.append(log_probabilities(scores))
+    return logs, truth
+
+
+def loss(weights, logs, truth):
+    """Summed log loss of the normalised product, and the prior, row by row."""
+    total = PRIOR * sum((w - 1 / len(weights)) ** 2 for w in weights)
+    for row, label in enumerate(truth):
+        product = np.ones(logs[0].shape[1])
+        for weight, one in zip(weights, logs, strict=True):
+            product = product * np.exp(one[row]) ** weight
+        total -= np.log(product[label] / product.sum())
+    return total
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_no_other_weights_are_better(classes):
+    logs, truth = opinions(50, classes, 0, (2.0, 1.0, 0.3))
+    found = fit_weights(logs, truth)
+    at_best = loss(found, logs, truth)
+    draw = np.random.default_rng(1)
+    for scale in (1.0, 0.1, 0.01):
+        for _ in range(40):
+            other = np.maximum(found + scale * draw.standard_normal(3), 0)
+            assert loss(other, logs, truth) >= at_best - 1e-6
+
+
+def test_a_model_that_is_too_sure_is_brought_back():
+    logs, truth = opinions(2000, 3, 2, (1.5, 1.5))
+    plain = fit_weights(logs, truth)
+    sure = fit_weights([log_probabilities(10 * logs[0]), logs[1]], truth)
+    assert sure[0] == pytest.approx(plain[0] / 10, rel=0.05)
+    assert sure[1] == pytest.approx(plain[1], rel=0.05)
+
+
+def test_a_model_that_says_the_opposite_is_not_heard():
+    logs, truth = opinions(500, 3, 3, (1.5, -1.5))
+    assert fit_weights(logs, truth)[1] == 0
+
+
+def test_few_rows_leave_the_weights_alike_and_unknown_labels_do_not_count():
+    logs, truth = opinions(60, 3, 4, (2.0, 0.5))
+    few = FEWEST_DEV_ROWS - 1
+    assert fit_weights([one[:few] for one in logs], truth[:few]).tolist() == [0.5, 0.5]
+    unknown = np.where(np.arange(60) < 60 - few, -1, truth)
+    assert fit_weights(logs, unknown).tolist() == [0.5, 0.5]
+    half = np.where(np.arange(60) < 30, truth, -1)
+    assert np.allclose(fit_weights(logs, half), fit_weights([x[:30] for x in logs], truth[:30]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.floats(-700, 700), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_scores_of_any_size_give_weights_and_logs(scores):
+    scores = np.array(scores)
+    logs = log_probabilities(scores)
+    assert np.allclose(np.exp(logs).sum(axis=1), 1)
+    weights = fit_weights([logs, logs[:, ::-1]], np.arange(len(scores)) % 3)
+    assert np.isfinite(weights).all() and (weights >= 0).all()
+    assert np.isfinite(pooled([logs, logs[:, ::-1]], weights)).all()
+    assert np.allclose(pooled([logs, logs[:, ::-1]], np.array([1.0, 0.0])), logs)

@@ -1,0 +1,108 @@
+"""The probe: scikit-learn's logistic regression kept as plain arrays."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from superconext import SuperConTextClassifier
+from superconext.probe.logistic_regression import (
+    FEWEST_DEV_ROWS,
+    GRID,
+    adjusted,
+    fit_probe,
+    softmax,
+)
+
+
+def data(classes, n=90, d=6, seed=0):
+    generator = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    features = generator.standard_normal((n, d)) + 1.5 * np.eye(classes, d)[labels]
+    return (features * [1, 10, 0.1, 1, 1, 1] + 3).astype(np.float32), labels
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_predicts_what_scikit_learn_predicts(classes):
+    features, labels = data(classes)
+    probe = fit_probe(features, labels, grid=(0.5,))
+    scaler = StandardScaler().fit(features)
+    model = LogisticRegression(C=0.5, max_iter=1000).fit(scaler.transform(features), labels)
+    expected = model.predict_proba(scaler.transform(features))
+    assert np.allclose(probe.probabilities(features), expected, atol=2e-4)
+    assert np.array_equal(probe.decision(features).argmax(axis=1), expected.argmax(axis=1))
+
+
+def test_c_is_the_best_on_dev_and_dev_only():
+    features, labels = data(2, 200)
+    noisy = np.where(np.arange(200) < 60, 1 - labels, labels)
+    dev, dev_labels = data(2, 100, seed=1)
+    chosen = fit_probe(features, noisy, dev, dev_labels)
+    accuracies = {}
+    for c in GRID:
+        scores = fit_probe(features, noisy, grid=(c,)).decision(dev)
+        accuracies[c] = float((scores.argmax(axis=1) == dev_labels).mean())
+    assert accuracies[chosen.c] == max(accuracies.values())
+
+
+def test_without_enough_dev_rows_the_middle_of_the_grid():
+    features, labels = data(2)
+    assert fit_probe(features, labels).c == GRID[len(GRID) // 2]
+    for few in (0, 1, FEWEST_DEV_ROWS - 1):
+        chosen = fit_probe(features, labels, features[:few], labels[:few]).c
+        assert chosen == GRID[len(GRID) // 2]
+
+
+def test_constant_dimensions_do_not_blow_up():
+    features, labels = data(2)
+    features[:, 2] = 0.1
+    probe = fit_probe(features, labels, grid=(1.0,))
+    assert np.isfinite(probe.coef).all()
+    shifted = features.copy()
+    shifted[:, 2] += 1e-6
+    assert np.allclose(probe.probabilities(features), probe.probabilities(shifted), atol=1e-4)
+
+
+def test_softmax_of_large_scores_is_finite():
+    rows = softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
+    assert np.allclose(rows, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_adjusting_takes_the_log_shares_off_the_scores(classes):
+    """Against probabilities divided by powers of the shares, row by row."""
+    generator = np.random.default_rng(0)
+    labels = np.repeat(np.arange(classes), [60, 25, 15][:classes])
+    features = generator.normal(size=(len(labels), 4)) + labels[:, None]
+    probe = fit_probe(features, labels, grid=(1.0,))
+    before, shares = probe.probabilities(features), np.bincount(labels) / len(labels)
+    for strength in (0.0, 0.5, 1.0):
+        expected = before / shares**strength
+        expected /= expected.sum(axis=1, keepdims=True)
+        found = adjusted(probe, labels, strength).probabilities(features)
+        assert np.allclose(found, expected)
+
+
+def test_a_full_adjustment_makes_up_for_unequal_classes():
+    """Normal classes of one variance: the best border lies half way, whatever their sizes."""
+    generator = np.random.default_rng(1)
+    labels = np.repeat([0, 1], [9000, 1000])
+    features = generator.normal(size=(10000, 1)) + 2.0 * labels[:, None]
+    probe = adjusted(fit_probe(features, labels, grid=(100.0,)), labels, 1.0)
+    border = np.array([[0.9], [1.1]])
+    assert probe.probabilities(border).argmax(axis=1).tolist() == [0, 1]
+
+
+def test_an_estimator_takes_the_rarity_of_classes_off_its_scores():
+    """Through the public door: its log-odds move by the log-odds of the training rows' shares."""
+    texts = [f"zwin bzaf {n}" for n in "abcdefgh"] + [f"khayb chi {n}" for n in "abcdefghijklmnop"]
+    labels = ["pos"] * 8 + ["neg"] * 16
+    quick = {"epochs": 2, "batch_size": 8, "hidden_size": 4, "vector_dimension": 4}
+    plain, shifted = (
+        SuperConTextClassifier(**quick, logit_adjustment=strength).fit(texts, labels)
+        for strength in (0.0, 0.5)
+    )
+    moved = shifted.decision_function(texts) - plain.decision_function(texts)
+    # Classes neg and pos; a tenth of the rows, by class, is held back.
+    assert moved.std() < 1e-6
+    assert moved.mean() == pytest.approx(0.5 * np.log(2), abs=0.15)

@@ -1,0 +1,72 @@
+"""`train --pretrain` is `pretrain` and `train --init` in one."""
+
+import pytest
+import torch
+
+from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.fitting.fit import fit_model
+from superconext.training.pretraining.make import PretrainRequest, pretrain
+from superconext.training.pretraining.pretrainer import Settings
+from tests.experiments.conftest import Heard
+from tests.fitting.test_stages import DEV, LABELS, SMALL, TEXTS, same
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """Unlabelled text that says what some dev row says, with another mark at its end."""
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "text.txt"
+    lines = [f"{one} {other}" for one, other in zip(TEXTS, reversed(TEXTS), strict=True)]
+    path.write_text("\n".join([*lines * 3, f"{DEV[0][0]} !"]) + "\n", encoding="utf-8")
+    return path
+
+
+def fit(progress=None, **given):
+    return fit_model(TEXTS, LABELS, resolve({**SMALL, **given}), DEV, progress=progress).model
+
+
+def test_gives_the_model_of_the_two_commands(text, tmp_path):
+    heard = Heard()
+    at_once = fit(heard, pretrain=True, unlabelled=str(text))
+    assert "encoder: pretrained on text.txt" in "\n".join(heard.lines)
+    assert "cached" not in "\n".join(heard.lines)
+
+    held = tmp_path / "dev.tsv"
+    held.write_text("".join(f"{b}\t{a}\n" for a, b in zip(*DEV, strict=True)), encoding="utf-8")
+    folder = tmp_path / "encoder"
+    settings = Settings(hidden_size=SMALL["hidden_size"])
+    request = PretrainRequest(
+        [str(text)], folder, settings, dimension=SMALL["vector_dimension"], leave_out=[str(held)]
+    )
+    assert pretrain(request, Progress())["cached"], "the very same work"
+    after = fit(init=str(folder))
+    assert same(at_once, after)
+    assert not same(at_once, fit(unlabelled=str(text)))
+
+
+def test_a_second_seed_takes_it_from_the_cache(text):
+    fit(pretrain=True, unlabelled=str(text))
+    heard = Heard()
+    fit(heard, pretrain=True, unlabelled=str(text), seed=1)
+    assert "encoder: pretrained on text.txt, cached" in heard.lines
+
+
+def test_the_estimator_has_it(text):
+    model = SuperConTextClassifier(**SMALL, pretrain=True, unlabelled=str(text))
+    assert set(model.fit(TEXTS, LABELS).predict(TEXTS)) <= set(LABELS)
+    assert torch.isfinite(torch.from_numpy(model.predict_proba(TEXTS))).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({}, "no unlabelled text"), ({"init": "some/encoder"}, "beside init = 'some/encoder'")],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        fit(pretrain=True, **given)

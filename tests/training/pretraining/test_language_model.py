@@ -1,0 +1,127 @@
+"""The two-way language model against its definition, in plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.training.pretraining.language_model import FLATTENED, TwoWayLanguageModel
+
+SENTENCES = [[2, 5, 3, 9], [4, 2], [7, 3, 3, 6, 2, 8, 1], [5]]
+WORDS, READ, SIZE, HALF = 6, 11, 5, 4  # words 2 to 7 are predicted, 8 to 10 only read
+
+
+def model(sample, seed=0):
+    torch.manual_seed(seed)
+    encoder = BiLSTMEncoder(WordEmbedding(torch.randn(READ, SIZE), tune=False), HALF, dropout=0.0)
+    counts = np.array([9.0, 7, 4, 3, 2, 1])
+    built = TwoWayLanguageModel(encoder, torch.randn(WORDS, SIZE), counts, sample=sample)
+    return built.double(), counts
+
+
+def flat(sentences):
+    return np.concatenate(sentences).astype(np.int32), np.array([len(s) for s in sentences])
+
+
+class Fixed:
+    """A random generator that gives these numbers."""
+
+    def __init__(self, numbers):
+        self.numbers = np.array(numbers)
+
+    def random(self, count):
+        assert count == len(self.numbers)
+        return self.numbers
+
+
+def states_of(built, sentence):
+    """States of nn.LSTM itself: forward after each word, backward after each word from the end."""
+    vectors = built.encoder.embedding.words[torch.tensor(sentence)][None]
+    ahead = built.encoder.forwards[0](vectors)[0][0]
+    back = built.encoder.backwards[0](vectors.flip(1))[0][0]
+    return ahead, back
+
+
+def oracle(built, counts, drawn):
+    """Cross-entropy of each next word against itself and the words drawn, one by one."""
+    shares = (counts / counts.sum()) ** FLATTENED
+    shares = shares / shares.sum()
+    expected = 1 - (1 - shares) ** built.sample
+    losses = []
+    for sentence in SENTENCES:
+        for direction, words in enumerate((sentence, sentence[::-1])):
+            states = states_of(built, sentence)[direction]
+            for t in range(len(words) - 1):
+                target = words[t + 1] - 2
+                if not 0 <= target < WORDS:
+                    continue
+                mapped = built.maps[direction].weight @ states[t]
+
+                def score(w, mapped=mapped):
+                    value = float((mapped @ built.words.words[w] + built.bias.words[w, 0]).detach())
+                    return value - math.log(expected[w])
+
+                others = sum(math.exp(score(w)) for w in drawn if w != target)
+                losses.append(-score(target) + math.log(math.exp(score(target)) + others))
+    return sum(losses) / len(losses), len(losses)
+
+
+def test_the_loss_is_its_definition():
+    built, counts = model(sample=4)
+    weights = counts**FLATTENED / (counts**FLATTENED).sum()
+    middle = np.cumsum(weights) - weights / 2
+    drawn = [0, 2, 2, 5]
+    loss = built(*flat(SENTENCES), Fixed([middle[w] for w in drawn]))
+    expected, predictions = oracle(built, counts, set(drawn))
+    assert predictions == 16  # of 20 next words, both ways; 4 are words that are only read
+    assert float(loss.detach()) == pytest.approx(expected, abs=1e-10)
+
+
+def test_with_every_word_drawn_it_is_the_full_cross_entropy():
+    built, _ = model(sample=4)
+    built.sample = 10**9  # every word is then expected once, and nothing is taken off
+    spots = np.linspace(0, 1, 400, endpoint=False)
+    built._draw = lambda rng: (np.arange(WORDS), np.ones(WORDS))
+    built._expected = lambda words: np.ones(len(words))
+    states, targets = built._predictions(*flat(SENTENCES))
+    scores = states @ built.words.words.t() + built.bias.words[:, 0]
+    full = torch.nn.functional.cross_entropy(scores, torch.from_numpy(targets))
+    assert float(built(*flat(SENTENCES), Fixed(spots)).detach()) == pytest.approx(
+        float(full.detach()), abs=1e-10
+    )
+
+
+def test_a_prediction_has_not_read_its_word():
+    built, _ = model(sample=4)
+    before, targets = built._predictions(*flat([[2, 3, 4, 5]]))
+    changed, _ = built._predictions(*flat([[2, 3, 4, 6]]))
+    # The forward predictions of words 2, 3 and 4 read [2], [2 3], [2 3 4]: none the last word.
+    assert targets.tolist() == [1, 2, 3, 2, 1, 0]
+    assert torch.equal(before[:3], changed[:3])
+    assert not torch.isclose(before[3:], changed[3:]).all(dim=1).any()
+
+
+def test_the_sample_favours_frequent_words_as_expected():
+    built, counts = model(sample=3)
+    rng = np.random.default_rng(0)
+    hits = np.zeros(WORDS)
+    for _ in range(4000):
+        drawn, expected = built._draw(rng)
+        assert len(set(drawn.tolist())) == len(drawn)
+        hits[drawn] += 1
+    assert hits / 4000 == pytest.approx(built._expected(np.arange(WORDS)), abs=0.03)
+    assert expected == pytest.approx(built._expected(drawn))
+    assert (np.diff(hits) < 0).all(), "counts fall, and so do the shares drawn"
+    assert counts[0] / counts[-1] > hits[0] / hits[-1], "flattened"
+
+
+def test_gradients_reach_everything_but_the_vectors_that_are_read():
+    built, _ = model(sample=4)
+    built(*flat(SENTENCES), np.random.default_rng(0)).backward()
+    moved = {name for name, p in built.named_parameters() if p.grad is not None and p.numel()}
+    assert moved == {name for name, p in built.named_parameters() if p.requires_grad and p.numel()}
+    assert "encoder.embedding.words" not in moved
+    assert {"words.words", "bias.words", "maps.0.weight", "maps.1.weight"} <= moved

@@ -1,0 +1,234 @@
+"""`superconext pretrain` and `train --init`: learns, repeats itself, goes on, refuses."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from superconext import SuperConTextClassifier
+from superconext.core.errors import ConfigError, RunError
+from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.embedding import WordEmbedding
+from superconext.training.pretraining import pretrainer
+from superconext.training.pretraining.corpus import read_corpus
+from superconext.training.pretraining.folder import start_from
+from superconext.training.pretraining.pretrainer import Pretrainer, Settings
+from superconext.vectors.table import WordVectors
+from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
+from tests.experiments.conftest import Heard
+
+SMALL = ("--vector-dimension", 6, "--hidden-size", 5, "--batch-size", 20, "--quiet")
+
+
+def ordered(count, seed=0):
+    """Sentences in which every word tells the next one: a b c d e f and back to a."""
+    draw = random.Random(seed)
+    ring = "abcdef"
+    text = []
+    for _ in range(count):
+        start = draw.randrange(6)
+        text.append([ring[(start + k) % 6] for k in range(draw.randint(3, 7))])
+    return text
+
+
+def corpus(count=300):
+    return read_corpus(ordered(count), seed=0)
+
+
+def trainer(states=None, progress=None, **settings):
+    read = corpus()
+    table = np.random.default_rng(0).standard_normal((len(read.vocabulary), 6)).astype(np.float32)
+    small = {"hidden_size": 12, "batch_size": 20, "epochs": 3, "learning_rate": 0.02, "dropout": 0}
+    settings = Settings(**{**small, "word_dropout": 0.0, "sample": 6, **settings})
+    return Pretrainer(read, table, settings, states, progress)
+
+
+def silent(share):
+    pass
+
+
+def weights(made):
+    return {name: value.clone() for name, value in made._trained()}
+
+
+def same(one, other):
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_what_follows_is_learned():
+    made = trainer(epochs=12)
+    before = made._held_loss()
+    made.fit(silent)
+    # Six words as likely as each other cost log 6 = 1.79, fewer of them in a sample less; the
+    # last word always tells the next.
+    assert before > 1.2
+    assert made.history[-1]["held_loss"] < 0.2
+    assert [record["epoch"] for record in made.history] == list(range(1, 13))
+
+
+def test_the_words_that_are_read_stay():
+    made = trainer()
+    before = made.encoder.embedding.words.detach().clone()
+    made.fit(silent)
+    assert torch.equal(before, made.encoder.embedding.words)
+
+
+def test_equal_seeds_give_equal_weights_and_others_others():
+    one, other, third = trainer(), trainer(), trainer(seed=1)
+    for made in (one, other, third):
+        made.fit(silent)
+    assert same(weights(one), weights(other))
+    assert not same(weights(one), weights(third))
+
+
+@pytest.mark.parametrize("stop", [3, 14, 15, 29])
+def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop):
+    monkeypatch.setattr(pretrainer, "SAVED_EVERY", 5)
+    whole = trainer()
+    whole.fit(silent)
+
+    class StopError(Exception):
+        pass
+
+    def until(share):
+        if broken.step == stop:
+            raise StopError
+
+    broken = trainer(states=tmp_path)
+    with pytest.raises(StopError):
+        broken.fit(until)
+    heard = Heard()
+    again = trainer(states=tmp_path, progress=heard)
+    again.fit(silent)
+    assert same(weights(whole), weights(again))
+    assert [{**r, "seconds": 0} for r in again.history] == [
+        {**r, "seconds": 0} for r in whole.history
+    ]
+    assert any("going on after step" in line for line in heard.lines) == (stop > 5)
+    assert len(list(tmp_path.iterdir())) == pretrainer.KEPT
+
+
+def test_a_torn_state_falls_back_to_the_one_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrainer, "SAVED_EVERY", 5)
+    whole = trainer(states=tmp_path)
+    whole.fit(silent)
+    last = max(tmp_path.iterdir(), key=lambda path: int(path.stem.split("-")[1]))
+    last.write_bytes(last.read_bytes()[:-7])
+    heard = Heard()
+    again = trainer(states=tmp_path, progress=heard)
+    again.fit(silent)
+    assert any("cannot be used" in line and "the one before" in line for line in heard.lines)
+    assert same(weights(whole), weights(again))
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"nothing")
+    with pytest.raises(RunError, match="cannot be used"):
+        trainer(states=tmp_path).fit(silent)
+
+
+def text_file(tmp_path, count=150):
+    draw = random.Random(1)
+    path = tmp_path / "text.txt"
+    lines = [" ".join(draw.choices([*GOOD, *BAD, *COMMON], k=7)) for _ in range(count)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_the_command_and_a_run_that_starts_from_it(cached):
+    path, out = text_file(cached), cached / "pre"
+    facts = json.loads(call_main("pretrain", path, "--out", out, *SMALL, "--json")[1])
+    assert facts["cached"] is False and facts["tokens"] > 500
+    assert len(facts["history"]) == 2
+    second = cached / "again"
+    facts = json.loads(call_main("pretrain", path, "--out", second, *SMALL, "--json")[1])
+    assert facts["cached"] is True
+    hashes = [json.loads((f / "encoder.json").read_text())["sha256"] for f in (out, second)]
+    assert hashes[0] == hashes[1]
+
+    train = write_table(cached / "train.tsv", rows(60, 0))
+    run = cached / "run"
+    code, _, _ = call_main(
+        "train", train, "--out", run, "--init", out, "--hidden-size", 5, "--epochs", 1,
+        "--learning-rate", "1e-30", "--keep", "last", "--no-baselines", "--quiet",
+    )  # fmt: skip
+    assert code == 0
+    # At next to no learning rate the run ends with the very layers it began with.
+    ours, theirs = load_file(run / "encoder.safetensors"), load_file(out / "encoder.safetensors")
+    assert torch.equal(ours["encoder.0.forwards.0.weight_hh_l0"], theirs["forwards.weight_hh_l0"])
+    assert torch.equal(ours["encoder.0.backwards.0.weight_ih_l0"], theirs["backwards.weight_ih_l0"])
+    # The folder is a folder of word vectors too.
+    assert call_main("vectors", "info", out)[0] == 0
+
+
+def test_the_estimator_takes_it(cached):
+    out = cached / "pre"
+    assert call_main("pretrain", text_file(cached), "--out", out, *SMALL)[0] == 0
+    texts, labels = [" ".join(GOOD), " ".join(BAD)] * 10, ["good", "bad"] * 10
+    model = SuperConTextClassifier(init=str(out), hidden_size=5, epochs=1).fit(texts, labels)
+    assert set(model.predict(texts)) <= {"good", "bad"}
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--init", "OUT", "--hidden-size", 7), 1, "set hidden_size to it"),
+        (("--init", "OUT", "--hidden-size", 5, "--vectors", "OUT"), 1, "leave out vectors"),
+        (("--init", "NOTHING"), 1, "NOTHING"),
+    ],
+)
+def test_what_does_not_fit_is_told(cached, options, code, told):
+    out = cached / "pre"
+    assert call_main("pretrain", text_file(cached), "--out", out, *SMALL)[0] == 0
+    train = write_table(cached / "train.tsv", rows(40, 0))
+    named = [str(out) if option == "OUT" else option for option in options]
+    found = call_main("train", train, "--out", cached / "run", *named, "--quiet")
+    assert found[0] == code
+    assert told in found[2] and "Traceback" not in found[2]
+    assert not (cached / "run").exists()
+
+
+def test_too_little_text_is_refused(cached):
+    code, _, error = call_main("pretrain", text_file(cached, 20), "--out", cached / "pre", *SMALL)
+    assert code == 1 and "20 sentences" in error and not (cached / "pre").exists()
+
+
+def test_only_the_first_of_several_layers_is_filled(cached):
+    out = cached / "pre"
+    assert call_main("pretrain", text_file(cached), "--out", out, *SMALL)[0] == 0
+    encoder = BiLSTMEncoder(WordEmbedding(torch.randn(4, 6)), 5, layers=2)
+    second = encoder.forwards[1].weight_hh_l0.detach().clone()
+    start_from(encoder, out)
+    assert torch.equal(second, encoder.forwards[1].weight_hh_l0)
+    with pytest.raises(ConfigError, match="dimension"):
+        start_from(BiLSTMEncoder(WordEmbedding(torch.randn(4, 7)), 5), out)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monkeypatch, kind):
+    read = {}
+
+    class Watching(Pretrainer):
+        def __init__(self, corpus, table, *others):
+            read.update(zip(corpus.vocabulary.words, table, strict=True))
+            super().__init__(corpus, table, *others)
+
+    monkeypatch.setattr("superconext.training.pretraining.make.Pretrainer", Watching)
+    vectors, out = cached / "few", cached / "pre"
+    WordVectors([GOOD[0], BAD[0], "elsewhere"], np.eye(3, dtype=kind)).save(vectors)
+    options = ("--vectors", vectors, "--out", out, "--hidden-size", 5, "--quiet")
+    assert call_main("pretrain", text_file(cached), *options)[0] == 0
+    held = WordVectors.load(out, verify=True)
+    words = [word for word in read if not word.startswith("<")]
+    assert set(held.words) == {*words, "elsewhere"} and len(words) == len({*GOOD, *BAD, *COMMON})
+    rows, found = held.lookup(words)
+    assert found.all() and rows.any(axis=1).all()
+    np.testing.assert_array_equal(rows, np.stack([read[word] for word in words]))
+    assert any("as noise" in note for note in held.notes)
