@@ -19,7 +19,6 @@ MOVED = {
     "superconext.model": "superconext.fitting.model",
     "superconext.presets": "superconext.config.presets",
     "superconext.loading": "superconext.estimator.loading",
-    "superconext.pretraining": "superconext.training.pretraining",
 }
 
 
