@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from superconext.baselines import fasttext as fasttext_baseline
 from superconext.baselines.baselines import fit_baseline
 from superconext.baselines.fasttext import fit_fasttext
 from superconext.baselines.nbsvm import NBSVM_GRID, fit_nbsvm
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Progress
-from superconext.baselines import fasttext as fasttext_baseline
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import fewshot
 from superconext.experiments.plan import make_plan
