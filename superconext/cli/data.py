@@ -10,7 +10,7 @@ import click
 from superconext.config.parameters import BY_NAME
 
 if TYPE_CHECKING:
-    from superconext.data.corpus import Corpus
+    from superconext.data.dataset import Dataset
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -285,7 +285,7 @@ def _find(name: str) -> Any:
         raise click.BadParameter(str(error), param_hint="NAME") from None
 
 
-def _read(path: str, text_column: str | None, label_column: str | None) -> Corpus:
+def _read(path: str, text_column: str | None, label_column: str | None) -> Dataset:
     from superconext.data.corpus import read_labelled
 
     corpus = read_labelled(path, text_column, label_column)

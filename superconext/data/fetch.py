@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from superconext.core.errors import DataError
 from superconext.core.files import write_json
 from superconext.data.catalogue import PublicFile, PublicSet
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
 from superconext.data.parsers import PARSERS
 from superconext.data.split_file import split_corpus
@@ -109,7 +109,7 @@ def with_split(
     if set(fetched.parts) != {"all"}:
         return fetched.parts, {"split": "as published"}
     rows = list(fetched.parts["all"])
-    corpus = Corpus(
+    corpus = Dataset(
         texts=[text for _, text in rows],
         labels=[label for label, _ in rows],
         lines=list(range(1, len(rows) + 1)),

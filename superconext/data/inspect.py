@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.near_duplicates import THRESHOLD, near_duplicates
 from superconext.data.same_text import text_keys
 from superconext.data.scripts import script_counts
@@ -23,7 +23,7 @@ Keys = Mapping[str, Sequence[str]]
 
 
 def inspect_parts(
-    parts: Mapping[str, Corpus],
+    parts: Mapping[str, Dataset],
     profile: str = "auto",
     threshold: float | None = THRESHOLD,
     examples: int = 3,
@@ -59,7 +59,7 @@ def inspect_parts(
     return report
 
 
-def _facts(name: str, part: Corpus) -> dict[str, Any]:
+def _facts(name: str, part: Dataset) -> dict[str, Any]:
     return {
         "name": name,
         "file": part.source,
@@ -81,7 +81,7 @@ def _lengths(counts: list[int]) -> dict[str, float]:
     return {**found, "max": int(values.max())}
 
 
-def duplicates_of(parts: Mapping[str, Corpus], keys: Keys) -> dict[str, list[dict[str, Any]]]:
+def duplicates_of(parts: Mapping[str, Dataset], keys: Keys) -> dict[str, list[dict[str, Any]]]:
     """Copies inside each part and from part to part.
 
     Returns:
@@ -118,7 +118,7 @@ def duplicates_of(parts: Mapping[str, Corpus], keys: Keys) -> dict[str, list[dic
     return {"within": within, "across": across}
 
 
-def conflicts_of(parts: Mapping[str, Corpus], keys: Keys, examples: int) -> dict[str, Any]:
+def conflicts_of(parts: Mapping[str, Dataset], keys: Keys, examples: int) -> dict[str, Any]:
     """Texts that carry several labels: how many `texts`, in how many `rows`, and `examples`.
 
     The parts are taken together. Each example has the `text` as first written, its `labels`
@@ -146,7 +146,7 @@ def conflicts_of(parts: Mapping[str, Corpus], keys: Keys, examples: int) -> dict
 
 
 def near_duplicates_of(
-    parts: Mapping[str, Corpus],
+    parts: Mapping[str, Dataset],
     keys: Keys,
     threshold: float,
     examples: int,
@@ -203,7 +203,7 @@ def near_duplicates_of(
 
 
 def _places(
-    parts: Mapping[str, Corpus], keys: Keys, wanted: Sequence[str]
+    parts: Mapping[str, Dataset], keys: Keys, wanted: Sequence[str]
 ) -> dict[str, list[tuple[str, int]]]:
     """Part and row of every copy of the wanted texts."""
     places: dict[str, list[tuple[str, int]]] = {key: [] for key in wanted}
@@ -214,11 +214,11 @@ def _places(
     return places
 
 
-def _text_at(parts: Mapping[str, Corpus], place: tuple[str, int]) -> str:
+def _text_at(parts: Mapping[str, Dataset], place: tuple[str, int]) -> str:
     return parts[place[0]].texts[place[1]]
 
 
 def _where(
-    parts: Mapping[str, Corpus], places: Sequence[tuple[str, int]], most: int = 6
+    parts: Mapping[str, Dataset], places: Sequence[tuple[str, int]], most: int = 6
 ) -> list[str]:
     return [f"{name}:{parts[name].lines[row]}" for name, row in places[:most]]

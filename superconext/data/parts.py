@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
 from superconext.data.same_text import text_keys, without_copies
 from superconext.data.source import STDIN
@@ -45,7 +45,7 @@ def named_parts(
 
 
 def deduplicated(
-    parts: Mapping[str, Corpus], profile: str
+    parts: Mapping[str, Dataset], profile: str
 ) -> tuple[dict[str, list[Row]], dict[str, Any]]:
     """Rows (label, text) of each part without copies, and a record of where they come from.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
 from superconext.data.near_duplicates import THRESHOLD, near_duplicates
 from superconext.data.same_text import first_copies, text_keys
@@ -13,7 +13,7 @@ from superconext.data.splits import stratified_three_way
 
 
 def split_corpus(
-    corpus: Corpus,
+    corpus: Dataset,
     dev: float = 0.1,
     test: float = 0.1,
     seed: int = 0,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from superconext.core.progress import Progress
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.near_duplicates import THRESHOLD, near_duplicates
 from superconext.data.same_text import text_keys
 from superconext.data.splits import stratified_holdout
@@ -36,7 +36,7 @@ class _Groups:
     share: float
 
 
-def near_findings(corpora: Mapping[str, Corpus], progress: Progress) -> list[str]:
+def near_findings(corpora: Mapping[str, Dataset], progress: Progress) -> list[str]:
     """What resembles what across the parts, one line each; exact copies are not counted.
 
     Args:
@@ -73,7 +73,7 @@ def near_findings(corpora: Mapping[str, Corpus], progress: Progress) -> list[str
     return said
 
 
-def without_near(corpora: dict[str, Corpus], progress: Progress) -> list[str]:
+def without_near(corpora: dict[str, Dataset], progress: Progress) -> list[str]:
     """Take rows out of `corpora` that resemble rows judged on; says what was taken.
 
     Of train what resembles dev or test, of dev what resembles test; of a pool that the seed
@@ -111,7 +111,7 @@ def _what() -> str:
     return f"shared character 4-grams {THRESHOLD:g} or more"
 
 
-def _groups(corpora: Mapping[str, Corpus], progress: Progress, budget: int | None) -> _Groups:
+def _groups(corpora: Mapping[str, Dataset], progress: Progress, budget: int | None) -> _Groups:
     rows, share = _looked_through(corpora, budget)
     texts = {name: [corpora[name].texts[row] for row in places] for name, places in rows.items()}
     keys, _ = text_keys(texts)
@@ -131,7 +131,7 @@ def _groups(corpora: Mapping[str, Corpus], progress: Progress, budget: int | Non
 
 
 def _looked_through(
-    corpora: Mapping[str, Corpus], budget: int | None
+    corpora: Mapping[str, Dataset], budget: int | None
 ) -> tuple[dict[str, np.ndarray], float]:
     """The rows of each part to look at: all, or a share of each drawn once and for all."""
     size = sum(len(text) for corpus in corpora.values() for text in corpus.texts)
@@ -147,7 +147,7 @@ def _looked_through(
 
 
 def _leaking(
-    corpora: Mapping[str, Corpus], found: _Groups, later: str, others: tuple[str, ...]
+    corpora: Mapping[str, Dataset], found: _Groups, later: str, others: tuple[str, ...]
 ) -> np.ndarray:
     """Rows of a part that resemble a text of the others without being a copy of one."""
     held = np.unique(np.concatenate([found.group[name] for name in others]))
@@ -157,7 +157,7 @@ def _leaking(
     return np.array([row for row in places if corpora[later].texts[row] not in exact], dtype=int)
 
 
-def _resembling_others(corpus: Corpus, found: _Groups) -> int:
+def _resembling_others(corpus: Dataset, found: _Groups) -> int:
     """Rows whose group has an earlier row of another text, to the letter."""
     first: dict[int, set[str]] = {}
     count = 0
@@ -170,7 +170,7 @@ def _resembling_others(corpus: Corpus, found: _Groups) -> int:
     return count
 
 
-def subsampled(corpora: dict[str, Corpus], at_most: int) -> list[str]:
+def subsampled(corpora: dict[str, Dataset], at_most: int) -> list[str]:
     """Keep about `at_most` rows of each part, drawn class by class with seed 0; says so.
 
     The draw is over distinct texts, and copies come along.

@@ -16,7 +16,8 @@ import numpy as np
 
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.data.corpus import Corpus, check_training, read_labelled
+from superconext.data.corpus import read_labelled
+from superconext.data.dataset import Dataset, check_training
 from superconext.data.source import STDIN
 from superconext.data.splits import conflicting, deduplicate, leaks
 from superconext.experiments.near_rows import near_findings, subsampled, without_near
@@ -70,7 +71,7 @@ def read_pools(
     """
     progress = progress or Progress()
     lead = f"{called}: " if called else ""
-    corpora: dict[str, Corpus] = {}
+    corpora: dict[str, Dataset] = {}
     for role, path in files.items():
         if path == STDIN:
             raise DataError(
@@ -116,7 +117,7 @@ def read_pools(
     )
 
 
-def _joined(corpora: list[Corpus]) -> Corpus:
+def _joined(corpora: list[Dataset]) -> Dataset:
     return dataclasses.replace(
         corpora[0],
         texts=[text for corpus in corpora for text in corpus.texts],
@@ -126,7 +127,7 @@ def _joined(corpora: list[Corpus]) -> Corpus:
     )
 
 
-def _without_copies(corpora: dict[str, Corpus]) -> list[str]:
+def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
     """Take the copies out of `corpora`; says what was taken."""
     said = []
     for role, corpus in list(corpora.items()):
@@ -147,7 +148,7 @@ def _without_copies(corpora: dict[str, Corpus]) -> list[str]:
     return said
 
 
-def _leaks(corpora: dict[str, Corpus]) -> list[str]:
+def _leaks(corpora: dict[str, Dataset]) -> list[str]:
     said = []
     for seen, held in (("train", "test"), ("train", "dev"), ("dev", "test")):
         if seen in corpora and held in corpora:
@@ -160,7 +161,7 @@ def _leaks(corpora: dict[str, Corpus]) -> list[str]:
     return said
 
 
-def _copies(corpora: dict[str, Corpus]) -> list[str]:
+def _copies(corpora: dict[str, Dataset]) -> list[str]:
     said = []
     for role, corpus in corpora.items():
         count = len(corpus) - len(deduplicate(corpus.texts))
@@ -173,7 +174,7 @@ def _copies(corpora: dict[str, Corpus]) -> list[str]:
     return said
 
 
-def _conflicts(corpora: dict[str, Corpus]) -> list[str]:
+def _conflicts(corpora: dict[str, Dataset]) -> list[str]:
     whole = _joined(list(corpora.values()))
     count = conflicting(whole.texts, whole.labels)
     if not count:
@@ -181,7 +182,7 @@ def _conflicts(corpora: dict[str, Corpus]) -> list[str]:
     return [f"CONFLICTS: {count} text{'s carry' if count > 1 else ' carries'} more than one label"]
 
 
-def _unknown(corpora: dict[str, Corpus]) -> list[str]:
+def _unknown(corpora: dict[str, Dataset]) -> list[str]:
     if "test" not in corpora:
         return []
     strange = sorted(set(corpora["test"].labels) - set(corpora["train"].labels))
@@ -193,5 +194,5 @@ def _unknown(corpora: dict[str, Corpus]) -> list[str]:
     ]
 
 
-def _digest(corpus: Corpus) -> str:
+def _digest(corpus: Dataset) -> str:
     return hashlib.sha256(json.dumps([corpus.texts, corpus.labels]).encode()).hexdigest()

@@ -17,7 +17,7 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.files import file_sha256
 from superconext.core.progress import Progress
-from superconext.data.corpus import Corpus, check_counts
+from superconext.data.dataset import Dataset, check_counts
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.labelled_stream import LabelledStream
 from superconext.data.source import STDIN
@@ -36,7 +36,7 @@ PROFILE_ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class BigCorpus(Corpus):
+class BigCorpus(Dataset):
     """A corpus whose `texts`, `labels` and `lines` are a sample; its length is that of all.
 
     training: all rows.
@@ -68,7 +68,7 @@ def read_big(
     store: str | None,
     hold_back: float,
     progress: Progress,
-) -> tuple[BigCorpus, Corpus | None]:
+) -> tuple[BigCorpus, Dataset | None]:
     """The training rows of a file and, where `hold_back` is not 0, those held back as dev.
 
     Args:
@@ -116,7 +116,7 @@ def read_big(
         )
 
     big = BigCorpus(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
-    return big, Corpus(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
+    return big, Dataset(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
 
 
 def _every_class(labels: np.ndarray, order: np.ndarray, count: int) -> np.ndarray:

@@ -9,7 +9,8 @@ from typing import Any
 from superconext.config.parameters import Config
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.data.corpus import Corpus, check_training, read_labelled
+from superconext.data.corpus import read_labelled
+from superconext.data.dataset import Dataset, check_training
 from superconext.data.splits import leaks, stratified_holdout
 
 #: Share of the training rows held back where no dev file is given.
@@ -43,15 +44,15 @@ class TrainRequest:
 class Splits:
     """The labelled rows, and which split the figures are reported on."""
 
-    train: Corpus
-    dev: Corpus
-    test: Corpus | None
+    train: Dataset
+    dev: Dataset
+    test: Dataset | None
 
     @property
     def reported(self) -> str:
         return "dev" if self.test is None else "test"
 
-    def named(self) -> dict[str, Corpus]:
+    def named(self) -> dict[str, Dataset]:
         found = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: corpus for name, corpus in found.items() if corpus is not None}
 
@@ -59,7 +60,7 @@ class Splits:
 def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
     """Read and check the labelled files; without a dev file a tenth of train is held back."""
 
-    def read(path: str) -> Corpus:
+    def read(path: str) -> Dataset:
         corpus = read_labelled(path, request.text_column, request.label_column)
         for note in corpus.notes:
             progress.say(f"note: {corpus.source}: {note}")
@@ -105,8 +106,8 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
 
 
 def _read_train(
-    request: TrainRequest, config: Config, read: Callable[[str], Corpus], progress: Progress
-) -> tuple[Corpus, Corpus | None]:
+    request: TrainRequest, config: Config, read: Callable[[str], Dataset], progress: Progress
+) -> tuple[Dataset, Dataset | None]:
     """The training rows, and those of a file larger than memory that are held back as dev."""
     from superconext.runs.big_file import is_big, read_big
 
@@ -119,7 +120,7 @@ def _read_train(
     return train, None
 
 
-def _copies(corpus: Corpus, test: Corpus) -> int:
+def _copies(corpus: Dataset, test: Dataset) -> int:
     """Test texts that stand in another split word for word."""
     from superconext.runs.big_file import BigCorpus
 

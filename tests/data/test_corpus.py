@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.data.corpus import Corpus, check_training, read_labelled, read_texts
+from superconext.data.corpus import read_labelled, read_texts
+from superconext.data.dataset import Dataset, check_training
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def write(tmp_path):
 
 def corpus_of(labels):
     texts = [f"t{i}" for i in range(len(labels))]
-    return Corpus(texts, list(labels), list(range(1, len(labels) + 1)), "x.tsv", "", [])
+    return Dataset(texts, list(labels), list(range(1, len(labels) + 1)), "x.tsv", "", [])
 
 
 def refused(call, *parts):

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from superconext.core.errors import ConfigError
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.inspect import inspect_parts
 
 LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
@@ -15,7 +15,7 @@ LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
 
 def corpus(name, *rows):
     labels, texts = [label for label, _ in rows], [text for _, text in rows]
-    return Corpus(texts, labels, list(range(2, len(rows) + 2)), f"{name}.tsv", "00", [])
+    return Dataset(texts, labels, list(range(2, len(rows) + 2)), f"{name}.tsv", "00", [])
 
 
 PARTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from superconext.core.errors import ConfigError
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.parts import deduplicated, named_parts
 
 
@@ -34,9 +34,9 @@ def test_a_file_given_twice():
 
 
 def test_sets_without_copies():
-    train = Corpus(["Zwin", "zwin", "bzaf", "khayb"], list("xyzx"), [1, 2, 3, 4], "t.tsv", "1", [])
-    dev = Corpus(["khayb"], ["y"], [1], "d.tsv", "2", [])
-    test = Corpus(["KHAYB", "bnin"], ["x", "x"], [1, 2], "e.tsv", "3", [])
+    train = Dataset(["Zwin", "zwin", "bzaf", "khayb"], list("xyzx"), [1, 2, 3, 4], "t.tsv", "1", [])
+    dev = Dataset(["khayb"], ["y"], [1], "d.tsv", "2", [])
+    test = Dataset(["KHAYB", "bnin"], ["x", "x"], [1, 2], "e.tsv", "3", [])
     rows, record = deduplicated({"train": train, "dev": dev, "test": test}, "latin")
     assert rows == {
         "train": [("x", "Zwin"), ("z", "bzaf")],

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.same_text import text_keys
 from superconext.data.split_file import split_corpus
 
@@ -24,7 +24,7 @@ def make(count=200, seed=0):
             rows.append((label, rows[-1][1].upper()))
     draw.shuffle(rows)
     labels, texts = [label for label, _ in rows], [text for _, text in rows]
-    return Corpus(texts, labels, list(range(1, len(rows) + 1)), "all.tsv", "ab", [])
+    return Dataset(texts, labels, list(range(1, len(rows) + 1)), "all.tsv", "ab", [])
 
 
 def keys(parts):
@@ -75,7 +75,7 @@ def test_near_duplicates_go_together_when_asked():
     words = ["".join(draw.choices("abdhiklmnrstwz", k=5)) for _ in range(300)]
     texts = [" ".join(draw.choices(words, k=20)) for _ in range(20)]
     texts += [text + " hh" for text in texts]
-    corpus = Corpus(texts, ["x", "y"] * 20, list(range(40)), "all.tsv", "", [])
+    corpus = Dataset(texts, ["x", "y"] * 20, list(range(40)), "all.tsv", "", [])
     parts, made = split_corpus(corpus, 0.2, 0.2, near=True)
     sides = {name: {t.removesuffix(" hh") for _, t in rows} for name, rows in parts.items()}
     assert made["near_duplicates_together"] and crossing(sides) == []
@@ -90,7 +90,7 @@ def test_a_fraction_of_nothing_leaves_the_part_out():
 
 
 def test_what_cannot_be_split():
-    few = Corpus(["a", "b", "c"], ["x", "x", "y"], [1, 2, 3], "few.tsv", "", [])
+    few = Dataset(["a", "b", "c"], ["x", "x", "y"], [1, 2, 3], "few.tsv", "", [])
     with pytest.raises(DataError, match=r"few.tsv: found 3 distinct texts, too few"):
         split_corpus(few)
     with pytest.raises(ConfigError, match="fractions that leave rows"):

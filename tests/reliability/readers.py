@@ -83,7 +83,8 @@ class Reader:
 
 def _labelled(path: Path) -> None:
     from superconext.core.errors import DataError
-    from superconext.data.corpus import check_training, read_labelled, read_texts
+    from superconext.data.corpus import read_labelled, read_texts
+    from superconext.data.dataset import check_training
 
     try:
         corpus = read_labelled(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from superconext.data.catalogue import CATALOGUE
-from superconext.data.corpus import Corpus
+from superconext.data.dataset import Dataset
 from superconext.data.inspect import inspect_parts
 from superconext.report.datasets import (
     catalogue_table,
@@ -20,7 +20,7 @@ from superconext.report.table import display_width
 
 def corpus(*rows):
     labels, texts = [label for label, _ in rows], [text for _, text in rows]
-    return Corpus(texts, labels, list(range(1, len(rows) + 1)), "x.tsv", "", [])
+    return Dataset(texts, labels, list(range(1, len(rows) + 1)), "x.tsv", "", [])
 
 
 PARTS = {

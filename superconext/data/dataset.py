@@ -1,0 +1,87 @@
+"""Labelled rows as one object, `Dataset`, and the check that they can be trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from superconext.core.errors import DataError
+from superconext.data.source import shown
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Labelled examples in the order of the file; `texts`, `labels`, `lines` have N items."""
+
+    texts: list[str]
+    labels: list[str]
+    lines: list[int]  # 1-based line (Parquet: row) each example starts on
+    source: str  # file name as given
+    sha256: str  # of the file's bytes as they lie on disk
+    notes: list[str]  # what the reader decided
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def class_counts(self) -> dict[str, int]:
+        """Examples in each class, sorted by label."""
+        return dict(sorted(Counter(self.labels).items()))
+
+    def select(self, rows: Iterable[int]) -> Dataset:
+        """The examples at the 0-based `rows`, in that order, from the same file."""
+        picked = [int(row) for row in rows]
+        return dataclasses.replace(
+            self,
+            texts=[self.texts[row] for row in picked],
+            labels=[self.labels[row] for row in picked],
+            lines=[self.lines[row] for row in picked],
+        )
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Sentences without labels, in the order of the file; both lists have N items."""
+
+    texts: list[str]
+    lines: list[int]  # 1-based line (Parquet: row) each text starts on
+    source: str
+    notes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def check_training(dataset: Dataset) -> None:
+    """Refuse a data set that no classifier can be trained on.
+
+    Raises DataError where there are no examples, one class only, or a class with a
+    single example (which has no partner of its own class to be pulled towards).
+    """
+    check_counts(
+        dataset.class_counts(),
+        dataset.source,
+        lambda label: dataset.lines[dataset.labels.index(label)],
+    )
+
+
+def check_counts(counts: Mapping[str, int], source: str, line_of: Callable[[str], int]) -> None:
+    """The same from the rows in each class; `line_of` tells a line on which a label stands."""
+    if not counts:
+        raise DataError(f"{source}: found no examples, expected two classes or more")
+    if len(counts) == 1:
+        (label, count) = next(iter(counts.items()))
+        raise DataError(
+            f"{source}: found one class only ({shown(label)}, {count} rows), expected two "
+            "or more: add examples of another class, or check --label-column"
+        )
+    single = [label for label, count in counts.items() if count == 1]
+    if single:
+        named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
+        more = f" and {len(single) - 5} more" if len(single) > 5 else ""
+        raise DataError(
+            f"{source}: found {len(single)} class{'es' if len(single) > 1 else ''} with a "
+            f"single row: {named}{more}, expected two rows or more in each: add examples, "
+            "remove the row, or check --label-column"
+        )
