@@ -28,7 +28,6 @@ from superconext.baselines.baselines import fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import SuperConTextError
 from superconext.data.corpus import read_labelled
-from superconext.experiments.grid import spread
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
 from superconext.fitting.fit import Fitted, fit_model
@@ -36,7 +35,7 @@ from superconext.fitting.model import Answer
 from superconext.probe.ensemble import MeanWithTfidf, PoolWithNgrams
 from superconext.probe.logistic_regression import fit_probe
 from superconext.probe.metrics import classification_metrics
-from superconext.report.table import markdown
+from superconext.report.table import markdown, spread
 
 #: What stands beside our systems, by the name the table gives it.
 BASELINES = {

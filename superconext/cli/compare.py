@@ -181,13 +181,12 @@ def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[Da
 
 
 def _text(compared: Compared) -> str:
-    from superconext.experiments.grid import as_text
     from superconext.experiments.table_files import to_text
 
     if compared.overview is None:
         return to_text(compared.table)
     parts = [f"{name}\n\n{to_text(table)}" for name, table in compared.tables.items()]
-    return "\n\n".join([*parts, f"all data sets\n\n{as_text(compared.overview)}"])
+    return "\n\n".join([*parts, f"all data sets\n\n{compared.overview.text()}"])
 
 
 def _document(compared: Compared, reference: str) -> dict[str, Any]:

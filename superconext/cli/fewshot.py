@@ -60,7 +60,6 @@ def fewshot(
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import fewshot as drawing
     from superconext.experiments.datasets import DataSet
-    from superconext.experiments.grid import as_text
     from superconext.experiments.overview import to_long_rows
     from superconext.experiments.request import Request
     from superconext.experiments.systems import parse_systems
@@ -90,7 +89,7 @@ def fewshot(
         document = {"reference": request.reference, "rows": rows, "notes": curve.table.notes}
         click.echo(json.dumps(document, ensure_ascii=False))
     else:
-        click.echo(f"{as_text(replace(curve.overview, notes=[]))}\n{as_text(curve.table)}")
+        click.echo(f"{replace(curve.overview, notes=[]).text()}\n\n{curve.table.text()}")
     click.echo(f"few-shot folder: {request.out}", err=True)
 
 

@@ -65,7 +65,6 @@ def sweep(
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.datasets import DataSet
-    from superconext.experiments.grid import as_text
     from superconext.experiments.request import Request
     from superconext.experiments.table_files import to_csv_rows, to_text
 
@@ -112,7 +111,7 @@ def sweep(
         }
         click.echo(json.dumps(document, ensure_ascii=False))
     else:
-        click.echo(f"on dev\n\n{as_text(swept.grid)}\n\non test\n\n{to_text(swept.table)}")
+        click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_text(swept.table)}")
     click.echo(f"sweep folder: {request.out}", err=True)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from superconext.core.files import write_csv
 from superconext.core.progress import Progress
-from superconext.experiments.grid import Grid, write_grid
 from superconext.experiments.overview import to_long_rows, to_overview
 from superconext.experiments.pictures import draw
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import Table, make_table, told_systems
+from superconext.report.table import Grid
 
 FIGURE = "weighted_f1.png"
 
@@ -84,7 +84,7 @@ def _overview(finished: Finished, tables: dict[str, Table]) -> Grid:
         *told_systems(finished.request.systems),
     ]
     grid = to_overview(tables, notes, ranked=True)
-    write_grid(finished.folder, "overview", grid)
+    grid.write(finished.folder, "overview")
     write_csv(finished.folder / "table.csv", to_long_rows("dataset", tables))
     return grid
 

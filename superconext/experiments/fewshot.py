@@ -10,7 +10,6 @@ from typing import Any
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.sampler import FEWEST_BATCHES
-from superconext.experiments.grid import Grid, write_grid
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
 from superconext.experiments.pictures import draw
 from superconext.experiments.request import Request
@@ -18,6 +17,7 @@ from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.systems import fit_config
 from superconext.experiments.tables import Table, make_tables, told_systems
 from superconext.objectives.catalogue import objective_class
+from superconext.report.table import Grid
 from superconext.training.length import decided_epochs, with_epochs
 
 FIGURE = "shots.png"
@@ -82,8 +82,8 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
     # The tables differ in their sizes alone, and the notes of one can say so.
     notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
     table = to_long_grid("shots", made, [overview.notes[0].replace("weighted F1 ", ""), *notes])
-    write_grid(finished.folder, "overview", overview)
-    write_grid(finished.folder, "table", table, to_long_rows("shots", made))
+    overview.write(finished.folder, "overview")
+    table.write(finished.folder, "table", to_long_rows("shots", made))
 
     def drawing(path: Path) -> None:
         from superconext.report.figure_bands import Level, draw_bands

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from superconext.experiments.grid import Grid, spread
 from superconext.experiments.pairing import TESTED
 from superconext.experiments.table_files import to_csv_rows, to_grid
 from superconext.experiments.tables import Row, Table
-from superconext.report.table import MISSING
+from superconext.report.table import MISSING, Grid, spread
 
 
 def to_overview(tables: Mapping[str, Table], notes: Sequence[str], *, ranked: bool) -> Grid:
@@ -73,7 +72,7 @@ def to_long_grid(column: str, tables: Mapping[str, Table], notes: Sequence[str])
         headings = [column, *grid.headings]
         bold |= {(len(rows) + row, 1 + at) for row, at in grid.bold}
         rows += [[name, *cells] for cells in grid.rows]
-    return Grid(headings, rows, bold, list(notes))
+    return Grid(headings, rows, bold, list(notes), right=range(2, len(headings)))
 
 
 def to_long_rows(column: str, tables: Mapping[str, Table]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from superconext.core.files import write_csv, write_text
 from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
 from superconext.experiments.draws import parse_draw
-from superconext.experiments.grid import Grid, as_markdown, as_text, spread, write_grid
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
 from superconext.experiments.pictures import draw as draw_pictures
 from superconext.experiments.protocol import (
@@ -27,7 +26,7 @@ from superconext.experiments.protocol import (
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.tables import Table, by_system, make_tables, told_systems
-from superconext.report.table import MISSING
+from superconext.report.table import MISSING, Grid, spread
 
 FILE = "protocol"
 FIGURE = "draws.png"
@@ -49,7 +48,7 @@ class Reported:
 
     def text(self) -> str:
         """Aligned for a terminal."""
-        parts = [f"{title}\n\n{as_text(grid)}" for title, grid in self.grids.items()]
+        parts = [f"{title}\n\n{grid.text()}" for title, grid in self.grids.items()]
         return "\n\n".join([*parts, "\n".join(self.notes)])
 
 
@@ -84,7 +83,7 @@ def _publish(protocol: Protocol, study: Study, finished: Finished, progress: Pro
     notes = _notes(protocol)
     text = [f"# {protocol.title}: {study.name}", study.answers, *notes]
     for title, grid in grids.items():
-        text += [f"## {title}", as_markdown(grid)]
+        text += [f"## {title}", grid.markdown()]
     write_text(finished.folder / f"{FILE}.md", "\n\n".join(text) + "\n")
     if rows:
         write_csv(finished.folder / f"{FILE}.csv", rows)
@@ -116,12 +115,12 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
             continue
         folder = finished.folder / data.name
         folder.mkdir(exist_ok=True)
-        write_grid(folder, "overview", _overview(finished, tables))
+        _overview(finished, tables).write(folder, "overview")
         shown = _shown(tables)
         notes = _told_draws(tables)
         last = next(reversed(tables.values()))
         long = to_long_grid("rows", shown, [*notes, *last.notes[1:]])
-        write_grid(folder, "table", long, to_long_rows("rows", shown))
+        long.write(folder, "table", to_long_rows("rows", shown))
         curves = _curves(tables)
         if curves is not None:
             pictures[folder / "figures" / FIGURE] = curves

@@ -14,7 +14,6 @@ from typing import Any
 
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
-from superconext.experiments.grid import Grid, spread, write_grid
 from superconext.experiments.pairing import TESTED
 from superconext.experiments.pictures import draw
 from superconext.experiments.plan import name_of
@@ -24,6 +23,7 @@ from superconext.experiments.systems import BASELINES, System, parse_value, show
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import METRICS, Row, Table, make_table, summarise
 from superconext.objectives.catalogue import check_objective
+from superconext.report.table import Grid, spread
 
 FIGURE = "sweep.png"
 
@@ -149,7 +149,7 @@ def publish_points(
     write_tables(finished.folder, table)
     baselines = {name: summarise(name, lines[name], "dev") for name in BASELINES if name in lines}
     grid = _grid(points, chosen, baselines, table)
-    write_grid(finished.folder, "dev", grid, to_dev_rows(points, chosen))
+    grid.write(finished.folder, "dev", to_dev_rows(points, chosen))
     if searched:
         _draw_trials(finished, points, progress)
     else:

@@ -1,44 +1,35 @@
-"""How is a comparison's table written? As Markdown, CSV, LaTeX, and text for a terminal."""
+"""The table of a comparison as a grid of cells, and as rows of a CSV."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from superconext.experiments.grid import (
-    Grid,
-    as_latex,
-    as_markdown,
-    as_text,
-    probability,
-    spread,
-    write_grid,
-)
 from superconext.experiments.pairing import TESTED
 from superconext.experiments.tables import METRICS, Row, Table
-from superconext.report.table import MISSING
+from superconext.report.table import MISSING, Grid, probability, spread
 
 _HEADINGS = ["system", "fits", *METRICS.values(), "seconds", "difference", "p", "p (Holm)"]
 
 
 def write_tables(folder: Path, table: Table, stem: str = "table") -> None:
     """Write table.md, table.csv and table.tex, or the like under another name."""
-    write_grid(folder, stem, to_grid(table), to_csv_rows(table))
+    to_grid(table).write(folder, stem, to_csv_rows(table))
 
 
 def to_text(table: Table) -> str:
     """Aligned for a terminal, notes below."""
-    return as_text(to_grid(table))
+    return to_grid(table).text()
 
 
 def to_markdown(table: Table) -> str:
     """GitHub's Markdown; significantly better systems in bold."""
-    return as_markdown(to_grid(table))
+    return to_grid(table).markdown()
 
 
 def to_latex(table: Table) -> str:
     """A tabular for the package booktabs, with the notes as its last row."""
-    return as_latex(to_grid(table))
+    return to_grid(table).latex()
 
 
 def to_csv_rows(table: Table) -> list[dict[str, Any]]:

@@ -1,16 +1,21 @@
-"""Tables as text: aligned for a terminal, or Markdown with every label escaped.
+"""Tables of text: aligned for a terminal, as GitHub's Markdown, and as LaTeX and CSV files.
 
-Labels come from users' files, in any script. They are aligned by the cells a terminal
-gives them, not by their number of characters.
+`Grid` holds finished cells and writes itself in each form; `render` and `markdown` make one
+from rows of values. Labels come from users' files, in any script: they are escaped, and
+aligned by the cells a terminal gives them, not by their number of characters.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
+
+from superconext.core.files import write_csv, write_text
 
 MISSING = "-"
 
@@ -21,8 +26,122 @@ _BIDI_CONTROLS = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _RIGHT_TO_LEFT = ("R", "AL")
 _INLINE = re.compile(r"([\\`*_\[\]<>~$&])")
 _LINE_START = re.compile(r"^(#|=|\d*[-+.)](?=[-\s]|$))")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "<": r"$<$",
+    ">": r"$>$",
+    **{sign: "\\" + sign for sign in "&%$#_{}"},
+}
+_LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
 
 Format = str | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of finished cells.
+
+    Args:
+        headings: one for each column.
+        rows: cells as text, as many in each row as there are headings.
+        bold: (row, column) of cells that stand out in Markdown and LaTeX.
+        notes: sentences below the table, a line each.
+        right: columns that are aligned to the right; None for all but the first.
+    """
+
+    headings: list[str]
+    rows: list[list[str]]
+    bold: set[tuple[int, int]] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    right: Collection[int] | None = None
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], fmt: Format = ".3f"
+    ) -> Grid:
+        """A grid of rows of values; see `render` for the arguments."""
+        specs = [fmt if isinstance(fmt, str) else fmt.get(name, ".3f") for name in columns]
+        cells = [
+            [_cell(row.get(name), spec) for name, spec in zip(columns, specs, strict=True)]
+            for row in rows
+        ]
+        right = [at for at, name in enumerate(columns) if _numeric(rows, name)]
+        return cls(list(columns), cells, right=right)
+
+    def text(self) -> str:
+        """Aligned for a terminal by `display_width`, notes below, no final newline.
+
+        A cell with right-to-left letters stands between left-to-right marks (no width, not
+        seen), which keep the columns in their order.
+        """
+        texts = [[clean(cell) for cell in line] for line in [self.headings, *self.rows]]
+        widths = [max(map(display_width, column)) for column in zip(*texts, strict=True)]
+        right = self._right()
+        texts.insert(1, ["-" * width for width in widths])
+        lines = [
+            "  ".join(
+                _padded(cell, width, side)
+                for cell, width, side in zip(line, widths, right, strict=True)
+            ).rstrip(" ")
+            for line in texts
+        ]
+        return "\n".join([*lines, *([""] if self.notes else []), *self.notes])
+
+    def markdown(self) -> str:
+        """GitHub's Markdown, text escaped, notes as a list below, no final newline."""
+        rule = ["---:" if side else "---" for side in self._right()]
+        lines = [
+            [_markdown_cell(name) for name in self.headings],
+            rule,
+            *self._marked(_markdown_cell, "**{}**"),
+        ]
+        notes = [f"- {escape_markdown(note)}" for note in self.notes]
+        table = ["| " + " | ".join(line) + " |" for line in lines]
+        return "\n".join([*table, *([""] if notes else []), *notes])
+
+    def latex(self) -> str:
+        """A tabular for the package booktabs, with the notes as its last row."""
+        count = len(self.headings)
+        notes = " ".join(_latex(note) for note in self.notes)
+        return "\n".join(
+            [
+                r"% needs \usepackage{booktabs}",
+                rf"\begin{{tabular}}{{{''.join('r' if side else 'l' for side in self._right())}}}",
+                r"\toprule",
+                " & ".join(_latex(name) for name in self.headings) + r" \\",
+                r"\midrule",
+                *(" & ".join(line) + r" \\" for line in self._marked(_latex, r"\textbf{{{}}}")),
+                r"\bottomrule",
+                rf"\multicolumn{{{count}}}{{p{{\linewidth}}}}{{\footnotesize {notes}}} \\",
+                r"\end{tabular}",
+            ]
+        )
+
+    def write(
+        self, folder: Path, stem: str, records: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Write STEM.md, STEM.tex and, given unrounded rows of values, STEM.csv."""
+        write_text(folder / f"{stem}.md", self.markdown() + "\n")
+        if records is not None:
+            write_csv(folder / f"{stem}.csv", records)
+        write_text(folder / f"{stem}.tex", self.latex() + "\n")
+
+    def _right(self) -> list[bool]:
+        right = range(1, len(self.headings)) if self.right is None else self.right
+        return [at in right for at in range(len(self.headings))]
+
+    def _marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        return [
+            [
+                bold.format(escape(cell)) if (row, column) in self.bold else escape(cell)
+                for column, cell in enumerate(cells)
+            ]
+            for row, cells in enumerate(self.rows)
+        ]
 
 
 def render(
@@ -33,31 +152,15 @@ def render(
 ) -> str:
     """A plain text table: heading, rule, one line for each row, no final newline.
 
+    Columns that hold numbers alone are right-aligned, the others left-aligned.
+
     Args:
         rows: one mapping for each line; a missing key or None shows as "-".
         columns: keys of the rows in the order of the table; also the headings.
         fmt: format specification of fractions, one for all or `{column: specification}`
             (".3f" where absent). Whole numbers are printed as they are.
-
-    Columns that hold numbers alone are right-aligned, the others left-aligned, by
-    `display_width`. A cell with right-to-left letters stands between left-to-right marks
-    (no width, not seen), which keep the columns in their order.
     """
-    texts = [[_cell(row.get(name), _spec(fmt, name)) for name in columns] for row in rows]
-    headings = [clean(name) for name in columns]
-    widths = [
-        max(display_width(line[at]) for line in [headings, *texts]) for at in range(len(columns))
-    ]
-    right = [_numeric(rows, name) for name in columns]
-    rule = ["-" * width for width in widths]
-    lines = [headings, rule, *texts]
-    return "\n".join(
-        "  ".join(
-            _padded(text, width, side)
-            for text, width, side in zip(line, widths, right, strict=True)
-        ).rstrip(" ")
-        for line in lines
-    )
+    return Grid.of(rows, columns, fmt).text()
 
 
 def markdown(
@@ -67,19 +170,20 @@ def markdown(
     fmt: Format = ".3f",
 ) -> str:
     """The same table in GitHub's Markdown, text escaped, no final newline."""
-    sides = ["---:" if _numeric(rows, name) else "---" for name in columns]
-    lines = [[escape_markdown(name) for name in columns], sides]
-    for row in rows:
-        cells = [_cell(row.get(name), _spec(fmt, name)) for name in columns]
-        lines.append(
-            [
-                cell
-                if cell == MISSING or isinstance(row.get(name), Real)
-                else escape_markdown(cell)
-                for cell, name in zip(cells, columns, strict=True)
-            ]
-        )
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return Grid.of(rows, columns, fmt).markdown()
+
+
+def spread(mean: float, deviation: float | None, factor: float = 100, digits: int = 1) -> str:
+    """A mean and its standard deviation as a cell, in percent by default."""
+    text = f"{factor * mean:.{digits}f}"
+    return text if deviation is None else f"{text} ± {factor * deviation:.{digits}f}"
+
+
+def probability(value: float | None) -> str:
+    """A p-value as a cell; None is missing."""
+    if value is None:
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def display_width(text: str) -> int:
@@ -146,8 +250,12 @@ def _cell(value: Any, spec: str) -> str:
     return clean(str(value))
 
 
-def _spec(fmt: Format, column: str) -> str:
-    return fmt if isinstance(fmt, str) else fmt.get(column, ".3f")
+def _markdown_cell(cell: str) -> str:
+    return cell if cell == MISSING else escape_markdown(cell)
+
+
+def _latex(text: str) -> str:
+    return _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], text)
 
 
 def _numeric(rows: Sequence[Mapping[str, Any]], column: str) -> bool:

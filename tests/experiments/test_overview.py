@@ -2,7 +2,6 @@
 
 import pytest
 
-from superconext.experiments.grid import as_markdown
 from superconext.experiments.overview import mean_ranks, to_long_grid, to_long_rows, to_overview
 from superconext.experiments.tables import Row, Table
 
@@ -39,7 +38,7 @@ def test_systems_by_tables_bold_where_better():
         ["other", "-", "90.0 ± 1.0", "-", "-"],
     ]
     assert grid.bold == {(2, 1)}
-    assert as_markdown(grid).splitlines()[4] == (
+    assert grid.markdown().splitlines()[4] == (
         "| ours | **80.0 ± 1.0** | 70.0 ± 1.0 | 75.0 | 1.25 |"
     )
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.report.table import (
+    Grid,
     clean,
     clip,
     display_width,
@@ -172,3 +173,39 @@ def test_a_markdown_reader_shows_the_label_itself(label):
     assert "".join(child.content for child in cells[2].children) == clean(label).replace(
         "\x00", "\ufffd"
     )
+
+
+GRID = Grid(["system", "F1"], [["a_b", "71.0 ± 2.0"], ["c", "-"]], {(0, 1)}, ["A note."])
+
+
+def test_a_grid_is_written_in_three_forms():
+    assert GRID.text().split("\n") == [
+        "system          F1",
+        "------  ----------",
+        "a_b     71.0 ± 2.0",
+        "c                -",
+        "",
+        "A note.",
+    ]
+    assert GRID.markdown().split("\n") == [
+        "| system | F1 |",
+        "| --- | ---: |",
+        "| a\\_b | **71.0 ± 2.0** |",
+        "| c | - |",
+        "",
+        "- A note.",
+    ]
+    latex = GRID.latex()
+    assert r"\begin{tabular}{lr}" in latex
+    assert r"a\_b & \textbf{71.0 $\pm$ 2.0} \\" in latex
+
+
+def test_a_grid_writes_its_files_and_unrounded_rows(tmp_path):
+    GRID.write(tmp_path, "t", [{"system": "a_b", "F1": 0.71}])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.md", "t.tex"]
+    assert (tmp_path / "t.md").read_text(encoding="utf-8") == GRID.markdown() + "\n"
+    assert (tmp_path / "t.csv").read_text() == "system,F1\na_b,0.71\n"
+
+
+def test_notes_are_left_out_where_there_are_none():
+    assert Grid(["a"], [["b"]]).text() == "a\n-\nb"
