@@ -115,7 +115,7 @@ class Registry(Generic[T]):
         self.check(name)
         entry = self._entry(name)
         if not isinstance(entry, Entry):
-            return self._checked(name, entry, type(entry).__name__)
+            return self._checked(name, entry, f"{entry!r} is no", "")
         path, _, attribute = entry.target.rpartition(":")
         if name in self.built_in:
             found: T = getattr(importlib.import_module(path), attribute)
@@ -129,21 +129,20 @@ class Registry(Generic[T]):
                 f"{self.kind} = {name!r}: {path} cannot be imported ({type(error).__name__}: "
                 f"{error}); expected the module of {attribute}: put it right"
             ) from error
-        return self._checked(name, getattr(module, attribute, None), f"{path} {attribute}")
+        return self._checked(name, getattr(module, attribute, None), f"{path} has no", attribute)
 
-    def _checked(self, name: str, found: Any, where: str) -> T:
+    def _checked(self, name: str, found: Any, lack: str, attribute: str) -> T:
         if self.base is None:
             right = callable(found)
-            wanted = "a function or class"
+            wanted = f"function or class {attribute}".rstrip()
         else:
-            module, _, attribute = self.base.partition(":")
-            base = getattr(importlib.import_module(module), attribute)
+            module, _, base_name = self.base.partition(":")
+            base = getattr(importlib.import_module(module), base_name)
             right = isinstance(found, type) and issubclass(found, base)
-            wanted = f"a class that extends {module}.{attribute}"
+            wanted = f"class {attribute} that extends".replace("  ", " ") + f" {module}.{base_name}"
         if not right:
             raise ConfigError(
-                f"{self.kind} = {name!r}: {where} is not {wanted}; expected one: register the "
-                "right name"
+                f"{self.kind} = {name!r}: {lack} {wanted}; expected one: register the right name"
             )
         return found  # type: ignore[no-any-return]
 

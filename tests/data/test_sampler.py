@@ -125,3 +125,24 @@ def test_order_is_that_of_numpys_permutation():
     assert batches.dtype == np.int64
     assert np.array_equal(batches[0, :7], np.random.default_rng([5, 2, 0, 0]).permutation(9)[:7])
     assert np.array_equal(batches[0, 7:], 9 + np.random.default_rng([5, 2, 1, 0]).permutation(7))
+
+
+@pytest.mark.parametrize("steps", [3, None])
+def test_every_pass_over_a_class_has_an_order_of_its_own(steps):
+    labels = np.repeat([0, 1], 30)
+    # Three batches of ten rows a class are one pass; unset, eight batches are two and a part.
+    sampler = BalancedBatches(labels, 20, steps, seed=5)
+    for k in range(2):
+        drawn = [
+            np.concatenate([rows[labels[rows] == k] for rows in sampler.epoch(epoch)])
+            for epoch in range(4)
+        ]
+        passes = [part[i : i + 30] for part in drawn for i in range(0, len(part) - 29, 30)]
+        assert len(passes) == (4 if steps else 8)
+        assert all(sorted(order) == list(range(30 * k, 30 * k + 30)) for order in passes)
+        assert len({tuple(order) for order in passes}) == len(passes)
+        # Runs of earlier versions are gone on with, so the orders are part of the contract.
+        numbers = range(4) if steps else [0, 1, 3, 4, 6, 7, 9, 10]
+        for number, order in zip(numbers, passes, strict=True):
+            expected = np.random.default_rng([5, 2, k, number]).permutation(30)
+            assert np.array_equal(order, 30 * k + expected)

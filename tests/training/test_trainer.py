@@ -141,6 +141,23 @@ def test_keep_average_ends_with_the_mean_of_the_last_epochs(share):
         assert torch.allclose(value.double(), expected, atol=1e-6), name
 
 
+@pytest.mark.parametrize(("epochs", "averaged"), [(10, 4), (5, 2), (15, 6), (7, 3), (1, 1)])
+def test_average_is_over_the_last_two_fifths_of_the_epochs(epochs, averaged):
+    seen = []
+
+    class Snapshot(Callback):
+        def on_epoch_end(self, trainer, record):
+            seen.append({k: v.double().clone() for k, v in trainer.weights().items()})
+
+    keeper = KEEPERS["average"]()
+    trainer = make_trainer([keeper, Snapshot()], epochs=epochs, steps_per_epoch=1)
+    trainer.fit()
+    assert keeper.value == averaged
+    for name, value in trainer.weights().items():
+        expected = sum(weights[name] for weights in seen[-averaged:]) / averaged
+        assert torch.allclose(value.double(), expected, atol=1e-6), name
+
+
 @pytest.mark.parametrize("keep", list(KEEPERS))
 @pytest.mark.parametrize("stop", [2, 4])
 def test_resumed_training_equals_uninterrupted(tmp_path, keep, stop):

@@ -1,0 +1,153 @@
+"""An objective of one's own: by file, `register`, environment variable and entry point.
+
+The objective is the one of docs/objectives.md; no file of the package is touched.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from superconext import SuperConTextClassifier
+from superconext.core.errors import ConfigError, RunError
+from superconext.objectives.base import Objective
+from superconext.objectives.catalogue import CATALOGUE, OBJECTIVES, objective_class, register
+from superconext.runs.folder import load_model
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
+(FILE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "proxies.py").write_text(FILE, encoding="utf-8")
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("SUPERCONEXT_OBJECTIVES", raising=False)
+    return tmp_path
+
+
+def run(place, *words, **environment):
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=place,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def test_the_file_is_short_and_trains(place):
+    assert len(FILE.splitlines()) < 100
+    result = run(place, "proxies.py")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "['good']"
+
+
+def train_and_predict(place, **environment):
+    """The command line trains with `proxies` and answers two rows; what train printed."""
+    words = ["zwin", "khayb", "lyoum", *map(str, range(12))]
+    rows = [f"{w}\t{w} lyoum {i}" for i in range(12) for w in words[:2]]
+    (place / "train.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    lines = [f"{w} {k % 2} {k % 3} {k % 5}" for k, w in enumerate(words)]
+    (place / "vectors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (place / "new.txt").write_text("zwin lyoum\nkhayb lyoum\n", encoding="utf-8")
+    command = "-m superconext train train.tsv --objective proxies --options margin=0.1 --out run"
+    settings = "--vectors vectors.txt --no-subwords --tune-vectors --epochs 8 --hidden-size 8"
+    more = "--batch-size 8 --learning-rate 0.03 --no-baselines --word-dropout 0 --keep last"
+    trained = run(place, *command.split(), *settings.split(), *more.split(), **environment)
+    assert trained.returncode == 0, trained.stderr
+    answer = run(place, "-m", "superconext", "predict", "run", "new.txt", **environment)
+    assert [line.split("\t")[0] for line in answer.stdout.splitlines()] == ["zwin", "khayb"]
+    return trained.stdout
+
+
+def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(place):
+    known = {"SUPERCONEXT_OBJECTIVES": "proxies=proxies.py:Proxies"}
+    assert "own rule" in train_and_predict(place, **known)
+    assert "proxies.py" not in (place / "run" / "config.toml").read_text(encoding="utf-8")
+    with pytest.raises(RunError, match=r"'proxies'.* SUPERCONEXT_OBJECTIVES=proxies=path/to/"):
+        load_model(place / "run")
+
+
+def test_the_command_line_finds_that_of_an_installed_package(place):
+    about = place / "site" / "toy-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[superconext.objectives]\nproxies = toy_losses:Proxies\n"
+    )
+    (place / "proxies.py").rename(place / "site" / "toy_losses.py")
+    paths = os.pathsep.join([str(ROOT), str(place / "site")])
+    assert "own rule" in train_and_predict(place, PYTHONPATH=paths)
+
+
+def test_the_estimator_takes_a_registered_class(names, place, monkeypatch):
+    monkeypatch.syspath_prepend(place)
+    import proxies
+
+    names.register("proxies", proxies.Proxies)
+    assert "proxies" in list(CATALOGUE) and names.summary("proxies").startswith("L = mean")
+    texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
+    settings = {"epochs": 20, "batch_size": 8, "learning_rate": 0.01, "vector_dimension": 8}
+    model = SuperConTextClassifier(objective="proxies", **settings)
+    model.fit(texts, ["good", "bad", "good", "bad"] * 6)
+    assert list(model.predict(["film zwin", "film khayb"])) == ["good", "bad"]
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """The registry, which forgets afterwards what a test adds."""
+    monkeypatch.setattr(OBJECTIVES, "_added", {})
+    return OBJECTIVES
+
+
+def test_registering_by_file_and_anew(names, place, monkeypatch):
+    monkeypatch.chdir(place)
+    register("mine", "proxies.py", "Proxies", "first")
+    monkeypatch.chdir(ROOT)  # the file is found from elsewhere too
+    first = objective_class("mine")
+    assert issubclass(first, Objective) and objective_class("mine") is first
+    register("mine", first.__module__, "Proxies", "second")
+    assert objective_class("mine") is first and names.summary("mine") == "second"
+
+
+def test_names_that_cannot_be(names):
+    with pytest.raises(ConfigError, match="'superloss' is a built-in one's; choose another"):
+        register("superloss", "mine.py", "Mine", "")
+    with pytest.raises(ConfigError, match="'a,b' found; expected letters, digits"):
+        register("a,b", "mine.py", "Mine", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"mine\.py cannot be imported \(FileNotFoundError"),
+        ("import nowhere_at_all", r"cannot be imported \(ModuleNotFoundError.*put it right"),
+        ("def (", r"cannot be imported \(SyntaxError"),
+        ("Other = 1", "has no class Mine that extends"),
+        ("class Mine: pass", "has no class Mine that extends"),
+    ],
+)
+def test_a_file_that_is_no_objective_is_told(names, tmp_path, content, message):
+    path = tmp_path / "mine.py"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    register("mine", str(path), "Mine", "")
+    with pytest.raises(ConfigError, match=message):
+        objective_class("mine")
+
+
+def test_what_the_environment_says_wrongly_is_told_and_left_out(names):
+    with pytest.warns(UserWarning) as told:
+        OBJECTIVES._read_variable("good=mine.py:Mine, mine.py:Mine, x=mine.py, supcon=a.py:B")
+    messages = [str(warning.message) for warning in told]
+    assert len(messages) == 3 and all("SUPERCONEXT_OBJECTIVES" in text for text in messages)
+    assert "found 'mine.py:Mine', expected name=path/to/file.py:Class" in messages[0]
+    assert "good" in names and "x" not in names
+    assert objective_class("supcon").__name__ == "SupCon"
