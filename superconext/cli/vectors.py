@@ -256,7 +256,6 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
     from superconext.core.errors import VectorsError
     from superconext.core.progress import TerminalProgress
     from superconext.vectors import catalogue
-    from superconext.vectors.fetch import fetch as fetch_file
 
     try:
         entry = catalogue.find(name)
@@ -264,8 +263,8 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
         raise click.BadParameter(str(error), param_hint="NAME") from None
     progress = TerminalProgress(quiet)
     with progress.bar(f"fetching {entry.name}") as advance:
-        got = fetch_file(entry, out, url_base=url_base, progress=advance, say=progress.say)
-    progress.say(f"checked: {got.check}; licence: {entry.licence or 'not stated'}")
+        got = catalogue.fetch(entry, out, url_base=url_base, progress=advance, say=progress.say)
+    progress.say(f"checked against {got.check}; licence: {entry.licence or 'not stated'}")
     if as_json:
         facts = {"name": entry.name, "licence": entry.licence, **asdict(got)}
         click.echo(json.dumps({**facts, "path": str(got.path)}, ensure_ascii=False))

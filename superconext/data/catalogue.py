@@ -1,7 +1,7 @@
-"""Which public labelled sets are known by name, where do they lie, and on what terms?
+"""Catalogue of the public labelled sets that `data fetch` knows: addresses, hashes, licences.
 
 Addresses on GitHub name a commit, so the file behind one can never change. A hash is given where
-somebody published it; where nobody did, the one of the first download is recorded (see `fetch`).
+somebody published it; where nobody did, that of the first download is recorded (`core.download`).
 Row counts are those of the published files less the rows without a text, and are compared with
 what a parser finds.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
 
+from superconext.core.download import PublicFile
 from superconext.core.errors import DataError
 
 _GITHUB = "https://raw.githubusercontent.com"
@@ -26,28 +26,6 @@ _ASTD = f"{_GITHUB}/mahmoudnabil/ASTD/b2c7b98c5c975cab79839f61cce3ef60b36cd41b/d
 _MAC = f"{_GITHUB}/LeMGarouani/MAC/1748f4627df94ad546730326002b57b411c51457"
 _MSAC = f"{_GITHUB}/ososs/Arabic-Sentiment-Analysis-corpus/a4851994994697486d77dff4213c8c502ee938a1"
 _TWIFIL = f"{_GITHUB}/kinmokusu/oea_algd/1c4a8ad7ff329eb21f870b1eba9999f56e764a8b/data/dataset"
-
-
-@dataclass(frozen=True)
-class PublicFile:
-    """One file to download.
-
-    Attributes:
-        url: its address, whose last part is the file's name.
-        md5: its MD5 sum in hexadecimal where published, else None.
-        size: bytes where published, else None.
-        limit: bytes beyond which a download is refused.
-    """
-
-    url: str
-    md5: str | None = None
-    size: int | None = None
-    limit: int = 64 << 20
-
-    @property
-    def name(self) -> str:
-        """Name of the file as it is downloaded."""
-        return unquote(urlsplit(self.url).path.rsplit("/", 1)[-1])
 
 
 @dataclass(frozen=True)

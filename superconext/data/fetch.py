@@ -1,29 +1,22 @@
-"""How does a public set come here whole, checked, and as train, dev and test files?
-
-`pooch` downloads, checks published hashes and keeps what is there already. Where nobody published
-a hash, the one of the first download is kept in a record and later downloads are compared with it.
-"""
+"""Public data sets: downloaded and checked, or loaded from Hugging Face, and parsed into rows."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from superconext.core.errors import DataError
-from superconext.core.files import write_json
-from superconext.data.catalogue import PublicFile, PublicSet
+from superconext.core.download import Downloader
+from superconext.core.errors import DataError, MissingExtraError
+from superconext.data.catalogue import PublicSet
 from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
 from superconext.data.parsers import PARSERS
 from superconext.data.split_file import split_corpus
-from superconext.data.transfer import transfer
 
-Say = Callable[[str], None]
+_ADVICE = "or download it elsewhere and name its folder with --from"
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,8 @@ def fetch(
     source: str | Path | None = None,
     url_base: str | None = None,
     progress: Callable[[float], None] | None = None,
-    say: Say | None = None,
+    say: Callable[[str], None] | None = None,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Fetched:
     """Download a set, or take what is there, and parse it.
 
@@ -59,6 +53,7 @@ def fetch(
         url_base: address of a folder with the same files, instead of the catalogue's.
         progress: called with the share of the files that are here, 0 to 1.
         say: called with lines for people.
+        pause: waits so many seconds before another attempt.
 
     Raises:
         DataError: no certain address; no connection; a server that refuses; too many bytes;
@@ -69,28 +64,41 @@ def fetch(
         raise DataError(f"{entry.name}: no certain address is known; {entry.by_hand}")
     notes: list[str] = []
     if entry.hub:
-        from superconext.data.hub import hub_parts
-
         loaded = hub_parts(entry, cache / entry.name, quiet=progress is None)
         counted: dict[str, Iterable[Row]] = {
             part: _clean(part, rows, entry, notes) for part, rows in loaded.items()
         }
         address = f"https://huggingface.co/datasets/{entry.hub}"
         return Fetched(counted, [{"url": address, "sha256": "", "checked": "by datasets"}], notes)
+    downloader = Downloader(cache / "sha256.json", DataError, say, pause)
     paths: dict[str, Path] = {}
     sources = []
-    for place, (role, file) in enumerate(entry.files.items()):
+    for number, (role, file) in enumerate(entry.files.items()):
+
+        def advance(share: float, before: int = number) -> None:
+            if progress is not None:
+                progress((before + share) / len(entry.files))
+
         if source is not None:
             path = Path(source) / file.name
             if not path.is_file():
                 raise DataError(
                     f"{path}: no such file; expected {file.url} saved under that name: save it"
                 )
-            checked = _published(path, file) or "nothing: no hash is published"
+            checked = downloader.check(path, file)
         else:
-            path, checked = _downloaded(entry, file, cache, url_base, place, progress, say)
+            path = cache / entry.name / file.name
+            checked = downloader.fetch(
+                file,
+                path,
+                f"{entry.name}/{file.name}",
+                url=file.address(url_base, DataError),
+                advice=_ADVICE,
+                progress=advance,
+                replace_damaged=True,
+            )
         paths[role] = path
-        sources.append({"url": file.url, "sha256": _digest(path, "sha256"), "checked": checked})
+        sources.append({"url": file.url, "sha256": checked.sha256, "checked": checked.check})
     parsed = PARSERS[entry.parser](paths, entry.options)
     parts: dict[str, Iterable[Row]] = {
         part: list(_clean(part, parsed.get(part, ()), entry, notes)) for part in entry.rows
@@ -121,88 +129,46 @@ def with_split(
     return {"all": rows, **drawn}, {"split": made}
 
 
-def _downloaded(
-    entry: PublicSet,
-    file: PublicFile,
-    cache: Path,
-    url_base: str | None,
-    place: int,
-    progress: Callable[[float], None] | None,
-    say: Say | None,
-) -> tuple[Path, str]:
-    """Where a file is once it is here, and what it was checked against."""
-    url = file.url
-    if url_base is not None:
-        url = f"{url_base.rstrip('/')}/{urlsplit(file.url).path.rsplit('/', 1)[-1]}"
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise DataError(f"{url}: expected an address of http or https; give such a one")
-    path = cache / entry.name / file.name
-    count = len(entry.files)
+def hub_parts(entry: PublicSet, cache: Path, quiet: bool = True) -> dict[str, Iterable[Row]]:
+    """Rows of each part, read as they are iterated.
 
-    def advance(share: float) -> None:
-        if progress is not None:
-            progress((place + share) / count)
+    Args:
+        cache: folder the library keeps its downloads in.
+        quiet: without the library's own progress bars.
 
-    if not path.is_file() and say is not None:
-        say(f"downloading {url}")
-    transfer(url, path, file, advance)
-    return path, _published(path, file) or _recorded(path, f"{entry.name}/{file.name}", cache, say)
-
-
-def _published(path: Path, file: PublicFile) -> str:
-    if file.md5 is None:
-        return ""
-    found = _digest(path, "md5")
-    if found != file.md5:
-        raise DataError(
-            f"{path}: found MD5 {found}, expected {file.md5} as published: the file is damaged or "
-            "another one; remove it and fetch it again"
-        )
-    return "MD5 as published"
-
-
-def _recorded(path: Path, name: str, cache: Path, say: Say | None) -> str:
-    """Compare with the hash of the first download, or record it if this is the first."""
-    ledger = cache / "sha256.json"
-    known = _read_ledger(ledger)
-    found = _digest(path, "sha256")
-    if name not in known:
-        write_json(ledger, {**known, name: found})
-        if say is not None:
-            say(f"{path.name}: no hash is published; found SHA-256 {found}, recorded in {ledger}")
-        return "nothing: no hash is published; recorded for the next time"
-    if known[name] != found:
-        path.unlink()
-        raise DataError(
-            f"{path}: found SHA-256 {found}, expected {known[name]} as at the first download: the "
-            f"file is damaged or another one and has been removed; fetch it again, or take "
-            f"{name} out of {ledger} to accept the new one"
-        )
-    return "SHA-256 as at the first download"
-
-
-def _read_ledger(path: Path) -> dict[str, str]:
+    Raises MissingExtraError without the library, DataError where it cannot bring the set.
+    """
     try:
-        known: Any = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        known = None
-    if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
+        import datasets
+    except ImportError:
+        raise MissingExtraError(f"Fetching {entry.name}", "datasets") from None
+    if quiet:
+        datasets.disable_progress_bars()
+    try:
+        loaded: Any = datasets.load_dataset(entry.hub, cache_dir=str(cache))
+    # Whatever it raises, and that differs from version to version, means one thing here.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(
-            f"{path}: not the record of downloads it should be; expected a JSON object of file "
-            "names and hashes; remove it, and the next downloads are recorded anew"
+            f"{entry.hub}: Hugging Face's library cannot fetch it ({reason}); expected a "
+            "connection to huggingface.co: go online and run the command again"
+        ) from error
+    missing = [part for part in entry.rows if part not in loaded]
+    if missing:
+        raise DataError(
+            f"{entry.hub}: found the parts {', '.join(loaded)}, expected {missing[0]} too: "
+            "the set has been changed by its owners"
         )
-    return known
+    return {part: _rows(loaded[part], entry) for part in entry.rows}
 
 
-def _digest(path: Path, algorithm: str) -> str:
-    # MD5 is what some authors published; it tells damage, and https tells who sent the file.
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+def _rows(split: Any, entry: PublicSet) -> Iterator[Row]:
+    kind = split.features["label"]
+    names = getattr(kind, "names", None)
+    for record in split:
+        label = record["label"]
+        name = names[label] if names is not None and isinstance(label, int) else str(label)
+        yield name, " ".join(str(record[column]) for column in entry.hub_text)
 
 
 def _clean(part: str, rows: Iterable[Row], entry: PublicSet, notes: list[str]) -> Iterator[Row]:

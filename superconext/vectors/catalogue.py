@@ -1,4 +1,4 @@
-"""Which public word vectors are known by name, where do they lie, what must their bytes be?
+"""Catalogue of the public word vectors that `vectors fetch` knows, and their download.
 
 Addresses, sizes and MD5 sums of the GloVe files are those that gensim-data publishes in its
 `list.json`; its files are GloVe's (Pennington et al., 2014) with a first line `words dimension`.
@@ -8,16 +8,26 @@ fastText's vectors of 157 languages (Grave et al., 2018) are published without a
 from __future__ import annotations
 
 import difflib
+import gzip
+import hashlib
+import os
 import re
+import time
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from superconext.core.download import Downloader, PublicFile
 from superconext.core.errors import VectorsError
+from superconext.core.files import beside
+from superconext.vectors.cache import cache_dir
 
 _GENSIM_DATA = "https://github.com/RaRe-Technologies/gensim-data/releases/download"
 _FASTTEXT = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"
 _PUBLIC_DOMAIN = "Public Domain Dedication and License 1.0"
 _SHARE_ALIKE = "CC BY-SA 3.0"
-_GIB = 1 << 30
+_FASTTEXT_LIMIT = 12 << 30  # bytes
 
 
 @dataclass(frozen=True)
@@ -26,26 +36,20 @@ class PublicVectors:
 
     Attributes:
         name: what `vectors fetch` calls it.
-        url: its address, whose last part is the file's name.
-        size: bytes of the file where published, else None.
-        md5: its MD5 sum in hexadecimal where published, else None.
-        limit: bytes beyond which a download, or what it unpacks to, is refused.
-        unpack: whether the file is read in place and so must be gunzipped first.
         licence: the terms its authors name.
+        file: what to download; its `limit` holds for what it unpacks to as well.
+        unpack: whether the file is read in place and so must be gunzipped first.
     """
 
     name: str
-    url: str
-    size: int | None = None
-    md5: str | None = None
-    limit: int = 12 * _GIB
+    licence: str
+    file: PublicFile
     unpack: bool = False
-    licence: str = ""
 
     @property
-    def file_name(self) -> str:
-        """Name of the file as it is downloaded."""
-        return self.url.rsplit("/", 1)[-1]
+    def kept_name(self) -> str:
+        """Name of the file once it is here, unpacked if need be."""
+        return self.file.name.removesuffix(".gz") if self.unpack else self.file.name
 
 
 # name: (bytes, MD5) of NAME.gz
@@ -64,7 +68,7 @@ _GLOVE_FILES = {
 #: hash that decides.
 NAMED: dict[str, PublicVectors] = {
     name: PublicVectors(
-        name, f"{_GENSIM_DATA}/{name}/{name}.gz", size, md5, 2 * size, licence=_PUBLIC_DOMAIN
+        name, _PUBLIC_DOMAIN, PublicFile(f"{_GENSIM_DATA}/{name}/{name}.gz", md5, size, 2 * size)
     )
     for name, (size, md5) in _GLOVE_FILES.items()
 }
@@ -94,9 +98,9 @@ def find(name: str) -> PublicVectors:
         return NAMED[name]
     match = _FASTTEXT_NAME.fullmatch(name)
     if match and match[1] in FASTTEXT_LANGUAGES:
-        file = f"cc.{match[1]}.300.{match[2]}.gz"
-        unpack = match[2] == "bin"
-        return PublicVectors(file[:-3], f"{_FASTTEXT}/{file}", unpack=unpack, licence=_SHARE_ALIKE)
+        packed = f"cc.{match[1]}.300.{match[2]}.gz"
+        file = PublicFile(f"{_FASTTEXT}/{packed}", limit=_FASTTEXT_LIMIT)
+        return PublicVectors(packed[:-3], _SHARE_ALIKE, file, unpack=match[2] == "bin")
     if match:
         raise VectorsError(
             f"{name}: fastText has no vectors of a language {match[1]!r}; expected one of "
@@ -108,3 +112,105 @@ def find(name: str) -> PublicVectors:
         "cc.LANG.300.vec or cc.LANG.300.bin; "
         + (f"did you mean {close[0]!r}?" if close else "take one of these")
     )
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file that is there and checked.
+
+    Attributes:
+        path: what to give to `--vectors` or `vectors convert`.
+        bytes, sha256: of that file.
+        check: what its content was compared with, for people.
+        downloaded: False where a file was there already.
+    """
+
+    path: Path
+    bytes: int
+    sha256: str
+    check: str
+    downloaded: bool
+
+
+def fetch(
+    entry: PublicVectors,
+    out: str | Path | None = None,
+    *,
+    url_base: str | None = None,
+    progress: Callable[[float], None] | None = None,
+    say: Callable[[str], None] | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Fetched:
+    """Download a file of the catalogue, or check the one that is there already.
+
+    Args:
+        out: file to write, or folder to write it into; `downloads` in the cache by default.
+        url_base: address of a folder that holds the same file, instead of the catalogue's.
+        progress: called with the share downloaded, 0 to 1.
+        say: called with lines for people.
+        pause: waits so many seconds before another attempt.
+
+    Raises:
+        VectorsError: no connection, a server that refuses, too many bytes, or another hash;
+            an earlier file is left as it was.
+    """
+    url = entry.file.address(url_base, VectorsError)
+    downloads = cache_dir() / "downloads"
+    downloader = Downloader(downloads / "sha256.json", VectorsError, say, pause)
+    final = downloads / entry.kept_name if out is None else _destination(entry, out)
+    if os.path.lexists(final):
+        # A published MD5 is of the packed file, so what was unpacked goes by the record.
+        file = PublicFile(entry.file.url) if entry.unpack else entry.file
+        checked = downloader.check(final, file, entry.kept_name)
+        return Fetched(final, final.stat().st_size, checked.sha256, checked.check, False)
+    packed = final.with_name(final.name + ".gz") if entry.unpack else final
+    checked = downloader.fetch(
+        entry.file,
+        packed,
+        entry.file.name,
+        url=url,
+        advice=f"or download that address elsewhere, save it as {packed} and run the command again",
+        progress=progress,
+    )
+    sha256 = checked.sha256
+    if entry.unpack:
+        downloader.say(f"unpacking {packed}")
+        sha256 = _unpack(packed, final, entry.file.limit)
+        downloader.record(entry.kept_name, sha256)
+        if checked.downloaded:
+            packed.unlink()
+    return Fetched(final, final.stat().st_size, sha256, checked.check, checked.downloaded)
+
+
+def _destination(entry: PublicVectors, out: str | Path) -> Path:
+    path = Path(out)
+    into_folder = path.is_dir() or str(out).endswith(("/", os.sep))
+    return path / entry.kept_name if into_folder else path
+
+
+def _unpack(packed: Path, final: Path, limit: int) -> str:
+    """Gunzip into place; the SHA-256 of what came out."""
+    digest, written = hashlib.sha256(), 0
+    with (
+        beside(final) as temporary,
+        temporary.open("wb") as sink,
+        gzip.open(packed, "rb") as source,
+    ):
+        while True:
+            try:
+                block = source.read(1 << 20)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise VectorsError(
+                    f"{packed}: not a whole gzip file ({error}); expected one, and not the page "
+                    "of a proxy; fetch it again"
+                ) from error
+            if not block:
+                return digest.hexdigest()
+            written += len(block)
+            if written > limit:
+                raise VectorsError(
+                    f"{packed}: unpacks to more than {limit} bytes; expected less; the file is "
+                    "not what it should be: remove it"
+                )
+            digest.update(block)
+            sink.write(block)

@@ -19,6 +19,7 @@ import pytest
 
 from superconext.cli import cli
 from superconext.cli.vectors import vectors
+from superconext.core.download import PublicFile
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors import catalogue, training
@@ -386,9 +387,8 @@ def mirror(folder, monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    entry = PublicVectors(
-        "tiny", f"{url}/tiny.gz", len(body), hashlib.md5(body).hexdigest(), 10**6, licence="none"
-    )
+    file = PublicFile(f"{url}/tiny.gz", hashlib.md5(body).hexdigest(), len(body), 10**6)
+    entry = PublicVectors("tiny", "none", file)
     monkeypatch.setitem(catalogue.NAMED, "tiny", entry)
     yield url
     server.shutdown()

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from superconext.core.download import PublicFile
 from superconext.core.errors import DataError
-from superconext.data.catalogue import CATALOGUE, PublicFile, find
+from superconext.data.catalogue import CATALOGUE, find
 from superconext.data.parsers import PARSERS
 
 ASKED = """

@@ -14,10 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from superconext.core import download
+from superconext.core.download import PublicFile
 from superconext.core.errors import VectorsError
-from superconext.vectors import catalogue, download
-from superconext.vectors.catalogue import PublicVectors
-from superconext.vectors.fetch import fetch
+from superconext.vectors import catalogue
+from superconext.vectors.catalogue import PublicVectors, fetch
 from superconext.vectors.readers import read_vectors
 
 ROWS = b"".join(b"word%d %.5f %.5f 0.5\n" % (i, i / 7, -i / 3) for i in range(9000))
@@ -110,8 +111,13 @@ def failing(code):
     return send(code, {"Content-Length": "0"}, b"")
 
 
-ENTRY = PublicVectors("tiny", "https://example.invalid/tiny.gz", len(PACKED), MD5, 2 * len(PACKED))
-UNHASHED = dataclasses.replace(ENTRY, size=None, md5=None)
+def changed(entry, **facts):
+    return dataclasses.replace(entry, file=dataclasses.replace(entry.file, **facts))
+
+
+FILE = PublicFile("https://example.invalid/tiny.gz", MD5, len(PACKED), 2 * len(PACKED))
+ENTRY = PublicVectors("tiny", "none", FILE)
+UNHASHED = changed(ENTRY, size=None, md5=None)
 
 
 @pytest.fixture
@@ -168,7 +174,7 @@ def test_a_line_that_breaks_half_way(get, server, tmp_path, tag):
     assert got.path.read_bytes() == PACKED
     # Only a strong tag says that the rest belongs to the piece that is there.
     assert server.asked == [None, f"bytes={HALF}-" if tag == '"v1"' else None]
-    assert get.waits == [1.0] and "trying again" in said[0]
+    assert get.waits == [1.0] and "trying again" in said[1]
     assert left(tmp_path) == ["tiny.gz"]
 
 
@@ -263,7 +269,7 @@ def test_the_page_of_a_proxy_is_no_file_of_vectors(get, tmp_path, body):
 
 
 def test_too_many_bytes(get, server, tmp_path):
-    entry = dataclasses.replace(ENTRY, limit=1000)
+    entry = changed(ENTRY, limit=1000)
     with pytest.raises(VectorsError, match=f"sends {len(PACKED)} bytes; expected at most 1000"):
         get(whole(), entry=entry)
     assert left(tmp_path) == []
@@ -298,8 +304,11 @@ def test_no_hash_published_so_the_first_one_is_kept(get, tmp_path, cache):
         get(whole(), entry=UNHASHED, out=elsewhere)
 
 
-BINARY = dataclasses.replace(
-    UNHASHED, name="tiny.bin", url="https://example.invalid/tiny.bin.gz", unpack=True, limit=1 << 20
+BINARY = PublicVectors(
+    "tiny.bin",
+    "none",
+    PublicFile("https://example.invalid/tiny.bin.gz", limit=1 << 20),
+    unpack=True,
 )
 
 
@@ -322,7 +331,7 @@ def test_an_archive_that_is_damaged_or_unpacks_without_end(get, tmp_path):
         get(whole(), entry=BINARY, out=f"{tmp_path}/out/")
     (tmp_path / "out" / "tiny.bin.gz").unlink()
     with pytest.raises(VectorsError, match="unpacks to more than"):
-        get(whole(), entry=dataclasses.replace(BINARY, limit=len(PACKED)), out=f"{tmp_path}/out/")
+        get(whole(), entry=changed(BINARY, limit=len(PACKED)), out=f"{tmp_path}/out/")
     assert not (tmp_path / "out" / "tiny.bin").exists()
 
 
@@ -378,7 +387,7 @@ def test_redirects(get, server, tmp_path):
 
 def test_a_redirect_never_leaves_https():
     request = download.urllib.request.Request("https://example.invalid/a")
-    handler = download._Redirects()
+    handler = download._Redirects(VectorsError)
     with pytest.raises(VectorsError, match="redirected to http:"):
         handler.redirect_request(request, None, 302, "", {}, "http://example.invalid/b")
     followed = handler.redirect_request(request, None, 302, "", {}, "https://example.invalid/b")
@@ -394,13 +403,13 @@ def test_only_addresses_of_the_web(base, tmp_path):
 def test_the_catalogue():
     for name, entry in catalogue.NAMED.items():
         assert catalogue.find(name) is entry
-        assert entry.url.startswith("https://") and entry.file_name == f"{name}.gz"
-        assert re.fullmatch("[0-9a-f]{32}", entry.md5) and entry.size < entry.limit
-    assert len({entry.md5 for entry in catalogue.NAMED.values()}) == 8
+        assert entry.file.url.startswith("https://") and entry.file.name == f"{name}.gz"
+        assert re.fullmatch("[0-9a-f]{32}", entry.file.md5) and entry.file.size < entry.file.limit
+    assert len({entry.file.md5 for entry in catalogue.NAMED.values()}) == 8
     text, binary = catalogue.find("cc.ar.300.vec.gz"), catalogue.find("cc.arz.300.bin")
-    assert (text.file_name, text.unpack, text.md5) == ("cc.ar.300.vec.gz", False, None)
+    assert (text.file.name, text.unpack, text.file.md5) == ("cc.ar.300.vec.gz", False, None)
     assert (binary.name, binary.unpack) == ("cc.arz.300.bin", True)
-    assert binary.url.endswith("/cc.arz.300.bin.gz")
+    assert binary.file.url.endswith("/cc.arz.300.bin.gz")
     for name, hint in (
         ("glove-twitter-20", "did you mean 'glove-twitter-200'"),
         ("cc.ary.300.vec", "no vectors of a language 'ary'"),

@@ -9,7 +9,7 @@ import pytest
 
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.catalogue import CATALOGUE
-from superconext.data.hub import hub_parts
+from superconext.data.fetch import hub_parts
 
 
 class Split(list):
