@@ -71,7 +71,7 @@ def test_waiting_that_the_user_chose_stays():
 
 def test_train_chooses_before_torch_is_there(tmp_path):
     code = (
-        "import sys; from superconext import cli, threads; "
+        "import sys; from superconext import cli; from superconext.core import threads; "
         "threads.choose_threads = lambda: print('torch' in sys.modules) or 1; "
         "cli.main(['train', 'missing.tsv', '--out', 'run'])"
     )
