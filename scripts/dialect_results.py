@@ -23,8 +23,7 @@ from pathlib import Path
 import numpy as np
 from protocol_splits import splits
 
-from superconext.baselines.baseline import Split
-from superconext.baselines.baselines import fit_baseline
+from superconext.baselines.baseline import Split, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import SuperConTextError
 from superconext.data.corpus import read_labelled
@@ -120,8 +119,8 @@ def fit(
         for part, scores in found.items():
             on_both = (labels(one) for one in scores)
             lines[f"{name}: {part}"] = scored(*on_both, dev, test, classes, seconds)
-    if isinstance(model.companion, PoolWithNgrams):
-        by = {MEAN: MeanWithTfidf(model.companion.tfidf), POOL: model.companion}
+    if isinstance(model.ensemble, PoolWithNgrams):
+        by = {MEAN: MeanWithTfidf(model.ensemble.tfidf), POOL: model.ensemble}
         for beside, one in by.items():
             both = (one.combined(p[0], a.probe) for p, a in zip((dev, test), answers, strict=True))
             lines[name + beside] = scored(*map(labels, both), dev, test, classes, seconds)

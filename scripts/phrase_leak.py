@@ -83,9 +83,9 @@ def leaks(train: Rows, test: Rows) -> dict[str, Any]:
 
 def accuracies(train: Rows, dev: Rows, test: Rows, leaking: Sequence[int]) -> dict[str, Any]:
     """Of TF-IDF + logistic regression: on all test rows, those that leak, and the others."""
-    from superconext.baselines.baselines import fit_tfidf
+    from superconext.baselines.baseline import fit_baseline
 
-    answers = fit_tfidf(train, dev).predict(test[0])
+    answers = fit_baseline("tfidf_logreg", train, dev).predict(test[0])
     right = [said == label for said, label in zip(answers, test[1], strict=True)]
     chosen = set(leaking)
     parts = {

@@ -1,1 +1,33 @@
-"""What a user would pick instead: majority class, TF-IDF, NB-SVM, n-grams, fastText."""
+"""Baselines that systems are compared with, and their registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from superconext.core.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from superconext.baselines.baseline import Baseline
+
+#: The baselines by name. The first three are fitted in every comparison; the others, and those
+#: of contributors, where they are named among the systems.
+BASELINES: Registry[type[Baseline]] = Registry(
+    "baseline",
+    "superconext.baselines.baseline:Baseline",
+    {
+        "majority": Entry("superconext.baselines.baseline:Majority", "the commonest label"),
+        "tfidf_logreg": Entry(
+            "superconext.baselines.linear:TfidfLogisticRegression", "TF-IDF, logistic regression"
+        ),
+        "tfidf_svm": Entry("superconext.baselines.linear:TfidfSvm", "TF-IDF, linear SVM"),
+        "nbsvm": Entry("superconext.baselines.nbsvm:NbSvm", "naive Bayes features, linear SVM"),
+        "fasttext": Entry("superconext.baselines.fasttext:FastText", "fastText's classifier"),
+        "ngrams": Entry(
+            "superconext.baselines.linear:NgramPool", "TF-IDF and log-count ratios, pooled"
+        ),
+    },
+    "SUPERCONEXT_BASELINES",
+)
+
+#: Fitted beside the systems on every split, in this order.
+ALWAYS_FITTED = ("majority", "tfidf_logreg", "tfidf_svm")

@@ -7,14 +7,13 @@ and a seed, so that the same rows give the same labels.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from superconext.baselines.baseline import Baseline, Split
 from superconext.core.errors import MissingExtraError, TrainingError
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
+from superconext.probe.base import FEWEST_DEV_ROWS
 
 #: Epochs and lengths of character n-grams (none, 2 to 5) tried on dev, in this order.
 EPOCHS: tuple[int, ...] = (5, 15, 50)
@@ -27,52 +26,55 @@ FIXED: dict[str, Any] = {"lr": 0.5, "dim": 100, "wordNgrams": 2, "bucket": 200_0
 _PREFIX = "\ue000"
 
 
-def check_fasttext() -> Any:
-    """The module, or MissingExtraError."""
+class FastText(Baseline):
+    """A linear classifier on the mean of word, word 2-gram and character n-gram vectors.
+
+    Epochs and character n-grams are those with the highest dev accuracy, the first of
+    equals in the order above; with fewer than `FEWEST_DEV_ROWS` dev rows the last of both.
+    """
+
+    seeded = True
+
+    @classmethod
+    def check(cls) -> None:
+        _module()
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> FastText:
+        """Raises MissingExtraError without the package, TrainingError where it gives up."""
+        fasttext = _module()
+        self.names = sorted(set(train[1]))
+        grid = [(epochs, lengths) for epochs in EPOCHS for lengths in SUBWORDS]
+        chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
+        best = -1.0
+        with tempfile.TemporaryDirectory(prefix="superconext-") as folder:
+            file = Path(folder) / "train.txt"
+            lines = [
+                f"{_PREFIX}{self.names.index(label)} {_line(text)}\n"
+                for text, label in zip(*train, strict=True)
+            ]
+            file.write_text("".join(lines), encoding="utf-8", newline="\n")
+            for epochs, lengths in grid if chosen else grid[-1:]:
+                model = _train(fasttext, file, epochs, lengths, seed)
+                accuracy = 0.0
+                if dev is not None and chosen:
+                    labels = _labels(model, dev[0], self.names)
+                    accuracy = sum(map(str.__eq__, labels, dev[1])) / len(labels)
+                if accuracy > best:
+                    best, self.model = accuracy, model
+                    self.settings = {"epochs": epochs, "minn": lengths[0], "maxn": lengths[1]}
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return _labels(self.model, texts, self.names)
+
+
+def _module() -> Any:
+    """The package fasttext, or MissingExtraError."""
     try:
         import fasttext
     except ImportError:
         raise MissingExtraError("The baseline fasttext", "fasttext") from None
     return fasttext
-
-
-def fit_fasttext(train: Split, dev: Split | None, seed: int = 0) -> Baseline:
-    """A linear classifier on the mean of word, word 2-gram and character n-gram vectors.
-
-    Epochs and character n-grams are those with the highest dev accuracy, the first of
-    equals in the order above; with fewer than `FEWEST_DEV_ROWS` dev rows the last of both.
-
-    Raises MissingExtraError without the package, TrainingError where it gives up.
-    """
-    started = time.perf_counter()
-    fasttext = check_fasttext()
-    names = sorted(set(train[1]))
-    grid = [(epochs, lengths) for epochs in EPOCHS for lengths in SUBWORDS]
-    chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
-    best: tuple[float, int, tuple[int, int], Any] | None = None
-    with tempfile.TemporaryDirectory(prefix="superconext-") as folder:
-        file = Path(folder) / "train.txt"
-        lines = [
-            f"{_PREFIX}{names.index(label)} {_line(text)}\n"
-            for text, label in zip(*train, strict=True)
-        ]
-        file.write_text("".join(lines), encoding="utf-8", newline="\n")
-        for epochs, lengths in grid if chosen else grid[-1:]:
-            model = _train(fasttext, file, epochs, lengths, seed)
-            accuracy = 0.0
-            if dev is not None and chosen:
-                found = _labels(model, dev[0], names)
-                accuracy = sum(a == b for a, b in zip(found, dev[1], strict=True)) / len(found)
-            if best is None or accuracy > best[0]:
-                best = accuracy, epochs, lengths, model
-    assert best is not None
-    _, epochs, lengths, model = best
-
-    def predict(texts: Sequence[str]) -> list[str]:
-        return _labels(model, texts, names)
-
-    settings: dict[str, float] = {"epochs": epochs, "minn": lengths[0], "maxn": lengths[1]}
-    return Baseline("fasttext", predict, settings, time.perf_counter() - started)
 
 
 def _train(fasttext: Any, file: Path, epochs: int, lengths: tuple[int, int], seed: int) -> Any:
@@ -104,5 +106,7 @@ def _line(text: str) -> str:
 
 def _labels(model: Any, texts: Sequence[str], names: Sequence[str]) -> list[str]:
     # A list at a time: for a single text some releases do not work with NumPy 2.
-    found, _ = model.predict([_line(text) for text in texts])
-    return [names[int(labels[0].removeprefix(_PREFIX))] if labels else names[0] for labels in found]
+    predicted, _ = model.predict([_line(text) for text in texts])
+    return [
+        names[int(labels[0].removeprefix(_PREFIX))] if labels else names[0] for labels in predicted
+    ]

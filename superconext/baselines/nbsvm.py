@@ -1,4 +1,4 @@
-"""NB-SVM: a linear SVM on n-grams weighted by how much oftener a class has them.
+"""NB-SVM: a linear SVM on log-count ratios of n-grams (naive Bayes features).
 
 Source: Wang and Manning (2012), "Baselines and bigrams: simple, good sentiment and topic
 classification". They have two classes; with more, each class is learned against all others
@@ -9,7 +9,6 @@ a set of three), so here it shrinks with them.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from superconext.baselines.baseline import Baseline, Split
+from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.log_count_ratios import log_count_ratio
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
 
 #: Weight of the SVM; the rest goes to naive Bayes, that is to weights all of one size.
 BETA = 0.25
@@ -27,45 +26,44 @@ BETA = 0.25
 NBSVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
-def fit_nbsvm(train: Split, dev: Split | None) -> Baseline:
+class NbSvm(Baseline):
     """Presence of words and pairs of words, times their log-count ratio; a linear SVM.
 
     C is the one with the highest dev accuracy, the smallest of equals; with fewer than
     `FEWEST_DEV_ROWS` dev rows it is 1. Words are those of the other baselines.
     """
-    from sklearn.feature_extraction.text import CountVectorizer
 
-    started = time.perf_counter()
-    features = CountVectorizer(
-        ngram_range=(1, 2), binary=True, token_pattern=r"(?u)\S+", dtype=np.float64
-    )
-    rows = features.fit_transform(train[0])
-    names, truth = sorted(set(train[1])), np.array(train[1])
-    # Of two classes one machine tells both.
-    ours = [truth == name for name in (names[1:] if len(names) == 2 else names)]
-    ratios = [log_count_ratio(rows, inside) for inside in ours]
-    scaled = [rows.multiply(ratio).tocsr() for ratio in ratios]
-    chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
-    held = features.transform(dev[0]) if dev is not None and chosen else None
-    best: tuple[float, float, np.ndarray, np.ndarray] | None = None
-    for c in NBSVM_GRID if chosen else (1.0,):
-        machines = [_machine(x, y, c) for x, y in zip(scaled, ours, strict=True)]
-        weights = np.array([w * r for (w, _), r in zip(machines, ratios, strict=True)])
-        bias = np.array([b for _, b in machines])
-        accuracy = 0.0
-        if held is not None and dev is not None:
-            found = _labels(held @ weights.T + bias, names)
-            accuracy = float(np.mean([a == b for a, b in zip(found, dev[1], strict=True)]))
-        if best is None or accuracy > best[0]:
-            best = accuracy, c, weights, bias
-    assert best is not None
-    _, c, weights, bias = best
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NbSvm:
+        from sklearn.feature_extraction.text import CountVectorizer
 
-    def predict(texts: Sequence[str]) -> list[str]:
-        return _labels(features.transform(texts) @ weights.T + bias, names)
+        self.features = CountVectorizer(
+            ngram_range=(1, 2), binary=True, token_pattern=r"(?u)\S+", dtype=np.float64
+        )
+        rows = self.features.fit_transform(train[0])
+        self.names, truth = sorted(set(train[1])), np.array(train[1])
+        # Two classes need one classifier only.
+        names = self.names[1:] if len(self.names) == 2 else self.names
+        masks = [truth == name for name in names]
+        ratios = [log_count_ratio(rows, mask) for mask in masks]
+        scaled = [rows.multiply(ratio).tocsr() for ratio in ratios]
+        chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
+        dev_rows = self.features.transform(dev[0]) if dev is not None and chosen else None
+        best = -1.0
+        for c in NBSVM_GRID if chosen else (1.0,):
+            machines = [_machine(x, y, c) for x, y in zip(scaled, masks, strict=True)]
+            weights = np.array([w * r for (w, _), r in zip(machines, ratios, strict=True)])
+            bias = np.array([b for _, b in machines])
+            accuracy = 0.0
+            if dev_rows is not None and dev is not None:
+                labels = _labels(dev_rows @ weights.T + bias, self.names)
+                accuracy = float(np.mean([a == b for a, b in zip(labels, dev[1], strict=True)]))
+            if accuracy > best:
+                best, self.weights, self.bias = accuracy, weights, bias
+                self.settings = {"C": c}
+        return self
 
-    seconds = time.perf_counter() - started
-    return Baseline("nbsvm", predict, {"C": c}, seconds)
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return _labels(self.features.transform(texts) @ self.weights.T + self.bias, self.names)
 
 
 def _machine(rows: Any, inside: np.ndarray, c: float) -> tuple[np.ndarray, float]:

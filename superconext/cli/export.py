@@ -78,7 +78,7 @@ def export(
             from superconext.export.onnx_folder import write_onnx
 
             told["largest_difference"] = write_onnx(model, fresh)
-            told["tfidf_left_out"] = model.companion is not None
+            told["tfidf_left_out"] = model.ensemble is not None
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 

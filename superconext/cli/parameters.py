@@ -12,6 +12,7 @@ from superconext.config.parameters import PARAMETERS
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE
+from superconext.probe import probe_feature_names
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
@@ -37,6 +38,8 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
         )
     named = parameter.name.endswith("objective")
     choices = list(CATALOGUE) if named else parameter.choices
+    if parameter.name == "probe_features":
+        choices = probe_feature_names()
     kind = click.Choice(choices) if choices else _TYPES[parameter.type]
     return click.option(
         flag,

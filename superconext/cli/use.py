@@ -41,7 +41,7 @@ def evaluate(
 ) -> None:
     """Figures of merit of RUN on the labelled FILE."""
     from superconext.data.corpus import read_labelled
-    from superconext.probe.calibration import probability_metrics
+    from superconext.probe.metrics import probability_metrics
     from superconext.report.scores import class_table, score_table
 
     model = _load(run, threads)
@@ -59,10 +59,10 @@ def evaluate(
     probabilities = model.combined(corpus.texts, probe)
     scores = probability_metrics(corpus.labels, probabilities, model.classes)
     table: dict[str, Any] = {"reported_split": "test", "test": scores}
-    if model.companion is not None:
+    if model.ensemble is not None:
         alone = probability_metrics(corpus.labels, probe, model.classes)
         table |= {"test": alone, "combined": {"test": scores}}
-        table["companion"] = model.companion.title
+        table["companion"] = model.ensemble.title
         scores = {**scores, "encoder_alone": alone}
     if as_json:
         click.echo(json.dumps(scores, ensure_ascii=False))

@@ -237,7 +237,6 @@ class Config:
         "What predictions rest on: the linear probe on the encoder alone, the mean of its "
         "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
         "character n-grams, weighed on dev.",
-        choices=("encoder", "encoder+tfidf", "encoder+ngrams"),
     )
     probe_rows: str = _run(
         "seen",

@@ -15,7 +15,7 @@ MOVED = {
     "superconext.errors": "superconext.core.errors",
     "superconext.lexical": "superconext.probe.tfidf",
     "superconext.metrics": "superconext.probe.metrics",
-    "superconext.calibration": "superconext.probe.calibration",
+    "superconext.calibration": "superconext.probe.metrics",
     "superconext.model": "superconext.fitting.model",
     "superconext.presets": "superconext.config.presets",
     "superconext.loading": "superconext.estimator.loading",

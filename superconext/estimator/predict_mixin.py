@@ -31,7 +31,7 @@ class Answers:
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
-        Those of the probe; with a companion beside it, logarithms of the probabilities.
+        Those of the probe; with an ensemble, logarithms of the probabilities.
         """
         scores = self._model().decision(check_texts(X))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

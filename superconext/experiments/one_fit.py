@@ -45,8 +45,8 @@ def run_fit(
     Returns:
         system, objective, seed, split (and dataset where it has a name), rows (of each
         part), dev, test (figures of merit, by what the system predicts by), seconds (wall
-        time of fit and prediction), `probe_C` (and what was chosen for a companion beside the
-        encoder) or a baseline's settings, truth and predictions of the test rows; for an
+        time of fit and prediction), the probe's settings (and an ensemble's)
+        or a baseline's settings, truth and predictions of the test rows; for an
         objective that predicts by itself `native` (the same figures and predictions by its
         own rule); for a draw of some rows `draw`, `base` (how dev and test are split),
         `class_rows` (training rows of each of `labels`), `shots` and `overlap` (expected share
@@ -151,7 +151,7 @@ Predicted = dict[str, dict[str, list[str]]]
 def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Predicted]:
-    from superconext.baselines.baselines import fit_baseline
+    from superconext.baselines.baseline import fit_baseline
 
     baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
     answers = {name: baseline.predict(parts[name][0]) for name in ("dev", "test")}
@@ -196,7 +196,7 @@ def _objective(
             predicted["native"][name] = named(answer.native)
     if not predicted["native"]:
         del predicted["native"]
-    facts = {"probe_C": model.probe.c, "collapsed": fitted.collapse["collapsed"]}
-    if model.companion is not None:
-        facts |= model.companion.chosen()
+    facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
+    if model.ensemble is not None:
+        facts |= model.ensemble.settings
     return facts, predicted

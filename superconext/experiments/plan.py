@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import stratified_holdout, stratified_three_way
 from superconext.experiments.draws import draw_of, drawn
 from superconext.experiments.shots import split_name
-from superconext.experiments.systems import BASELINES, System, plain
+from superconext.experiments.systems import System, plain
 
 HELD_OUT = 0.1
 
@@ -89,7 +90,7 @@ def make_plan(
     if scheme == "shots":
         splits = [(seed, split_name(k, seed)) for k in shots for seed in range(seeds)]
     distinct = [(seed, split) for seed, split in splits if split != "given" or seed == 0]
-    baselines = [plain(name) for name in BASELINES] + [s for s in systems if s.is_baseline]
+    baselines = [plain(name) for name in ALWAYS_FITTED] + [s for s in systems if s.is_baseline]
     plan = [
         Fit(system, seed, split, dataset)
         for system in baselines

@@ -222,11 +222,12 @@ def _check_parameters(request: Request) -> None:
 
     MissingExtraError where a baseline's package is not installed.
     """
-    from superconext.baselines.fasttext import check_fasttext
+    from superconext.baselines import BASELINES
     from superconext.fitting.checks import check_config
 
-    if any(system.objective == "fasttext" for system in request.systems):
-        check_fasttext()
+    for system in request.systems:
+        if system.is_baseline:
+            BASELINES.get(system.objective).check()
     for data in request.datasets:
         for system in request.systems:
             if system.is_baseline:

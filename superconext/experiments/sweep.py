@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.experiments.pairing import TESTED
@@ -19,7 +20,7 @@ from superconext.experiments.pictures import draw
 from superconext.experiments.plan import name_of
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
-from superconext.experiments.systems import BASELINES, System, parse_value, shown, with_parameters
+from superconext.experiments.systems import System, parse_value, shown, with_parameters
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import METRICS, Row, Table, make_table, summarise
 from superconext.objectives.catalogue import check_objective
@@ -137,7 +138,7 @@ def publish_points(
     for line in finished.lines:
         lines.setdefault(name_of(line), []).append(line)
     shown_lines = [
-        line for line in finished.lines if name_of(line) in (*BASELINES, chosen.system.name)
+        line for line in finished.lines if name_of(line) in (*ALWAYS_FITTED, chosen.system.name)
     ]
     (findings,) = finished.findings.values()
     table = make_table(shown_lines, request.reference, findings)
@@ -147,7 +148,9 @@ def publish_points(
         "figure of the others is shown.",
     )
     write_tables(finished.folder, table)
-    baselines = {name: summarise(name, lines[name], "dev") for name in BASELINES if name in lines}
+    baselines = {
+        name: summarise(name, lines[name], "dev") for name in ALWAYS_FITTED if name in lines
+    }
     grid = _grid(points, chosen, baselines, table)
     grid.write(finished.folder, "dev", to_dev_rows(points, chosen))
     if searched:

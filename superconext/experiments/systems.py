@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from superconext.baselines import ALWAYS_FITTED, BASELINES
 from superconext.config.parameters import BY_NAME, Config, check_names, resolve
 from superconext.core.errors import ConfigError
 from superconext.experiments.toml_tables import (
@@ -30,15 +31,6 @@ from superconext.experiments.toml_tables import (
     text_of,
 )
 from superconext.objectives.catalogue import check_objective
-
-#: Fitted beside the systems on every split, in this order.
-BASELINES = ("majority", "tfidf_logreg", "tfidf_svm")
-
-#: Baselines that are fitted where they are named among the objectives.
-MORE_BASELINES = ("nbsvm", "fasttext", "ngrams")
-
-#: Those of them that are random.
-_SEEDED = ("fasttext",)
 
 #: What the row of an objective's native prediction is called, after the system's name.
 OWN_RULE = " (own rule)"
@@ -63,12 +55,12 @@ class System:
 
     @property
     def is_baseline(self) -> bool:
-        return self.objective in (*BASELINES, *MORE_BASELINES)
+        return self.objective in BASELINES
 
     @property
     def is_seeded(self) -> bool:
         """Whether another seed gives another model on the same rows."""
-        return not self.is_baseline or self.objective in _SEEDED
+        return not self.is_baseline or BASELINES.get(self.objective).seeded
 
     def __str__(self) -> str:
         """What it is, where the name does not say it."""
@@ -144,12 +136,12 @@ def read_systems(path: Path) -> tuple[System, ...]:
 
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
-    if objective not in MORE_BASELINES:
+    if objective in ALWAYS_FITTED or objective not in BASELINES:
         check_objective(objective)
 
 
 def _check_parameters(objective: str, parameters: Parameters, where: str) -> None:
-    if objective in MORE_BASELINES and parameters:
+    if objective in BASELINES and parameters:
         raise ConfigError(
             f"{where}: found {parameters[0][0]} for {objective}, a baseline that chooses its own "
             "settings; expected none: leave it out"
@@ -168,7 +160,7 @@ def distinct(systems: Iterable[System]) -> tuple[System, ...]:
     if not systems:
         raise ConfigError("found no objective; expected one or more names, each once")
     for name, count in Counter(system.name for system in systems).items():
-        if name in BASELINES:
+        if name in ALWAYS_FITTED:
             raise ConfigError(
                 f"system {name!r}: a baseline has this name; expected another: change it"
             )
@@ -204,9 +196,9 @@ def shown(value: Any) -> str:
 
 def check_reference(reference: str, systems: Sequence[System]) -> None:
     """Raise ConfigError unless the reference will have a row in the table."""
-    known = [*BASELINES, *(system.name for system in systems)]
+    known = [*ALWAYS_FITTED, *(system.name for system in systems)]
     if reference.removesuffix(OWN_RULE) not in known or reference in {
-        name + OWN_RULE for name in (*BASELINES, *(s.name for s in systems if s.is_baseline))
+        name + OWN_RULE for name in (*ALWAYS_FITTED, *(s.name for s in systems if s.is_baseline))
     }:
         raise ConfigError(
             f"reference = {reference!r}: expected a system of the comparison: {', '.join(known)}, "

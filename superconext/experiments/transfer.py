@@ -45,7 +45,7 @@ def fit_transferred(
 
     Raises what training raises.
     """
-    from superconext.probe.logistic_regression import fit_probe
+    from superconext.probe import probe_class
 
     model, facts = _encoder(fit, parts, source)
     classes = sorted(set(parts["train"][1]))
@@ -55,12 +55,13 @@ def fit_transferred(
         name: np.array([index.get(label, -1) for label in labels])
         for name, (_, labels) in parts.items()
     }
-    probe = fit_probe(features["train"], truth["train"], features["dev"], truth["dev"])
+    kind = probe_class(fit_config(source.given, fit.system, fit.seed).probe_features)
+    probe = kind.fit(features["train"], truth["train"], features["dev"], truth["dev"])
     answers = {
         name: [classes[k] for k in probe.decision(features[name]).argmax(axis=1)]
         for name in ("dev", "test")
     }
-    return {**facts, "probe_C": probe.c}, answers
+    return {**facts, **probe.settings}, answers
 
 
 def _encoder(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
+from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.experiments.parallel import Workers
@@ -23,7 +24,7 @@ from superconext.experiments.record import (
 from superconext.experiments.request import Request, saved_dataset, saved_system
 from superconext.experiments.results import FILE, read_results
 from superconext.experiments.runner import Material, read_rows, run_fits
-from superconext.experiments.systems import BASELINES, System, plain
+from superconext.experiments.systems import System, plain
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
 _CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "epochs", "minn", "maxn")
@@ -120,7 +121,7 @@ def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Reques
     systems: dict[str, System] = {fit.system.name: fit.system for fit in fits}
     return Request(
         datasets=tuple(saved_dataset(name, saved) for name, saved in datasets.items()),
-        systems=tuple(system for name, system in systems.items() if name not in BASELINES),
+        systems=tuple(system for name, system in systems.items() if name not in ALWAYS_FITTED),
         seeds=record["seeds"],
         out=str(folder),
         verb=record["verb"],

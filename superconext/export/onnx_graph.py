@@ -21,6 +21,7 @@ import torch
 
 from superconext.core.errors import ConfigError
 from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.text.vocabulary import PAD_ID
 
 if TYPE_CHECKING:
@@ -250,6 +251,11 @@ def _probe(graph: GraphBuilder, model: Model) -> None:
     from onnx import TensorProto
 
     probe = model.probe
+    if not isinstance(probe, LogisticRegressionProbe):
+        raise ConfigError(
+            f"found probe_features = {model.config.probe_features!r}; expected a logistic "
+            "regression, which ONNX can hold: train with --probe-features encoder"
+        )
     values = graph.node("Cast", "sentence", to=TensorProto.DOUBLE)
     values = graph.node("Sub", values, graph.constant(probe.mean, np.float64))
     values = graph.node("Div", values, graph.constant(probe.scale, np.float64))

@@ -33,7 +33,7 @@ def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:
 
     Raises ConfigError for a model with TF-IDF beside it, which is made of pairs of words.
     """
-    if model.companion is not None:
+    if model.ensemble is not None:
         raise ConfigError(
             "found a run with TF-IDF, whose pairs of words cannot be left out; expected one of "
             "the encoder alone for --vocabulary-min-count: train with --probe-features encoder"

@@ -10,6 +10,8 @@ from superconext.encoders.projection import projected_size
 from superconext.fitting.ensemble_members import check_members, kinds, reading_pool
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
+from superconext.probe import probe_class
+from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.training.pool import pool_source
 from superconext.training.pretraining.before_training import check_pretraining
 
@@ -19,12 +21,29 @@ def check_config(config: Config) -> None:
     or options that cannot be, and for an unknown objective."""
     check_device(config.device)
     check_members(config)
+    _check_probe(config)
     check_pretraining(config)
     reader = reading_pool(config)
     if reader:
         pool_source(config.unlabelled, reader.objective)
     for kind in kinds(config):
         _check_options(kind)
+
+
+def _check_probe(config: Config) -> None:
+    """Raise ConfigError for an unknown probe, and for what only a logistic regression can do."""
+    if issubclass(probe_class(config.probe_features), LogisticRegressionProbe):
+        return
+    found = {
+        "calibrate": config.calibrate,
+        "logit_adjustment": config.logit_adjustment != 0,
+        "probe_rows = 'unseen'": config.probe_rows == "unseen",
+    }
+    for name in (name for name, asked in found.items() if asked):
+        raise ConfigError(
+            f"{name} with probe_features = {config.probe_features!r}: expected a logistic "
+            "regression, whose weights it changes: leave it out, or use another probe"
+        )
 
 
 def _check_options(config: Config) -> None:

@@ -23,10 +23,11 @@ from superconext.fitting.model import Model, member_features
 from superconext.fitting.preprocess import Prepared, prepare
 from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
-from superconext.probe.calibration import calibrate
-from superconext.probe.cross_fitting import fit_unseen, left_out
-from superconext.probe.ensemble import COMPANIONS, Companion, Dev
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS, Probe, adjusted, fit_probe
+from superconext.probe import probe_class
+from superconext.probe.base import FEWEST_DEV_ROWS, Probe
+from superconext.probe.cross_fitting import cross_fitting_parts, fit_cross_fitted
+from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
+from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, calibrate
 from superconext.probe.metrics import collapse_report
 from superconext.training.callbacks import Callback, Record
 from superconext.training.length import with_epochs
@@ -125,7 +126,7 @@ def fit_model(
         features = member_features(encoders, prepared.judged[0])
         held = None if prepared.dev is None else member_features(encoders, prepared.dev)
         probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
-        companion = _companion(prepared, texts, dev, probe, held, config, progress)
+        ensemble = _ensemble(prepared, texts, dev, probe, held, config, progress)
     model = Model(
         config,
         prepared.classes,
@@ -136,7 +137,7 @@ def fit_model(
         encoders,
         objectives,
         probe,
-        companion,
+        ensemble,
     )
     collapse = collapse_report(features)
     return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
@@ -153,7 +154,7 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
     """The rows each member leaves out, or None where every member is trained on all."""
     if config.probe_rows == "seen":
         return None
-    parts = left_out(*prepared.judged, config.members, config.seed)
+    parts = cross_fitting_parts(*prepared.judged, config.members, config.seed)
     if parts is None:
         progress.say(
             f"note: some class has too few rows to be cut into {config.members} parts, so every "
@@ -176,9 +177,12 @@ def _final_probe(
         blocks = np.split(features, members, axis=1)  # all members are equally wide
         own = [block[part] for block, part in zip(blocks, parts, strict=False)]
         truth = [judged[part] for part in parts[: len(own)]]
-        probe = fit_unseen(own, truth, dev_features, dev_labels)
+        probe: Probe = fit_cross_fitted(own, truth, dev_features, dev_labels)
     else:
-        probe = fit_probe(features, judged, dev_features, dev_labels)
+        kind = probe_class(config.probe_features)
+        probe = kind.fit(features, judged, dev_features, dev_labels)
+    if not isinstance(probe, LogisticRegressionProbe):
+        return probe
     probe = adjusted(probe, judged, config.logit_adjustment)
     if not config.calibrate:
         return probe
@@ -192,7 +196,7 @@ def _final_probe(
     return probe
 
 
-def _companion(
+def _ensemble(
     prepared: Prepared,
     texts: Sequence[str],
     dev: tuple[Sequence[str], Sequence[str]] | None,
@@ -200,16 +204,16 @@ def _companion(
     dev_features: np.ndarray | None,
     config: Config,
     progress: Progress,
-) -> Companion | None:
-    """What is to answer beside the probe, fitted on the rows that the probe has."""
-    kind = COMPANIONS.get(config.probe_features)
+) -> Ensemble | None:
+    """The n-gram models that predict together with the probe, fitted on the probe's rows."""
+    kind = ENSEMBLES.get(config.probe_features)
     if kind is None:
         return None
     held = None
     if dev is not None and dev_features is not None:
         assert prepared.dev_labels is not None
         known = [text for text, label in zip(*dev, strict=True) if label in prepared.classes]
-        held = Dev(known, prepared.dev_labels, probe.probabilities(dev_features))
+        held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
         return kind.fit(texts, prepared.judged[1], held, config)
 

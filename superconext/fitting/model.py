@@ -18,8 +18,8 @@ from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encoded_blocks, sentence_vectors
 from superconext.fitting.oov_words import store_with_newcomers
 from superconext.objectives.base import Objective
-from superconext.probe.ensemble import Companion
-from superconext.probe.logistic_regression import Probe, softmax
+from superconext.probe.base import Probe, softmax
+from superconext.probe.ensemble import Ensemble
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -54,9 +54,9 @@ class Model:
     ngrams: character n-grams the encoders have vectors for, or None.
     encoders: one for each member.
     objectives: the trained objectives, for their native prediction; may be empty.
-    probe: logistic regression on the members' concatenated vectors.
-    companion: a model of the text itself that answers together with the probe; None where the
-        encoder answers alone.
+    probe: classifier on the members' concatenated vectors.
+    ensemble: n-gram models of the text itself that predict together with the probe; None where
+        the probe predicts alone.
     """
 
     config: Config
@@ -68,7 +68,7 @@ class Model:
     encoders: list[Encoder]
     objectives: list[Objective]
     probe: Probe
-    companion: Companion | None = None
+    ensemble: Ensemble | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
@@ -97,19 +97,19 @@ class Model:
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`.
 
-        Of the probe, together with its companion where it has one.
+        Of the probe, together with the ensemble where it has one.
         """
         return self.combined(texts, self.probe.probabilities(self.features(texts)))
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
-        """Scores `[N, C]` of the probe; with a companion, logarithms of the probabilities."""
-        if self.companion is None:
+        """Scores `[N, C]` of the probe; with an ensemble, logarithms of the probabilities."""
+        if self.ensemble is None:
             return self.probe.decision(self.features(texts))
         return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        scores = (self.decision if self.companion is None else self.probabilities)(texts)
+        scores = (self.decision if self.ensemble is None else self.probabilities)(texts)
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
     def answer(self, texts: Sequence[str]) -> Answer:
@@ -138,9 +138,9 @@ class Model:
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
-        if self.companion is None:
+        if self.ensemble is None:
             return probe
-        return self.companion.combined(texts, probe)
+        return self.ensemble.combined(texts, probe)
 
     def _answer(
         self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None

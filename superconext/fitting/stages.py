@@ -29,7 +29,8 @@ from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
 from superconext.objectives.base import Batch, Objective, Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.probe.logistic_regression import dev_key, fit_probe, softmax
+from superconext.probe.base import dev_score, softmax
+from superconext.probe.logistic_regression import fit_probe
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, Training
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.epoch_progress import EpochLines, StepBar
@@ -290,7 +291,7 @@ def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
     features = member_features([trainer.encoder], rows)
     probe = fit_probe(features, labels, grid=(EPOCH_PROBE_C,))
     scores = probe.probabilities(member_features([trainer.encoder], prepared.dev))
-    return dev_key(scores, prepared.dev_labels)[0]
+    return dev_score(scores, prepared.dev_labels)[0]
 
 
 def _native_dev_score(prepared: Prepared, trainer: Training) -> float:
@@ -298,4 +299,4 @@ def _native_dev_score(prepared: Prepared, trainer: Training) -> float:
     assert prepared.dev is not None and prepared.dev_labels is not None
     _, scores = vectors_and_scores(trainer.encoder, trainer.objective, prepared.dev)
     assert scores is not None
-    return dev_key(softmax(scores), prepared.dev_labels)[0]
+    return dev_score(softmax(scores), prepared.dev_labels)[0]

@@ -1,1 +1,73 @@
-"""Features to classes: logistic regression, TF-IDF, n-grams, their pool, calibration, metrics."""
+"""Frozen features to classes: probes, ensembles with n-gram models, and metrics.
+
+Both registries know their entries by name and import them when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from superconext.core.errors import ConfigError
+from superconext.core.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from superconext.probe.base import Probe
+
+#: The classifiers fitted on frozen sentence vectors, by the value of `probe_features`.
+PROBES: Registry[type[Probe]] = Registry(
+    "probe",
+    "superconext.probe.base:Probe",
+    {
+        "encoder": Entry(
+            "superconext.probe.logistic_regression:LogisticRegressionProbe",
+            "logistic regression on the encoder's sentence vectors",
+        )
+    },
+    "SUPERCONEXT_PROBES",
+)
+
+#: Values of `probe_features` under which a model of n-grams predicts together with the probe.
+ENSEMBLE_NAMES = ("encoder+tfidf", "encoder+ngrams")
+
+#: The metrics of predicted labels; see `superconext.probe.metrics.metric_values`.
+METRICS: Registry[Callable[..., float]] = Registry(
+    "metric",
+    None,
+    {
+        "accuracy": Entry("superconext.probe.metrics:accuracy", "share of rows that are right"),
+        "f1_macro": Entry("superconext.probe.metrics:f1_macro", "mean F1 of the classes"),
+        "f1_weighted": Entry(
+            "superconext.probe.metrics:f1_weighted", "mean F1 of the classes, weighted by rows"
+        ),
+    },
+    "SUPERCONEXT_METRICS",
+)
+
+
+def probe_feature_names() -> list[str]:
+    """Every value that `probe_features` may have: built-in ones first, then registered probes."""
+    first, *registered = PROBES.names()
+    return [first, *ENSEMBLE_NAMES, *registered]
+
+
+def check_probe_features(name: str) -> None:
+    """Raise ConfigError unless `probe_features` may have this value."""
+    if name in ENSEMBLE_NAMES or name in PROBES:
+        return
+    import difflib
+
+    near = difflib.get_close_matches(name, probe_feature_names(), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ConfigError(
+        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}{hint}; a "
+        "probe of your own has to be registered or be named in "
+        f"{PROBES.variable}={name}=path/to/file.py:Class"
+    )
+
+
+def probe_class(name: str) -> type[Probe]:
+    """The probe that a value of `probe_features` asks for. Raises ConfigError."""
+    check_probe_features(name)
+    return PROBES.get("encoder" if name in ENSEMBLE_NAMES else name)

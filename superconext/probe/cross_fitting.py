@@ -1,9 +1,9 @@
-"""A probe fitted on rows its encoder has not seen.
+"""Cross-fitted probe: each member's probe is fitted on rows its encoder has not seen.
 
-An encoder of a few thousand rows knows them by heart: their features are perfectly separable,
+An encoder trained on a few thousand rows memorises them: their features are perfectly separable,
 noisy labels among them too, and a probe fitted on them learns that. Here each of several
 encoders leaves out another part of the rows, and its logistic regression is fitted on that part,
-whose features look like those of any new text. What is predicted is the mean of their scores.
+whose features look like those of any new text. Predictions are made by the mean of their scores.
 
 It is the cross-fitting of stacked generalisation (Wolpert, 1992), with the folds' models kept
 as an ensemble instead of one model trained again on all rows.
@@ -15,14 +15,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from superconext.core.random_streams import FOLDS, random_stream
 from superconext.data.token_store import TokenStore
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS, GRID, Probe, dev_key, fit_probe
+from superconext.probe.base import FEWEST_DEV_ROWS, dev_score
+from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, fit_probe
 
 #: Rows of each class that every part must have; with fewer a part says nothing of the class.
 FEWEST_ROWS = 4
 
 
-def left_out(
+def cross_fitting_parts(
     store: TokenStore, labels: np.ndarray, members: int, seed: int
 ) -> list[np.ndarray] | None:
     """Which rows each of the members leaves out: disjoint parts of all N rows, sorted.
@@ -41,7 +43,7 @@ def left_out(
         copies.setdefault(words, []).append(row)
     groups = list(copies.values())
     classes = labels[[group[0] for group in groups]]
-    shuffled = np.random.default_rng([seed, 6]).permutation(len(groups))
+    shuffled = random_stream(seed, FOLDS).permutation(len(groups))
     # Dealt out class by class, each going on where the last one stopped.
     dealt = shuffled[np.argsort(classes[shuffled], kind="stable")]
     parts = [
@@ -57,13 +59,13 @@ def left_out(
     return parts if least >= FEWEST_ROWS else None
 
 
-def fit_unseen(
+def fit_cross_fitted(
     features: Sequence[np.ndarray],
     labels: Sequence[np.ndarray],
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
     grid: Sequence[float] = GRID,
-) -> Probe:
+) -> LogisticRegressionProbe:
     """One probe for the members' vectors side by side, each fitted on the rows it left out.
 
     C is the same for all and chosen on dev by what they answer together, as in `fit_probe`.
@@ -74,20 +76,25 @@ def fit_unseen(
         dev_features: vectors of the dev rows, members side by side.
     """
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
-        return _of_one_c(features, labels, grid[len(grid) // 2])
-    best: tuple[tuple[float, float], Probe] | None = None
+        return _with_c(features, labels, grid[len(grid) // 2])
+    best: tuple[tuple[float, float], LogisticRegressionProbe] | None = None
     for c in grid:
-        probe = _of_one_c(features, labels, c)
-        key = dev_key(probe.probabilities(dev_features), dev_labels)
-        if best is None or key > best[0]:
-            best = (key, probe)
+        probe = _with_c(features, labels, c)
+        score = dev_score(probe.probabilities(dev_features), dev_labels)
+        if best is None or score > best[0]:
+            best = (score, probe)
     assert best is not None
     return best[1]
 
 
-def _of_one_c(features: Sequence[np.ndarray], labels: Sequence[np.ndarray], c: float) -> Probe:
-    probes = [fit_probe(own, truth, grid=(c,)) for own, truth in zip(features, labels, strict=True)]
-    return Probe(
+def _with_c(
+    features: Sequence[np.ndarray], labels: Sequence[np.ndarray], c: float
+) -> LogisticRegressionProbe:
+    probes = [
+        fit_probe(vectors, truth, grid=(c,))
+        for vectors, truth in zip(features, labels, strict=True)
+    ]
+    return LogisticRegressionProbe(
         mean=np.concatenate([probe.mean for probe in probes]),
         scale=np.concatenate([probe.scale for probe in probes]),
         coef=np.hstack([probe.coef for probe in probes]) / len(probes),

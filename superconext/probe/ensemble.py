@@ -1,13 +1,18 @@
-"""What answers beside the encoder's probe, by the name `probe_features` gives it.
+"""Ensembles of the encoder's probe and n-gram models, by the value of `probe_features`.
 
-`encoder+tfidf` is the mean of the probe's probabilities and those of TF-IDF and a logistic
-regression. The two err on different rows, so their mean may be better than either; the table
-of a run says whether it is. `encoder+ngrams` weighs three models by what dev says of them: the
-probe, TF-IDF, and character n-grams weighted by log-count ratios.
+`encoder+tfidf` predicts by the mean of the probe's probabilities and those of TF-IDF and a
+logistic regression. `encoder+ngrams` pools three models: the probe, TF-IDF, and character
+n-grams weighted by log-count ratios. Their weights are fitted on dev.
 
-Features of all side by side under one logistic regression do not work: the encoder has
-memorised its training rows, there its features alone separate the classes, and the
-regression never learns to use anything else. So each model is fitted by itself.
+The features of all of them under one logistic regression do not work: the encoder has
+memorised its training rows, there its features alone separate the classes, and the regression
+never learns to use anything else. So each model is fitted by itself.
+
+The pool is a log-linear one: p(c) is proportional to the product of p_m(c) ** w_m over the
+models m (Genest and Zidek, 1986, "Combining probability distributions"; Heskes, 1998,
+"Selecting weighting factors in logarithmic opinion pools"). A weight is a temperature as well,
+so that a model that is too sure of itself, as one that has memorised its training rows, is
+scaled down, and one that adds nothing gets 0.
 """
 
 from __future__ import annotations
@@ -21,18 +26,20 @@ import numpy as np
 
 from superconext.config.parameters import Config
 from superconext.core.files import beside
-from superconext.probe.calibration import fit_temperature
-from superconext.probe.log_count_ratios import Ratios, fit_ratios
-from superconext.probe.log_linear_pool import fit_weights, log_probabilities, pooled
-from superconext.probe.logistic_regression import log_odds, softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
+from superconext.probe.log_count_ratios import LogCountRatios, fit_log_count_ratios
 from superconext.probe.tfidf import FILES as TFIDF_FILES
-from superconext.probe.tfidf import Lexical, fit_lexical
+from superconext.probe.tfidf import TfidfModel, fit_tfidf_model
+
+#: Strength of the prior that all weights are equal, as a number of dev rows, about.
+PRIOR = 1.0
 
 
-class Companion(Protocol):
-    """A model of the text itself, and how its answer and the probe's become one.
+class Ensemble(Protocol):
+    """N-gram models of the text itself, and how they predict together with the probe.
 
-    title: what tables call it.
+    tfidf: the TF-IDF model among them.
+    title: what tables call them.
     files: names of what `save` writes.
     run_format: of run folders that hold it; earlier versions refuse those.
     """
@@ -41,18 +48,22 @@ class Companion(Protocol):
     files: ClassVar[tuple[str, ...]]
     run_format: ClassVar[int]
 
+    @property
+    def tfidf(self) -> TfidfModel: ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen on dev, by the names `metrics.json` has."""
+
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         """Probabilities `[N, C]` to predict by, given the probe's `[N, C]` of N texts."""
-
-    def chosen(self) -> dict[str, Any]:
-        """What was chosen on dev, by the names `metrics.json` has."""
 
     def save(self, folder: Path) -> None:
         """Write its `files` into an existing folder; nothing is pickled."""
 
 
 @dataclass(frozen=True)
-class Dev:
+class DevRows:
     """Dev rows of a class that train has: texts `[N]`, class indices `[N]`, the probe's
     probabilities `[N, C]`."""
 
@@ -68,7 +79,7 @@ class MeanWithTfidf:
     temperature: what TF-IDF's scores were divided by, where they were calibrated.
     """
 
-    tfidf: Lexical
+    tfidf: TfidfModel
     temperature: float | None = None
 
     title: ClassVar[str] = "TF-IDF"
@@ -79,7 +90,8 @@ class MeanWithTfidf:
         mean: np.ndarray = (probe + self.tfidf.probabilities(texts)) / 2
         return mean
 
-    def chosen(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
         of_tfidf = {} if self.temperature is None else {"tfidf_temperature": self.temperature}
         return {"tfidf_C": self.tfidf.c, **of_tfidf}
 
@@ -88,17 +100,17 @@ class MeanWithTfidf:
 
     @classmethod
     def load(cls, folder: Path) -> MeanWithTfidf:
-        return cls(Lexical.load(folder))
+        return cls(TfidfModel.load(folder))
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], labels: np.ndarray, dev: Dev | None, config: Config
+        cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
     ) -> MeanWithTfidf:
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
         if dev is None:
-            model = fit_lexical(texts, labels)
+            model = fit_tfidf_model(texts, labels)
             return cls(replace(model, intercept=model.intercept - shift))
-        model = fit_lexical(texts, labels, dev.texts, dev.labels)
+        model = fit_tfidf_model(texts, labels, dev.texts, dev.labels)
         model = replace(model, intercept=model.intercept - shift)
         if not config.calibrate:
             return cls(model)
@@ -108,15 +120,15 @@ class MeanWithTfidf:
 
 @dataclass(frozen=True, eq=False)
 class PoolWithNgrams:
-    """The probe, TF-IDF and character n-grams in one pool (`opinion_pool`).
+    """The probe, TF-IDF and character n-grams in one log-linear pool.
 
     weights: float64 `[3]`, of the three in this order.
-    shift: float64 `[C]`, what `logit_adjustment` takes off the scores. The probe comes with it
-        taken off already; it is put back before the probe is weighed.
+    shift: float64 `[C]`, what `logit_adjustment` subtracts from the scores. The probe's scores
+        come without it already; it is added back before the probe is weighted.
     """
 
-    tfidf: Lexical
-    ratios: Ratios
+    tfidf: TfidfModel
+    ratios: LogCountRatios
     weights: np.ndarray
     shift: np.ndarray
 
@@ -125,10 +137,11 @@ class PoolWithNgrams:
     run_format: ClassVar[int] = 4
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
-        logs = _three(self.tfidf, self.ratios, texts, probe, self.shift)
+        logs = _log_probabilities(self.tfidf, self.ratios, texts, probe, self.shift)
         return softmax(pooled(logs, self.weights) - self.shift)
 
-    def chosen(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
         names = ("encoder", "tfidf", "ngrams")
         weights = dict(zip(names, self.weights.tolist(), strict=True))
         return {"tfidf_C": self.tfidf.c, "ngrams_C": self.ratios.c, "pool_weights": weights}
@@ -154,7 +167,7 @@ class PoolWithNgrams:
         """What `save` wrote. Raises ValueError where the files are not of one model."""
         from safetensors.numpy import load_file
 
-        tfidf = Lexical.load(folder)
+        tfidf = TfidfModel.load(folder)
         arrays = load_file(folder / cls.files[-1])
         if any(x.dtype.kind != "f" or not np.isfinite(x).all() for x in arrays.values()):
             raise ValueError(f"{cls.files[-1]} holds what are no finite numbers")
@@ -168,35 +181,81 @@ class PoolWithNgrams:
             or classes != max(machines, 2)
         ):
             raise ValueError(f"{cls.files[-1]} is not of the model in {', '.join(TFIDF_FILES)}")
-        ratios = Ratios(tfidf.characters, ratio, coef, intercept, float(arrays["c"][0]))
+        ratios = LogCountRatios(tfidf.characters, ratio, coef, intercept, float(arrays["c"][0]))
         return cls(tfidf, ratios, arrays["weights"], arrays["shift"])
 
     @classmethod
     def fit(
-        cls, texts: Sequence[str], labels: np.ndarray, dev: Dev | None, config: Config
+        cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
     ) -> PoolWithNgrams:
         shares = np.bincount(labels) / len(labels)
         shift = config.logit_adjustment * np.log(shares)
-        held = () if dev is None else (dev.texts, dev.labels)
-        tfidf, ratios = fit_lexical(texts, labels, *held), fit_ratios(texts, labels, *held)
+        dev_rows = () if dev is None else (dev.texts, dev.labels)
+        tfidf, ratios = (
+            fit_tfidf_model(texts, labels, *dev_rows),
+            fit_log_count_ratios(texts, labels, *dev_rows),
+        )
         weights = np.full(3, 1 / 3)
         if dev is not None:
-            logs = _three(tfidf, ratios, dev.texts, dev.probe, shift)
+            logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
             weights = fit_weights(logs, dev.labels)
         return cls(tfidf, ratios, weights, shift)
 
 
-def _three(
-    tfidf: Lexical, ratios: Ratios, texts: Sequence[str], probe: np.ndarray, shift: np.ndarray
+def _log_probabilities(
+    tfidf: TfidfModel,
+    ratios: LogCountRatios,
+    texts: Sequence[str],
+    probe: np.ndarray,
+    shift: np.ndarray,
 ) -> list[np.ndarray]:
     """Log probabilities `[N, C]` of the probe without its shift, of TF-IDF and of n-grams."""
     of_probe = np.log(np.maximum(probe, np.finfo(np.float64).tiny)) + shift
     scores = (of_probe, tfidf.decision(texts), ratios.decision(texts))
-    return [log_probabilities(one) for one in scores]
+    return [log_softmax(one) for one in scores]
 
 
-#: By the value of `probe_features`; the encoder alone has none.
-COMPANIONS: Mapping[str, type[MeanWithTfidf] | type[PoolWithNgrams]] = {
+def pooled(logs: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """Scores `[N, C]`, up to a constant a row, of the pool of M models' log probabilities."""
+    scores: np.ndarray = np.tensordot(weights, np.stack(logs), axes=1)
+    return scores
+
+
+def fit_weights(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
+    """The weights `[M]`, none below 0, that make the labels likeliest.
+
+    What is minimised is the summed log loss plus `PRIOR` times the squared distance to
+    weights of 1 / M, which are also the answer where there are fewer than `FEWEST_DEV_ROWS`
+    rows. It is convex, so there is one minimum.
+
+    Args:
+        logs: of each model, log probabilities `[N, C]`.
+        labels: class indices `[N]`; rows with -1, a class training never saw, are left out.
+    """
+    from scipy.optimize import minimize
+
+    known = labels >= 0
+    each, truth = np.stack([one[known] for one in logs]), labels[known]
+    equal = np.full(len(logs), 1 / len(logs))
+    if len(truth) < FEWEST_DEV_ROWS:
+        return equal
+    rows = np.arange(len(truth))
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = np.tensordot(weights, each, axes=1)
+        offset = weights - equal
+        value = PRIOR * (offset @ offset) - log_softmax(scores)[rows, truth].sum()
+        error = softmax(scores)
+        error[rows, truth] -= 1
+        return float(value), 2 * PRIOR * offset + (each * error).sum(axis=(1, 2))
+
+    bounds = [(0.0, None)] * len(logs)
+    fitted: np.ndarray = minimize(loss, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return fitted
+
+
+#: By the value of `probe_features`.
+ENSEMBLES: Mapping[str, type[MeanWithTfidf] | type[PoolWithNgrams]] = {
     "encoder+tfidf": MeanWithTfidf,
     "encoder+ngrams": PoolWithNgrams,
 }

@@ -1,11 +1,10 @@
-"""Character n-grams weighted by how much oftener each class has them, and logistic regression.
+"""Log-count ratios of character n-grams (naive Bayes features) and logistic regression.
 
-What Wang and Manning (2012), "Baselines and bigrams: simple, good sentiment and topic
-classification", do with words (section 2.3), here with the spellings inside them: presence times
-log-count ratio. Each text's row is brought to unit length, since spellings are many and
-texts of all lengths, and the machine is a logistic regression, whose scores another model's can be
-weighed against. Each class is learned against all others together; of two classes one machine
-tells both.
+The features of Wang and Manning (2012), "Baselines and bigrams: simple, good sentiment and topic
+classification" (section 2.3), of characters instead of words: presence times log-count ratio.
+Rows are scaled to unit length, since texts have many n-grams and differ in length, and the
+classifier is a logistic regression, so that its probabilities can be pooled with other models'.
+Each class is learned against all others; for two classes one classifier suffices.
 
 Fitting uses scikit-learn; a fitted model needs NumPy alone.
 """
@@ -20,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS, dev_key, of_every_class, softmax
+from superconext.probe.base import FEWEST_DEV_ROWS, dev_score, scores_of_both, softmax
 from superconext.probe.tfidf import CHARACTERS, by_blocks, character_ngrams, ngram_counts
 
 #: Added to every n-gram's count.
 ALPHA = 1.0
 
-#: Rows of unit length whose entries are large where they say much.
+#: Inverse regularisation strengths tried on dev, for rows of unit length.
 RATIO_GRID: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 #: C where there are too few dev rows to choose it on.
@@ -34,7 +33,7 @@ DEFAULT_C = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Ratios:
+class LogCountRatios:
     """Log-count ratios of character 2-5-grams, and the weights of rows made of them.
 
     characters: the n-grams of the training texts, V.
@@ -51,7 +50,7 @@ class Ratios:
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of N texts (for two classes: minus and plus half the one score)."""
-        return of_every_class(by_blocks(texts, self._scores))
+        return scores_of_both(by_blocks(texts, self._scores))
 
     @cached_property
     def _columns(self) -> dict[str, int]:
@@ -70,15 +69,15 @@ class Ratios:
         return scores
 
 
-def fit_ratios(
+def fit_log_count_ratios(
     texts: Sequence[str],
     labels: np.ndarray,
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
-) -> Ratios:
+) -> LogCountRatios:
     """Fit on texts `[N]` and class indices `[N]`, one C for all classes chosen on dev.
 
-    Choice of C, labels and what they may be are those of `lexical.fit_lexical`; so are the
+    Choice of C, labels and what they may be are those of `tfidf.fit_tfidf_model`; so are the
     n-grams and their order, which are its `characters`.
 
     Raises ValueError where no text has a word.
@@ -97,14 +96,14 @@ def fit_ratios(
         machines = machines[1:]
     ratio = np.array([log_count_ratio(present, labels == k) for k in machines], dtype=np.float32)
     rows = [weighted(present, one) for one in ratio]
-    held: list[Any] = []
+    dev_rows: list[Any] = []
     grid: Sequence[float] = (DEFAULT_C,)
     if dev_texts is not None and dev_labels is not None and len(dev_labels) >= FEWEST_DEV_ROWS:
         grid = RATIO_GRID
-        seen = features.transform(dev_texts)
-        held = [weighted(seen, one) for one in ratio]
+        dev_present = features.transform(dev_texts)
+        dev_rows = [weighted(dev_present, one) for one in ratio]
     names = features.get_feature_names_out().tolist()
-    best: tuple[tuple[float, float], Ratios] | None = None
+    best: tuple[tuple[float, float], LogCountRatios] | None = None
     # Each C starts where the one before it ended.
     fitted = [LogisticRegression(max_iter=1000, warm_start=True) for _ in machines]
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
@@ -114,14 +113,16 @@ def fit_ratios(
                 machine.set_params(C=c).fit(x, labels == k)
             coef = np.vstack([machine.coef_ for machine in fitted]).astype(np.float32)
             intercept = np.concatenate([machine.intercept_ for machine in fitted])
-            model = Ratios(names, ratio, coef, intercept, c)
-            if not held:
+            model = LogCountRatios(names, ratio, coef, intercept, c)
+            if not dev_rows:
                 return model
             assert dev_labels is not None
-            scores = np.stack([x @ w for x, w in zip(held, coef, strict=True)], axis=1) + intercept
-            key = dev_key(softmax(of_every_class(scores)), dev_labels)
-            if best is None or key > best[0]:
-                best = key, model
+            scores = (
+                np.stack([x @ w for x, w in zip(dev_rows, coef, strict=True)], axis=1) + intercept
+            )
+            score = dev_score(softmax(scores_of_both(scores)), dev_labels)
+            if best is None or score > best[0]:
+                best = score, model
     assert best is not None
     return best[1]
 

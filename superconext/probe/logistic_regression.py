@@ -6,20 +6,27 @@ Fitting uses scikit-learn; a fitted probe is plain arrays and predicts with nump
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+
+from superconext.probe.base import (
+    FEWEST_DEV_ROWS,
+    Probe,
+    dev_score,
+    fit_temperature,
+    log_odds,
+    scores_of_both,
+)
 
 #: Inverse regularisation strengths tried on dev.
 GRID: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
-#: With fewer dev rows than this nothing can be chosen on them but noise.
-FEWEST_DEV_ROWS = 20
-
 
 @dataclass(frozen=True)
-class Probe:
+class LogisticRegressionProbe(Probe):
     """Standardise, multiply, add.
 
     mean, scale: float64 `[d]` of the training features.
@@ -34,25 +41,46 @@ class Probe:
     c: float
 
     def decision(self, features: np.ndarray) -> np.ndarray:
-        """Scores `[N, C]` (for two classes: minus and plus the one score) of `[N, d]`."""
-        scores = (features - self.mean) / self.scale @ self.coef.T + self.intercept
-        return of_every_class(scores)
+        """Scores `[N, C]` (for two classes: minus and plus half the one score) of `[N, d]`."""
+        return scores_of_both((features - self.mean) / self.scale @ self.coef.T + self.intercept)
 
-    def probabilities(self, features: np.ndarray) -> np.ndarray:
-        """Class probabilities `[N, C]` of features `[N, d]`."""
-        return softmax(self.decision(features))
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"probe_C": self.c}
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "mean": self.mean,
+            "scale": self.scale,
+            "coef": np.ascontiguousarray(self.coef),
+            "intercept": self.intercept,
+            "c": np.array([self.c]),
+        }
 
-def of_every_class(scores: np.ndarray) -> np.ndarray:
-    """Scores `[N, C]`: as they are, or, of the one `[N, 1]` that tells two classes, minus and
-    plus half of it."""
-    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], classes: int, width: int
+    ) -> LogisticRegressionProbe:
+        mean, scale, coef, intercept = (
+            arrays[name] for name in ("mean", "scale", "coef", "intercept")
+        )
+        check_weights(coef, intercept, classes, width, "the probe")
+        if mean.shape != (width,) or scale.shape != (width,):
+            raise ValueError(f"the probe is of {mean.shape} features, the encoders of {width}")
+        real = mean.dtype.kind == scale.dtype.kind == "f"
+        if not (real and np.isfinite(mean).all() and (scale > 0).all()):
+            raise ValueError("the probe has means or scales that are no numbers to divide by")
+        return cls(mean, scale, coef, intercept, float(arrays["c"][0]))
 
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Row-wise softmax of `[N, C]`."""
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)
+    @classmethod
+    def fit(
+        cls,
+        features: np.ndarray,
+        labels: np.ndarray,
+        dev_features: np.ndarray | None = None,
+        dev_labels: np.ndarray | None = None,
+    ) -> LogisticRegressionProbe:
+        return fit_probe(features, labels, dev_features, dev_labels)
 
 
 def fit_probe(
@@ -61,7 +89,7 @@ def fit_probe(
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
     grid: Sequence[float] = GRID,
-) -> Probe:
+) -> LogisticRegressionProbe:
     """Fit on `[N, d]` and class indices `[N]`, C chosen on dev.
 
     The C with the highest dev accuracy wins; ties go to the lower dev log loss. With
@@ -75,32 +103,25 @@ def fit_probe(
     scaled = ((features - mean) / scale).astype(np.float32)
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         grid = (grid[len(grid) // 2],)
-    best: tuple[tuple[float, float], Probe] | None = None
+    best: tuple[tuple[float, float], LogisticRegressionProbe] | None = None
     for c in grid:
         coef, intercept = _logistic(scaled, labels, c)
-        probe = Probe(mean, scale, coef, intercept, c)
+        probe = LogisticRegressionProbe(mean, scale, coef, intercept, c)
         if len(grid) == 1:
             return probe
         assert dev_features is not None and dev_labels is not None
-        key = dev_key(probe.probabilities(dev_features), dev_labels)
-        if best is None or key > best[0]:
-            best = (key, probe)
+        score = dev_score(probe.probabilities(dev_features), dev_labels)
+        if best is None or score > best[0]:
+            best = (score, probe)
     assert best is not None
     return best[1]
 
 
-def log_odds(labels: np.ndarray, classes: int) -> np.ndarray:
-    """What rarity does to each score: log shares of the classes `[C]`; for two their one
-    difference `[1]`, as the intercept of a regression has it.
-
-    Every class has a row among the class indices `labels` `[N]`.
-    """
-    shares = np.log(np.bincount(labels, minlength=classes) / len(labels))
-    return shares if classes > 2 else shares[1:] - shares[:1]
-
-
-def adjusted(probe: Probe, labels: np.ndarray, strength: float) -> Probe:
-    """The probe with `strength` times the log shares of the training labels taken off its scores.
+def adjusted(
+    probe: LogisticRegressionProbe, labels: np.ndarray, strength: float
+) -> LogisticRegressionProbe:
+    """The probe with `strength` times the log shares of the training labels subtracted from its
+    scores.
 
     0 leaves it; at 1 it aims at equal shares of all classes being right, whatever their size.
     Rarer classes are then predicted oftener. Source: Menon et al. (2021), "Long-tail learning
@@ -112,18 +133,33 @@ def adjusted(probe: Probe, labels: np.ndarray, strength: float) -> Probe:
     return replace(probe, intercept=probe.intercept - shift)
 
 
-def dev_key(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """What another C must beat: (accuracy, minus log loss) of `[N, C]` on `[N]`.
+def calibrate(
+    probe: LogisticRegressionProbe, dev_features: np.ndarray, dev_labels: np.ndarray
+) -> tuple[LogisticRegressionProbe, float]:
+    """The probe with its scores divided by the temperature fitted on dev, and that temperature.
 
-    Rows whose label is -1, a class that training never saw, are left out.
+    Labels stay as they were; T goes into the weights, so that whoever reads them (a run
+    folder, ONNX) needs to know nothing of it.
     """
-    known = labels >= 0
-    probabilities, labels = probabilities[known], labels[known]
-    if not len(labels):
-        return 0.0, 0.0
-    accuracy = float((probabilities.argmax(axis=1) == labels).mean())
-    chosen = probabilities[np.arange(len(labels)), labels]
-    return accuracy, float(np.log(np.clip(chosen, 1e-12, None)).mean())
+    temperature = fit_temperature(probe.decision(dev_features), dev_labels)
+    scaled = replace(probe, coef=probe.coef / temperature, intercept=probe.intercept / temperature)
+    return scaled, temperature
+
+
+def check_weights(
+    coef: np.ndarray, intercept: np.ndarray, classes: int, width: int, what: str
+) -> None:
+    """Raise ValueError unless a logistic regression has its C (or, of two, 1) rows of `width`."""
+    rows = {classes} if classes != 2 else {1, 2}
+    if coef.shape != (len(intercept), width) or len(intercept) not in rows or intercept.ndim != 1:
+        raise ValueError(
+            f"{what} has weights of shape {list(coef.shape)} and {list(intercept.shape)}, for "
+            f"{classes} classes and {width} features"
+        )
+    if coef.dtype.kind != "f" or intercept.dtype.kind != "f":
+        raise ValueError(f"{what} has weights of type {coef.dtype} and {intercept.dtype}")
+    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+        raise ValueError(f"{what} has weights that are not finite")
 
 
 def _logistic(features: np.ndarray, labels: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:

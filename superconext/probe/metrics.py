@@ -1,23 +1,91 @@
-"""Figures of merit: how right the predictions are, and whether the encoder collapsed."""
+"""Metrics of predictions, calibration error, and whether the encoder collapsed.
+
+Metrics of a contributor's own are functions registered in `superconext.probe.METRICS`; they
+are computed wherever the built-in ones are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from superconext.probe import METRICS
+
+#: Bins of equal width that confidences are sorted into.
+BINS = 15
+
+
+def accuracy(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
+    """Share of the rows whose label is right."""
+    from sklearn.metrics import accuracy_score
+
+    return float(accuracy_score(truth, predicted))
+
+
+def f1_macro(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
+    """Mean F1 of the classes that occur in either, as scikit-learn's is."""
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(truth, predicted, average="macro", zero_division=0.0))
+
+
+def f1_weighted(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
+    """The same mean, weighted by the classes' true rows."""
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(truth, predicted, average="weighted", zero_division=0.0))
+
+
+def metric_values(
+    truth: Sequence[str],
+    predicted: Sequence[str],
+    classes: Sequence[str],
+    probabilities: np.ndarray | None = None,
+) -> dict[str, float]:
+    """Every metric of `METRICS` by its name, over `[N]` true and predicted labels, N > 0.
+
+    A metric is a function (truth, predicted, classes) or (truth, predicted, classes,
+    probabilities) that returns a number; one of the second kind is left out where there are
+    no probabilities.
+
+    Args:
+        classes: the labels the model knows.
+        probabilities: `[N, C]`, columns as `classes`.
+    """
+    values = {}
+    for name in METRICS:
+        metric = METRICS.get(name)
+        if name in METRICS.built_in or len(inspect.signature(metric).parameters) < 4:
+            values[name] = float(metric(truth, predicted, classes))
+        elif probabilities is not None:
+            values[name] = float(metric(truth, predicted, classes, probabilities))
+    return values
+
+
+def metric_names(scores: Mapping[str, Any]) -> list[str]:
+    """The metrics among computed scores: the built-in ones, then those of contributors."""
+    own = ("n", "per_class", "expected_calibration_error", "encoder_alone")
+    return [name for name in scores if name not in own]
+
 
 def classification_metrics(
-    truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]
+    truth: Sequence[str],
+    predicted: Sequence[str],
+    classes: Sequence[str],
+    probabilities: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Accuracy and F1, fractions in [0, 1], over `[N]` true and predicted labels.
+    """Every metric of `METRICS` over `[N]` true and predicted labels; just `n` for no rows.
 
     `classes` are the ones the model knows; a true label outside them counts as wrong and
-    has its own line in `per_class`. Means of F1 are over the classes that occur in either
-    `truth` or `predicted`, as scikit-learn's are.
+    has its own line in `per_class`.
+
+    Args:
+        probabilities: `[N, C]`, for metrics that need them.
     """
-    from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+    from sklearn.metrics import precision_recall_fscore_support
 
     if not len(truth):
         return {"n": 0}
@@ -25,9 +93,7 @@ def classification_metrics(
     columns = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0.0)
     return {
         "n": len(truth),
-        "accuracy": float(accuracy_score(truth, predicted)),
-        "f1_macro": float(f1_score(truth, predicted, average="macro", zero_division=0.0)),
-        "f1_weighted": float(f1_score(truth, predicted, average="weighted", zero_division=0.0)),
+        **metric_values(truth, predicted, classes, probabilities),
         "per_class": {
             name: {
                 "precision": float(precision),
@@ -38,6 +104,43 @@ def classification_metrics(
             for name, precision, recall, f1, support in zip(names, *columns, strict=True)
         },
     }
+
+
+def probability_metrics(
+    truth: Sequence[str], probabilities: np.ndarray, classes: Sequence[str]
+) -> dict[str, Any]:
+    """`classification_metrics` of the most probable labels, and the calibration error."""
+    predicted = [classes[k] for k in probabilities.argmax(axis=1)]
+    scores = classification_metrics(truth, predicted, classes, probabilities)
+    if len(truth):
+        scores["expected_calibration_error"] = expected_calibration_error(
+            probabilities, truth, classes
+        )
+    return scores
+
+
+def expected_calibration_error(
+    probabilities: np.ndarray, truth: Sequence[str], classes: Sequence[str], bins: int = BINS
+) -> float:
+    """Mean distance between confidence and accuracy, in [0, 1]; 0 for no rows.
+
+    Rows are sorted by confidence (their largest probability) into bins of equal width,
+    closed on the right; the distances of the bins are weighted by their rows.
+
+    Args:
+        probabilities: `[N, C]`, columns as `classes`.
+        truth: labels `[N]`; one that is not among the classes counts as wrong.
+
+    Source: Guo et al. (2017), "On calibration of modern neural networks".
+    """
+    if not len(truth):
+        return 0.0
+    confidence = probabilities.max(axis=1)
+    chosen = probabilities.argmax(axis=1)
+    right = np.array([classes[k] == label for k, label in zip(chosen, truth, strict=True)])
+    inside = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(inside, weights=right - confidence, minlength=bins)
+    return float(np.abs(gaps).sum() / len(truth))
 
 
 def collapse_report(features: np.ndarray) -> dict[str, Any]:

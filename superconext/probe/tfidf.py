@@ -1,7 +1,6 @@
-"""TF-IDF and logistic regression as plain arrays: what words and spellings alone say.
+"""TF-IDF and logistic regression as plain arrays: a model of words and character n-grams.
 
-The baseline everybody would otherwise use, and, beside an encoder, half of a better model
-(`companions`).
+It is a baseline, and part of the ensembles with an encoder (`superconext.probe.ensemble`).
 
 The analysis is that of scikit-learn's TfidfVectorizer, on the text as it was given and not
 as the encoder's normalisation leaves it. Fitting uses scikit-learn; a fitted model needs
@@ -23,13 +22,8 @@ import numpy as np
 
 from superconext.core.errors import DataError
 from superconext.core.files import beside, write_json
-from superconext.probe.logistic_regression import (
-    FEWEST_DEV_ROWS,
-    GRID,
-    dev_key,
-    of_every_class,
-    softmax,
-)
+from superconext.probe.base import FEWEST_DEV_ROWS, dev_score, scores_of_both, softmax
+from superconext.probe.logistic_regression import GRID
 
 #: Rows of TF-IDF have unit length and want less regularisation than standardised features.
 TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
@@ -48,7 +42,7 @@ _AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Lexical:
+class TfidfModel:
     """Sublinear TF-IDF of word 1-2-grams beside that of character 2-5-grams, and its weights.
 
     words, characters: the n-grams of the training texts, V together; words come first.
@@ -66,7 +60,7 @@ class Lexical:
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of N texts (for two classes: minus and plus half the one score)."""
-        return of_every_class(by_blocks(texts, self._scores))
+        return scores_of_both(by_blocks(texts, self._scores))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]` of N texts."""
@@ -87,7 +81,7 @@ class Lexical:
             save_file(arrays, temporary)
 
     @classmethod
-    def load(cls, folder: Path) -> Lexical:
+    def load(cls, folder: Path) -> TfidfModel:
         """What `save` wrote. Raises ValueError where the two files are not of one model."""
         from safetensors.numpy import load_file
 
@@ -163,8 +157,8 @@ def ngram_counts(
     for row, text in enumerate(texts):
         start = row * width
         cells += [start + places[ngram] for ngram in analyse(text) if ngram in places]
-    found, counts = np.unique(np.array(cells, dtype=np.int64), return_counts=True)
-    rows, columns = np.divmod(found, max(width, 1))
+    cell, counts = np.unique(np.array(cells, dtype=np.int64), return_counts=True)
+    rows, columns = np.divmod(cell, max(width, 1))
     return rows, columns, counts
 
 
@@ -179,12 +173,12 @@ def tfidf() -> Any:
     )
 
 
-def fit_lexical(
+def fit_tfidf_model(
     texts: Sequence[str],
     labels: np.ndarray,
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
-) -> Lexical:
+) -> TfidfModel:
     """Fit on texts `[N]` and class indices `[N]`, C chosen on dev.
 
     The C with the highest dev accuracy wins; ties go to the lower dev log loss, then to the
@@ -218,11 +212,11 @@ def fit_lexical(
     best = models[0]
     if len(models) > 1:
         assert dev_texts is not None and dev_labels is not None
-        held, truth = features.transform(dev_texts), dev_labels
+        dev_rows, dev_truth = features.transform(dev_texts), dev_labels
         # The first of equals, that is the strongest regularisation, wins.
-        best = max(models, key=lambda model: dev_key(model.predict_proba(held), truth))
+        best = max(models, key=lambda model: dev_score(model.predict_proba(dev_rows), dev_truth))
     words, characters = (
         part.get_feature_names_out().tolist() for _, part in features.transformer_list
     )
     idf = np.concatenate([part.idf_ for _, part in features.transformer_list])
-    return Lexical(words, characters, idf, best.coef_, best.intercept_, float(best.C))
+    return TfidfModel(words, characters, idf, best.coef_, best.intercept_, float(best.C))

@@ -17,7 +17,7 @@ from superconext.fitting.model import Model
 from superconext.fitting.stages import second_stage
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.probe.logistic_regression import Probe
+from superconext.probe import probe_class
 from superconext.runs import trust
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
@@ -69,12 +69,6 @@ def assemble(
         encoders.append(encoder.eval())
         objectives.append(objective.eval())
     width = sum(encoder.sentence_size for encoder in encoders)
-    trust.check_weights(probe["coef"], probe["intercept"], len(classes), width, "the probe")
-    if probe["mean"].shape != (width,) or probe["scale"].shape != (width,):
-        raise ValueError(f"the probe is of {probe['mean'].shape} features, the encoders of {width}")
-    real = probe["mean"].dtype.kind == probe["scale"].dtype.kind == "f"
-    if not (real and np.isfinite(probe["mean"]).all() and (probe["scale"] > 0).all()):
-        raise ValueError("the probe has means or scales that are no numbers to divide by")
     return Model(
         config,
         classes,
@@ -84,9 +78,7 @@ def assemble(
         ngrams,
         list(encoders),
         list(objectives),
-        Probe(
-            probe["mean"], probe["scale"], probe["coef"], probe["intercept"], float(probe["c"][0])
-        ),
+        probe_class(config.probe_features).from_arrays(probe, len(classes), width),
     )
 
 

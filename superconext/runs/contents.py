@@ -17,8 +17,7 @@ from superconext._version import __version__
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.fitting.fit import Fitted
-from superconext.probe.calibration import probability_metrics
-from superconext.probe.metrics import collapse_warning
+from superconext.probe.metrics import collapse_warning, probability_metrics
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.request import Splits, TrainRequest
 
@@ -29,8 +28,8 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 class Evaluation:
     """Metrics of every split, and the reported split's vectors and probabilities.
 
-    The figures of a split are those of the linear probe, the encoder alone. With a companion
-    beside it `combined` has those of both together, by which the run predicts.
+    The figures of a split are those of the linear probe, the encoder alone. With an ensemble
+    `combined` has those of all models together, by which the run predicts.
     features `[N, d]`, probabilities `[N, C]` and predicted labels of the reported split.
     """
 
@@ -58,7 +57,7 @@ class Evaluation:
             answer = model.answer(texts)
             predicted = [model.classes[k] for k in answer.probabilities.argmax(axis=1)]
             metrics[name] = probability_metrics(labels, answer.probe, model.classes)
-            if model.companion is not None:
+            if model.ensemble is not None:
                 combined[name] = probability_metrics(labels, answer.probabilities, model.classes)
             if answer.native is not None:
                 native[name] = probability_metrics(labels, answer.native, model.classes)
@@ -69,10 +68,10 @@ class Evaluation:
         if combined:
             metrics["combined"] = combined
         metrics["baselines"] = baselines
-        metrics["probe_C"] = model.probe.c
-        if model.companion is not None:
-            metrics["companion"] = model.companion.title
-            metrics |= model.companion.chosen()
+        metrics |= model.probe.settings
+        if model.ensemble is not None:
+            metrics["companion"] = model.ensemble.title
+            metrics |= model.ensemble.settings
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse

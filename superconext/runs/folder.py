@@ -30,9 +30,10 @@ from superconext.core.errors import RunError
 from superconext.core.files import beside, file_sha256, write_json
 from superconext.core.folders import folder_beside, put_folder
 from superconext.fitting.model import Model
-from superconext.probe.ensemble import COMPANIONS
+from superconext.probe.ensemble import ENSEMBLES
+from superconext.probe.logistic_regression import check_weights
 from superconext.runs.assemble import assemble
-from superconext.runs.trust import check_weights, plain_file, read_json
+from superconext.runs.trust import plain_file, read_json
 
 #: The newest format that is read. 4: TF-IDF and more n-grams stand beside the probe, 3: TF-IDF
 #: alone. 2: rows of zeros are
@@ -87,22 +88,12 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
         arrays["buckets"] = buckets
     with beside(folder / "vectors.safetensors") as temporary:
         save_arrays(arrays, temporary)
-    probe = model.probe
     with beside(folder / "probe.safetensors") as temporary:
-        save_arrays(
-            {
-                "mean": probe.mean,
-                "scale": probe.scale,
-                "coef": np.ascontiguousarray(probe.coef),
-                "intercept": probe.intercept,
-                "c": np.array([probe.c]),
-            },
-            temporary,
-        )
+        save_arrays(model.probe.arrays(), temporary)
     names: tuple[str, ...] = _MODEL_FILES
-    if model.companion is not None:
-        model.companion.save(folder)
-        names += COMPANIONS[model.config.probe_features].files
+    if model.ensemble is not None:
+        model.ensemble.save(folder)
+        names += ENSEMBLES[model.config.probe_features].files
     return {name: file_sha256(folder / name) for name in names}
 
 
@@ -131,7 +122,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     with safe_open(folder / "vectors.safetensors", framework="np") as saved:
         sparse = "bucket_rows" in saved.keys()  # noqa: SIM118
     # The oldest format that says it all, so that earlier versions read what they can.
-    beside_it = [kind.run_format for kind in COMPANIONS.values() if kind.files[-1] in hashes]
+    beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
     oldest = max([2 if sparse else 1, *beside_it])
     about = {"format": oldest, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
@@ -177,7 +168,7 @@ def load_model(folder: Path | str) -> Model:
             f"{folder / 'manifest.json'}: no list of files with their hashes found; expected the "
             "manifest as it was written: copy the run again"
         )
-    known = dict.fromkeys(name for kind in COMPANIONS.values() for name in kind.files)
+    known = dict.fromkeys(name for kind in ENSEMBLES.values() for name in kind.files)
     for name in (*_MODEL_FILES, *(name for name in known if name in hashes)):
         path = plain_file(folder, name)
         if hashes.get(name) != file_sha256(path):
@@ -192,12 +183,12 @@ def load_model(folder: Path | str) -> Model:
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
         model = assemble(config, words, arrays, tensors, probe)
-        kind = COMPANIONS.get(config.probe_features)
+        kind = ENSEMBLES.get(config.probe_features)
         if kind is not None:
             if not hashes.keys() >= set(kind.files):
                 raise ValueError(f"the manifest lists no {' and no '.join(kind.files)}")
-            model.companion = companion = kind.load(folder)
-            tfidf = companion.tfidf
+            model.ensemble = ensemble = kind.load(folder)
+            tfidf = ensemble.tfidf
             check_weights(tfidf.coef, tfidf.intercept, len(model.classes), len(tfidf.idf), "TF-IDF")
     except (
         AttributeError,

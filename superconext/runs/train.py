@@ -135,7 +135,7 @@ def _fill(
 ) -> dict[str, Any]:
     import torch
 
-    from superconext.baselines.baselines import baseline_report
+    from superconext.baselines.baseline import baseline_report
     from superconext.fitting.checks import check_config
     from superconext.fitting.fit import fit_model
     from superconext.runs.together import call_helpers

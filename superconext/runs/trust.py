@@ -96,22 +96,6 @@ def check_table(table: Tensor, words: int) -> None:
         raise ValueError(f"word vectors of type {table.dtype}")
 
 
-def check_weights(
-    coef: np.ndarray, intercept: np.ndarray, classes: int, width: int, what: str
-) -> None:
-    """Raise ValueError unless a logistic regression has its C (or, of two, 1) rows of `width`."""
-    rows = {classes} if classes != 2 else {1, 2}
-    if coef.shape != (len(intercept), width) or len(intercept) not in rows or intercept.ndim != 1:
-        raise ValueError(
-            f"{what} has weights of shape {list(coef.shape)} and {list(intercept.shape)}, for "
-            f"{classes} classes and {width} features"
-        )
-    if coef.dtype.kind != "f" or intercept.dtype.kind != "f":
-        raise ValueError(f"{what} has weights of type {coef.dtype} and {intercept.dtype}")
-    if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
-        raise ValueError(f"{what} has weights that are not finite")
-
-
 def spread_rows(buckets: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
     """`[count, e]` with the given rows where `rows` says and zeros elsewhere."""
     if buckets.ndim != 2 or rows.shape != (len(buckets),) or rows.dtype.kind not in "iu":

@@ -7,13 +7,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from superconext.baselines.baselines import (
-    SVM_GRID,
-    baseline_report,
-    fit_majority,
-    fit_tfidf,
-    fit_tfidf_svm,
-)
+from superconext.baselines.baseline import Majority, baseline_report
+from superconext.baselines.linear import SVM_GRID, TfidfLogisticRegression, TfidfSvm
 from superconext.probe.tfidf import TFIDF_GRID
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
@@ -30,13 +25,13 @@ def split(n, seed):
 
 
 def test_majority_is_the_commonest_label():
-    assert fit_majority((["x"] * 3, ["b", "a", "b"])).predict(["y", "z"]) == ["b", "b"]
-    assert fit_majority((["x"] * 2, ["b", "a"])).predict(["y"]) == ["a"]
+    assert Majority().fit((["x"] * 3, ["b", "a", "b"]), None).predict(["y", "z"]) == ["b", "b"]
+    assert Majority().fit((["x"] * 2, ["b", "a"]), None).predict(["y"]) == ["a"]
 
 
 def test_tfidf_is_word_and_character_n_grams_with_c_from_dev():
     train, dev, test = split(60, 0), split(30, 1), split(40, 2)
-    ours = fit_tfidf(train, dev)
+    ours = TfidfLogisticRegression().fit(train, dev)
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+")
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
     rows = hstack([v.fit_transform(train[0]) for v in (words, characters)])
@@ -54,7 +49,7 @@ def test_tfidf_is_word_and_character_n_grams_with_c_from_dev():
 
 
 def test_without_dev_c_is_one():
-    assert fit_tfidf(split(30, 0), None).settings == {"C": 1.0}
+    assert TfidfLogisticRegression().fit(split(30, 0), None).settings == {"C": 1.0}
 
 
 def test_report_has_every_split_of_every_baseline():
@@ -67,7 +62,7 @@ def test_report_has_every_split_of_every_baseline():
 
 def test_svm_has_the_features_of_tfidf_and_c_from_dev():
     train, dev, test = split(60, 0), split(30, 1), split(40, 2)
-    ours = fit_tfidf_svm(train, dev)
+    ours = TfidfSvm().fit(train, dev)
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+")
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
     rows = hstack([v.fit_transform(train[0]) for v in (words, characters)])
@@ -77,6 +72,6 @@ def test_svm_has_the_features_of_tfidf_and_c_from_dev():
     models = {c: LinearSVC(C=c, dual="auto", random_state=0).fit(rows, train[1]) for c in SVM_GRID}
     scores = {c: float((model.predict(held) == dev[1]).mean()) for c, model in models.items()}
     best = min(c for c in SVM_GRID if scores[c] == max(scores.values()))
-    assert ours.settings == {"C": best} and ours.name == "tfidf_svm"
+    assert ours.settings == {"C": best}
     assert ours.predict(test[0]) == models[best].predict(asked).tolist()
-    assert fit_tfidf_svm(train, None).settings == {"C": 1.0}
+    assert TfidfSvm().fit(train, None).settings == {"C": 1.0}

@@ -9,9 +9,9 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from superconext.baselines import fasttext as fasttext_baseline
-from superconext.baselines.baselines import fit_baseline
-from superconext.baselines.fasttext import fit_fasttext
-from superconext.baselines.nbsvm import NBSVM_GRID, fit_nbsvm
+from superconext.baselines.baseline import fit_baseline
+from superconext.baselines.fasttext import FastText
+from superconext.baselines.nbsvm import NBSVM_GRID, NbSvm
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
@@ -83,7 +83,7 @@ def peer(train, c):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_nbsvm_is_the_one_of_its_definition_with_c_from_dev(classes):
     train, dev, test = (split(n, classes, seed) for seed, n in enumerate((60, 30, 40)))
-    ours = fit_nbsvm(train, dev)
+    ours = NbSvm().fit(train, dev)
     rivals = {c: peer(train, c) for c in NBSVM_GRID}
     scores = {
         c: np.mean([a == b for a, b in zip(rival(dev[0]), dev[1], strict=True)])
@@ -93,7 +93,7 @@ def test_nbsvm_is_the_one_of_its_definition_with_c_from_dev(classes):
     texts = [*test[0], "", "zzz", "ZWIN", "khayb khayb"]
     assert ours.predict(texts) == rivals[ours.settings["C"]](texts)
     assert np.mean([a == b for a, b in zip(ours.predict(test[0]), test[1], strict=True)]) > 0.8
-    assert fit_nbsvm(train, None).settings == {"C": 1.0}
+    assert NbSvm().fit(train, None).settings == {"C": 1.0}
 
 
 def test_they_are_named_among_the_objectives(tmp_path):
@@ -197,7 +197,7 @@ def test_fasttext_learns_chooses_on_dev_and_repeats_itself(small):
     assert first.predict(test[0]) == again.predict(test[0]) and first.settings == again.settings
     epochs, minn, maxn = (first.settings[name] for name in ("epochs", "minn", "maxn"))
     assert epochs in fasttext_baseline.EPOCHS and (minn, maxn) in fasttext_baseline.SUBWORDS
-    assert fit_fasttext(train, None).settings == {"epochs": 50, "minn": 2, "maxn": 5}
+    assert FastText().fit(train, None).settings == {"epochs": 50, "minn": 2, "maxn": 5}
 
 
 def test_fasttext_reads_odd_texts_as_texts(small):
@@ -206,7 +206,7 @@ def test_fasttext_reads_odd_texts_as_texts(small):
         * 5,
         ["good", "bad", "good", "bad", "good", "bad"] * 5,
     )
-    found = fit_fasttext(train, None)
+    found = FastText().fit(train, None)
     assert found.predict(["zwin bzaf", "KHAYB", "\n", "\ue0000"])[:2] == ["good", "bad"]
 
 

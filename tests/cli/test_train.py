@@ -467,7 +467,7 @@ def test_what_cannot_be_is_refused_before_baselines_are_fitted(
     def fitted(*args):
         raise AssertionError("baselines were fitted first")
 
-    monkeypatch.setattr("superconext.baselines.baselines.baseline_report", fitted)
+    monkeypatch.setattr("superconext.baselines.baseline.baseline_report", fitted)
     said = call("train", data.train, "--out", tmp_path / "run", *data.small, *words)
     assert said.code == 1 and told in said.err and "Traceback" not in said.err
     assert not any(tmp_path.iterdir())

@@ -20,8 +20,8 @@ from superconext.fitting.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe.ensemble import MeanWithTfidf
-from superconext.probe.logistic_regression import Probe
-from superconext.probe.tfidf import fit_lexical
+from superconext.probe.logistic_regression import LogisticRegressionProbe
+from superconext.probe.tfidf import fit_tfidf_model
 from superconext.runs.folder import load_model, save_run
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
@@ -55,7 +55,9 @@ def make_model(words: int) -> Model:
         ngrams,
         [BiLSTMEncoder(embedding, config.hidden_size, config.layers, pooling=config.pooling)],
         [objective_class(config.objective).build(config, Shape(3, 256, 256))],
-        Probe(np.zeros(256), np.ones(256), generator.standard_normal((3, 256)), np.zeros(3), 1.0),
+        LogisticRegressionProbe(
+            np.zeros(256), np.ones(256), generator.standard_normal((3, 256)), np.zeros(3), 1.0
+        ),
     )
 
 
@@ -81,8 +83,8 @@ def runs(tmp_path_factory):
     save_run(model, folder / "encoder")
     config = replace(model.config, probe_features="encoder+tfidf")
     rows = np.arange(3)
-    mean = MeanWithTfidf(fit_lexical(["zwin bzaf", "khayb", "had film"], rows))
-    save_run(replace(model, config=config, companion=mean), folder / "encoder+tfidf")
+    mean = MeanWithTfidf(fit_tfidf_model(["zwin bzaf", "khayb", "had film"], rows))
+    save_run(replace(model, config=config, ensemble=mean), folder / "encoder+tfidf")
     return folder
 
 

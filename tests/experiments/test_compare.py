@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
-from superconext.baselines.baselines import fit_tfidf
+from superconext.baselines.linear import TfidfLogisticRegression
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
 from superconext.core.progress import Progress
@@ -57,7 +57,8 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     assert line["predictions"] == [index[label] for label in model.predict(test.texts)]
     own = model.native_probabilities(test.texts).argmax(axis=1)
     assert line["native"]["predictions"] == own.tolist() and line["probe_C"] == model.probe.c
-    rival = fit_tfidf((train.texts, train.labels), (dev.texts, dev.labels))
+    rival = TfidfLogisticRegression()
+    rival.fit((train.texts, train.labels), (dev.texts, dev.labels))
     expected = [index[label] for label in rival.predict(test.texts)]
     assert lines["tfidf_logreg", 0, "given"]["predictions"] == expected
     assert len({line["config"] for line in lines.values()}) == 7

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
 from superconext.experiments.draws import (
     RAREST,
@@ -18,7 +19,7 @@ from superconext.experiments.draws import (
     wrong_labels,
 )
 from superconext.experiments.plan import Fit, cut, make_plan
-from superconext.experiments.systems import BASELINES, System, parse_systems, plain
+from superconext.experiments.systems import System, parse_systems, plain
 
 
 def pool(sizes, start=0):
@@ -153,5 +154,5 @@ def test_a_plan_has_every_draw_and_no_fit_of_an_encoder_on_its_own_rows():
     assert splits == {"given": 2, "rows20-0": 1, "rows20-1": 1}
     assert not any(fit.system.source for fit in plan)
     baselines = Counter(fit.split for fit in plan if fit.is_baseline)
-    assert baselines == dict.fromkeys(["given", "rows20-0", "rows20-1"], len(BASELINES))
+    assert baselines == dict.fromkeys(["given", "rows20-0", "rows20-1"], len(ALWAYS_FITTED))
     assert any(f.system.source for f in make_plan(systems, 1, "dev", "y", draws=("rows20",)))

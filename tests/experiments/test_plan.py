@@ -4,10 +4,11 @@ from collections import Counter
 
 import pytest
 
+from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
 from superconext.experiments.datasets import choose_scheme
 from superconext.experiments.plan import Fit, cut, make_plan
-from superconext.experiments.systems import BASELINES, parse_systems, plain
+from superconext.experiments.systems import parse_systems, plain
 
 
 def pool(count, start=0):
@@ -41,13 +42,15 @@ def test_baselines_on_every_split_and_objectives_with_every_seed():
     systems = parse_systems(",".join(names))
     given = make_plan(systems, 3, "given")
     assert Counter(fit.system.name for fit in given) == {
-        **dict.fromkeys(BASELINES, 1),
+        **dict.fromkeys(ALWAYS_FITTED, 1),
         **dict.fromkeys(names, 3),
     }
     assert {fit.split for fit in given} == {"given"}
     for scheme in ("dev", "resampled"):
         plan = make_plan(systems, 3, scheme)
-        assert Counter(fit.system.name for fit in plan) == dict.fromkeys([*BASELINES, *names], 3)
+        assert Counter(fit.system.name for fit in plan) == dict.fromkeys(
+            [*ALWAYS_FITTED, *names], 3
+        )
         assert all(fit.split == f"{scheme}-{fit.seed}" for fit in plan)
         assert len({fit.key for fit in plan}) == len(plan)
         assert {fit.key for fit in plan} < {fit.key for fit in make_plan(systems, 4, scheme)}

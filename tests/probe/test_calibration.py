@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 from superconext import SuperConTextClassifier
-from superconext.probe.calibration import (
-    HIGHEST,
-    calibrate,
-    expected_calibration_error,
-    fit_temperature,
-    probability_metrics,
-)
-from superconext.probe.logistic_regression import Probe
+from superconext.probe.base import HIGHEST, fit_temperature
+from superconext.probe.logistic_regression import LogisticRegressionProbe, calibrate
+from superconext.probe.metrics import expected_calibration_error, probability_metrics
 from tests.estimator.test_contract import TEXTS, TINY
 
 
@@ -65,7 +60,7 @@ def test_nothing_is_learned_from_rows_that_are_few_or_all_right():
 def test_a_calibrated_probe_says_the_same_more_or_less_surely(classes):
     generator = np.random.default_rng(1)
     rows = 1 if classes == 2 else classes
-    probe = Probe(
+    probe = LogisticRegressionProbe(
         np.zeros(5),
         np.ones(5),
         5 * generator.standard_normal((rows, 5)),

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from superconext import SuperConTextClassifier, load
 from superconext.core.errors import ConfigError
 from superconext.data.token_store import build_store
-from superconext.probe.cross_fitting import FEWEST_ROWS, fit_unseen, left_out
+from superconext.probe.cross_fitting import FEWEST_ROWS, cross_fitting_parts, fit_cross_fitted
 
 QUICK = {
     "epochs": 3,
@@ -27,7 +27,7 @@ def test_parts_are_disjoint_cover_all_rows_and_share_out_each_class(data, member
     count = [data.draw(st.integers(members * FEWEST_ROWS, members * 12)) for _ in range(classes)]
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(classes), count))
     store = build_store([[2 + row] for row in range(len(labels))], 10)
-    parts = left_out(store, labels, members, seed)
+    parts = cross_fitting_parts(store, labels, members, seed)
     assert parts is not None and len(parts) == members
     assert sorted(np.concatenate(parts)) == list(range(len(labels)))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -39,7 +39,7 @@ def test_parts_are_disjoint_cover_all_rows_and_share_out_each_class(data, member
 def test_copies_of_a_sentence_stand_in_one_part_whatever_their_labels():
     sentences = [[2, 3], [4, 5], [2, 3], [2, 3]] + [[6 + n] for n in range(56)]
     labels = np.array([0, 1, 1, 0] + [0, 1] * 28)
-    parts = left_out(build_store(sentences, 10), labels, 3, 0)
+    parts = cross_fitting_parts(build_store(sentences, 10), labels, 3, 0)
     assert parts is not None
     assert sum(bool(set(part) & {0, 2, 3}) for part in parts) == 1
 
@@ -47,7 +47,7 @@ def test_copies_of_a_sentence_stand_in_one_part_whatever_their_labels():
 def test_parts_follow_from_the_seed():
     labels = np.array([0, 1] * 40)
     store = build_store([[2 + row] for row in range(80)], 10)
-    first, again, other = (left_out(store, labels, 4, seed) for seed in (1, 1, 2))
+    first, again, other = (cross_fitting_parts(store, labels, 4, seed) for seed in (1, 1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
 
@@ -56,7 +56,7 @@ def test_parts_follow_from_the_seed():
 def test_no_parts_where_a_class_has_too_few_rows(rows, there):
     labels = np.array([0] * 50 + [1] * rows)
     store = build_store([[2 + row] for row in range(len(labels))], 10)
-    assert (left_out(store, labels, 3, 0) is not None) == there
+    assert (cross_fitting_parts(store, labels, 3, 0) is not None) == there
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -66,7 +66,7 @@ def test_the_probe_is_the_mean_of_one_regression_for_each_member(classes):
     labels = [generator.permutation(np.arange(40) % classes) for _ in range(3)]
     features = [generator.normal(size=(40, 5)) + truth[:, None] for truth in labels]
     new = [generator.normal(size=(7, 5)) for _ in range(3)]
-    probe = fit_unseen(features, labels, grid=(0.3,))
+    probe = fit_cross_fitted(features, labels, grid=(0.3,))
     scores = []
     for own, truth, other in zip(features, labels, new, strict=True):
         mean, scale = own.mean(axis=0), own.std(axis=0)
@@ -82,10 +82,10 @@ def test_c_is_chosen_on_dev_by_what_the_members_answer_together():
     truth = np.arange(60) % 2
     features = [generator.normal(size=(60, 4)) + truth[:, None] for _ in range(2)]
     dev = np.hstack([generator.normal(size=(60, 4)) + truth[:, None] for _ in range(2)])
-    chosen = fit_unseen(features, [truth, truth], dev, truth)
+    chosen = fit_cross_fitted(features, [truth, truth], dev, truth)
     keys = {}
     for c in (0.001, 0.03, 1.0, 100.0):
-        scores = fit_unseen(features, [truth, truth], grid=(c,)).probabilities(dev)
+        scores = fit_cross_fitted(features, [truth, truth], grid=(c,)).probabilities(dev)
         keys[c] = (scores.argmax(axis=1) == truth).mean()
     scores = chosen.probabilities(dev)
     assert (scores.argmax(axis=1) == truth).mean() >= max(keys.values())

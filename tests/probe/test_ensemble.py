@@ -13,8 +13,8 @@ from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import file_sha256
 from superconext.data.splits import stratified_holdout
 from superconext.estimator.classifier import HELD_BACK
+from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.ensemble import PoolWithNgrams
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
 from superconext.runs.folder import load_model, save_run
 from tests.cli.conftest import call_main
 from tests.companion_runs import command_line_run
@@ -45,7 +45,7 @@ def normalised(logs):
 
 
 def test_it_answers_by_the_product_of_three_models(pool):
-    companion, alone = pool.model_.companion, fitted(probe_features="encoder")
+    companion, alone = pool.model_.ensemble, fitted(probe_features="encoder")
     assert np.array_equal(pool.transform(NEW), alone.transform(NEW))
     parts = [
         alone.predict_proba(NEW),
@@ -75,8 +75,8 @@ def test_the_class_shares_are_taken_off_once(pool, strength):
     expected = pool.predict_proba(NEW) * shares**-strength
     expected /= expected.sum(axis=1, keepdims=True)
     assert np.allclose(adjusted.predict_proba(NEW), expected, atol=1e-6)
-    weights = pool.model_.companion.weights
-    assert np.allclose(adjusted.model_.companion.weights, weights, atol=1e-4)
+    weights = pool.model_.ensemble.weights
+    assert np.allclose(adjusted.model_.ensemble.weights, weights, atol=1e-4)
     assert np.ptp(weights) > 0.1
 
 
@@ -91,9 +91,9 @@ def test_it_is_saved_loaded_and_copied(pool, tmp_path):
     ):
         assert other.probe_features == "encoder+ngrams"
         assert np.allclose(other.predict_proba(NEW), pool.predict_proba(NEW), atol=1e-4)
-    again = load_model(tmp_path / "run").companion
-    assert np.array_equal(again.ratios.decision(NEW), pool.model_.companion.ratios.decision(NEW))
-    assert np.array_equal(again.weights, pool.model_.companion.weights)
+    again = load_model(tmp_path / "run").ensemble
+    assert np.array_equal(again.ratios.decision(NEW), pool.model_.ensemble.ratios.decision(NEW))
+    assert np.array_equal(again.weights, pool.model_.ensemble.weights)
 
 
 def damage(folder, how):
@@ -183,9 +183,9 @@ def test_the_weights_are_chosen_on_the_dev_rows(run):
         return -np.log(shares[np.arange(len(truth)), truth]).mean()
 
     answer = model.answer(texts)
-    alone = log_loss(answer.probe), log_loss(model.companion.tfidf.probabilities(texts))
+    alone = log_loss(answer.probe), log_loss(model.ensemble.tfidf.probabilities(texts))
     assert log_loss(answer.probabilities) <= min(alone) + 0.01
-    assert np.ptp(model.companion.weights) > 0.01
+    assert np.ptp(model.ensemble.weights) > 0.01
 
 
 def test_words_cannot_be_left_out_of_it(pool):

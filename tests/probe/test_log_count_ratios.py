@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from superconext.probe.log_count_ratios import DEFAULT_C, RATIO_GRID, fit_ratios
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
-from superconext.probe.tfidf import fit_lexical
+from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.probe.log_count_ratios import DEFAULT_C, RATIO_GRID, fit_log_count_ratios
+from superconext.probe.tfidf import fit_tfidf_model
 from tests.probe.test_tfidf import WORDS, rows
 
 ANALYSE = CountVectorizer(analyzer="char_wb", ngram_range=(2, 5)).build_analyzer()
@@ -34,7 +34,7 @@ def row_of(text, ratio):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_scores_are_those_of_the_equation(classes):
     texts, labels = rows(60, classes, 0)
-    model = fit_ratios(texts, labels)
+    model = fit_log_count_ratios(texts, labels)
     assert model.c == DEFAULT_C
     new = [*rows(30, classes, 1)[0], "", " \t", "zzz qqq", "ZWIN zwin zwin"]
     found = model.decision(new)
@@ -70,22 +70,26 @@ def test_scores_are_those_of_the_equation(classes):
 
 def test_c_is_the_first_of_the_best_on_dev_and_labels_unknown_to_train_count_for_nothing():
     (texts, labels), (held, truth) = rows(80, 3, 0), rows(40, 3, 1)
-    model = fit_ratios(texts, labels, held, truth)
+    model = fit_log_count_ratios(texts, labels, held, truth)
     assert model.c in RATIO_GRID
     right = (model.decision(held).argmax(axis=1) == truth).mean()
-    assert right >= (fit_ratios(texts, labels).decision(held).argmax(axis=1) == truth).mean()
-    more = fit_ratios(texts, labels, [*held, *["zwin"] * 30], np.append(truth, [-1] * 30))
+    assert (
+        right >= (fit_log_count_ratios(texts, labels).decision(held).argmax(axis=1) == truth).mean()
+    )
+    more = fit_log_count_ratios(texts, labels, [*held, *["zwin"] * 30], np.append(truth, [-1] * 30))
     assert more.c == model.c and np.array_equal(more.coef, model.coef)
     few = FEWEST_DEV_ROWS - 1
-    assert fit_ratios(texts, labels, held[:few], truth[:few]).c == DEFAULT_C
+    assert fit_log_count_ratios(texts, labels, held[:few], truth[:few]).c == DEFAULT_C
 
 
 def test_it_reads_the_n_grams_that_tfidf_reads():
     texts, labels = rows(40, 2, 3)
-    assert fit_ratios(texts, labels).characters == fit_lexical(texts, labels).characters
+    assert (
+        fit_log_count_ratios(texts, labels).characters == fit_tfidf_model(texts, labels).characters
+    )
 
 
 def test_what_one_class_alone_says_is_heard():
     texts = [f"{WORDS[0]} {k}" for k in range(20)] + [f"{WORDS[1]} {k}" for k in range(20)]
-    model = fit_ratios(texts, np.repeat([0, 1], 20))
+    model = fit_log_count_ratios(texts, np.repeat([0, 1], 20))
     assert model.decision([WORDS[0], WORDS[1]]).argmax(axis=1).tolist() == [0, 1]

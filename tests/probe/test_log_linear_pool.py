@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.probe.log_linear_pool import PRIOR, fit_weights, log_probabilities, pooled
-from superconext.probe.logistic_regression import FEWEST_DEV_ROWS
+from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.probe.ensemble import PRIOR, fit_weights, log_softmax, pooled
 
 
 def opinions(count, classes, seed, strengths):
@@ -17,7 +17,7 @@ def opinions(count, classes, seed, strengths):
     for strength in strengths:
         scores = draw.standard_normal((count, classes))
         scores[np.arange(count), truth] += strength
-        logs.append(log_probabilities(scores))
+        logs.append(log_softmax(scores))
     return logs, truth
 
 
@@ -47,7 +47,7 @@ def test_no_other_weights_are_better(classes):
 def test_a_model_that_is_too_sure_is_brought_back():
     logs, truth = opinions(2000, 3, 2, (1.5, 1.5))
     plain = fit_weights(logs, truth)
-    sure = fit_weights([log_probabilities(10 * logs[0]), logs[1]], truth)
+    sure = fit_weights([log_softmax(10 * logs[0]), logs[1]], truth)
     assert sure[0] == pytest.approx(plain[0] / 10, rel=0.05)
     assert sure[1] == pytest.approx(plain[1], rel=0.05)
 
@@ -71,7 +71,7 @@ def test_few_rows_leave_the_weights_alike_and_unknown_labels_do_not_count():
 @given(st.lists(st.lists(st.floats(-700, 700), min_size=3, max_size=3), min_size=1, max_size=30))
 def test_scores_of_any_size_give_weights_and_logs(scores):
     scores = np.array(scores)
-    logs = log_probabilities(scores)
+    logs = log_softmax(scores)
     assert np.allclose(np.exp(logs).sum(axis=1), 1)
     weights = fit_weights([logs, logs[:, ::-1]], np.arange(len(scores)) % 3)
     assert np.isfinite(weights).all() and (weights >= 0).all()

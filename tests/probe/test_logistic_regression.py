@@ -6,13 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from superconext import SuperConTextClassifier
-from superconext.probe.logistic_regression import (
-    FEWEST_DEV_ROWS,
-    GRID,
-    adjusted,
-    fit_probe,
-    softmax,
-)
+from superconext.probe.base import FEWEST_DEV_ROWS, softmax
+from superconext.probe.logistic_regression import GRID, adjusted, fit_probe
 
 
 def data(classes, n=90, d=6, seed=0):

@@ -19,9 +19,9 @@ from superconext.core.errors import DataError, RunError
 from superconext.probe.tfidf import (
     FILES,
     TFIDF_GRID,
-    Lexical,
+    TfidfModel,
     character_ngrams,
-    fit_lexical,
+    fit_tfidf_model,
     word_ngrams,
 )
 from superconext.runs.folder import load_model, save_run
@@ -64,7 +64,7 @@ def test_the_analysis_is_scikit_learns(text):
 def test_probabilities_are_those_of_scikit_learn(classes):
     (texts, labels), (held, truth) = rows(80, classes, 0), rows(40, classes, 1)
     new = [*rows(1300, classes, 2)[0], "", " \t", "zzz qqq", "ZWIN zwin zwin", *NEW]
-    model = fit_lexical(texts, labels, held, truth)
+    model = fit_tfidf_model(texts, labels, held, truth)
     vectorisers = peers()
     fitted = hstack([v.fit_transform(texts) for v in vectorisers])
     dev, asked = (hstack([v.transform(x) for v in vectorisers]) for x in (held, new))
@@ -86,25 +86,25 @@ def test_probabilities_are_those_of_scikit_learn(classes):
 def test_few_dev_rows_choose_nothing_and_unknown_labels_count_for_nothing():
     texts, labels = rows(60, 2, 0)
     held, truth = rows(40, 2, 1)
-    assert fit_lexical(texts, labels).c == 1
-    assert fit_lexical(texts, labels, held[:19], truth[:19]).c == 1
+    assert fit_tfidf_model(texts, labels).c == 1
+    assert fit_tfidf_model(texts, labels, held[:19], truth[:19]).c == 1
     unknown = np.concatenate([truth, [-1] * 30])
-    more = fit_lexical(texts, labels, [*held, *["zwin"] * 30], unknown)
-    assert more.c == fit_lexical(texts, labels, held, truth).c
+    more = fit_tfidf_model(texts, labels, [*held, *["zwin"] * 30], unknown)
+    assert more.c == fit_tfidf_model(texts, labels, held, truth).c
 
 
 def test_no_word_at_all_is_refused():
     with pytest.raises(DataError, match="found no word in 2 training texts"):
-        fit_lexical(["", " \n"], np.array([0, 1]))
+        fit_tfidf_model(["", " \n"], np.array([0, 1]))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(ODD, min_size=4, max_size=12))
 def test_what_is_saved_answers_the_same(tmp_path_factory, texts):
     folder = tmp_path_factory.mktemp("saved")
-    model = fit_lexical([*texts, "a b", "c"], np.arange(len(texts) + 2) % 3)
+    model = fit_tfidf_model([*texts, "a b", "c"], np.arange(len(texts) + 2) % 3)
     model.save(folder)
-    again = Lexical.load(folder)
+    again = TfidfModel.load(folder)
     assert again.words == model.words and again.characters == model.characters
     assert np.array_equal(again.probabilities(texts), model.probabilities(texts))
     assert again.c == model.c and {path.name for path in folder.iterdir()} == set(FILES)
@@ -124,9 +124,9 @@ def both():
 
 def test_a_run_with_tfidf_answers_by_the_mean(both):
     alone, mean = both
-    assert alone.model_.companion is None
+    assert alone.model_.ensemble is None
     assert np.array_equal(mean.transform(NEW), alone.transform(NEW))
-    lexical = mean.model_.companion.tfidf.probabilities(NEW)
+    lexical = mean.model_.ensemble.tfidf.probabilities(NEW)
     expected = (alone.predict_proba(NEW) + lexical) / 2
     assert np.allclose(mean.predict_proba(NEW), expected, atol=1e-12)
     assert np.abs(expected - alone.predict_proba(NEW)).max() > 1e-3
@@ -165,7 +165,7 @@ def test_calibration_scales_both(both):
     plain, calibrated = (
         SuperConTextClassifier(**QUICK, probe_features="encoder+tfidf", calibrate=calibrate)
         .fit(texts, labels)
-        .model_.companion.tfidf
+        .model_.ensemble.tfidf
         for calibrate in (False, True)
     )
     ratio = plain.decision(NEW) / calibrated.decision(NEW)
@@ -206,10 +206,10 @@ def test_files_of_two_models_do_not_pass_for_one(tmp_path):
         (tmp_path / name).mkdir()
         texts, labels = rows(count, 2, count)
         texts[0] += " " + string.ascii_letters[: count // 2]
-        fit_lexical(texts, labels).save(tmp_path / name)
+        fit_tfidf_model(texts, labels).save(tmp_path / name)
     (tmp_path / "one" / FILES[0]).replace(tmp_path / "two" / FILES[0])
     with pytest.raises(ValueError, match="n-grams"):
-        Lexical.load(tmp_path / "two")
+        TfidfModel.load(tmp_path / "two")
 
 
 def test_a_run_without_it_has_no_such_file_and_an_older_format(both, tmp_path):
@@ -281,7 +281,7 @@ def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
         patch.setattr(BalancedBatches, "epoch", pressing)
         stopped = call_main(*words, "--probe-features", "encoder+tfidf")
         assert stopped.code == 1 and "go on with" in stopped.err
-        assert load_model(tmp_path / "run").companion is not None
+        assert load_model(tmp_path / "run").ensemble is not None
         patch.setattr(BalancedBatches, "epoch", batches)
         assert call_main("train", "--resume", tmp_path / "run").code == 0
     texts = [line.split("\t")[1] for line in test.read_text("utf-8").splitlines()[1:]]
@@ -303,7 +303,7 @@ def test_fitting_takes_one_blas_thread(monkeypatch):
     monkeypatch.setattr(LogisticRegression, "fit", fit)
     texts, labels = rows(30, 2, 0)
     with threadpool_limits(2, user_api="blas"):
-        fit_lexical(texts, labels)
+        fit_tfidf_model(texts, labels)
         after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert taken and all(taken) and {n for blas in taken for n in blas} == {1}
     assert set(after) == {2}, "the caller's own limit is put back"

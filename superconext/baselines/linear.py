@@ -1,0 +1,106 @@
+"""Linear classifiers of TF-IDF: logistic regression, SVM, and the pool of n-gram models.
+
+Their features are sublinear TF-IDF of word 1-2-grams and character 2-5-grams. Settings are chosen
+on dev; with fewer than `FEWEST_DEV_ROWS` dev rows they are defaults.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from superconext.baselines.baseline import Baseline, Split
+from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
+from superconext.probe.ensemble import fit_weights, pooled
+from superconext.probe.log_count_ratios import fit_log_count_ratios
+from superconext.probe.tfidf import fit_tfidf_model, tfidf
+
+#: C of the linear SVM; beyond 10 it fits every training row.
+SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+class TfidfLogisticRegression(Baseline):
+    """Logistic regression; C is chosen on dev by the probe's rule, 1 without."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfLogisticRegression:
+        self.names, labels, dev_labels = _class_indices(train, dev)
+        self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels)
+        self.settings = {"C": self.model.c}
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return [self.names[k] for k in self.model.decision(texts).argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        return self.model.probabilities(texts)
+
+
+class TfidfSvm(Baseline):
+    """A linear support vector machine; C has the highest dev accuracy, 1 without dev."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfSvm:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import LinearSVC
+
+        self.features = tfidf()
+        rows = self.features.fit_transform(train[0])
+        few = dev is None or len(dev[1]) < FEWEST_DEV_ROWS
+        models = [
+            LinearSVC(C=c, dual="auto", random_state=0) for c in ((1.0,) if few else SVM_GRID)
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for model in models:
+                model.fit(rows, train[1])
+        self.model = models[0]
+        if dev is not None and len(models) > 1:
+            dev_rows, truth = self.features.transform(dev[0]), np.array(dev[1])
+            # The first of equals, that is the smallest C.
+            self.model = max(models, key=lambda m: float((m.predict(dev_rows) == truth).mean()))
+        self.settings = {"C": float(self.model.C)}
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return [str(label) for label in self.model.predict(self.features.transform(texts))]
+
+
+class NgramPool(Baseline):
+    """The n-gram models of `encoder+ngrams` alone: TF-IDF and log-count ratios in a log-linear
+    pool with weights fitted on dev."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NgramPool:
+        self.names, labels, dev_labels = _class_indices(train, dev)
+        rows = train[0], labels, dev and dev[0], dev_labels
+        first, second = fit_tfidf_model(*rows), fit_log_count_ratios(*rows)
+        self.models = first, second
+        self.weights = np.full(2, 1 / 2)
+        if dev is not None and dev_labels is not None:
+            self.weights = fit_weights(self._logs(dev[0]), dev_labels)
+        self.settings = {
+            "tfidf_C": first.c,
+            "ngrams_C": second.c,
+            "pool_weights": self.weights.tolist(),
+        }
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        scores = pooled(self._logs(texts), self.weights)
+        return [self.names[k] for k in scores.argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        return softmax(pooled(self._logs(texts), self.weights))
+
+    def _logs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [log_softmax(model.decision(texts)) for model in self.models]
+
+
+def _class_indices(
+    train: Split, dev: Split | None
+) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """The classes, and the labels of both splits as indices; -1 for one that train lacks."""
+    names = sorted(set(train[1]))
+    index = {name: k for k, name in enumerate(names)}
+    labels = np.array([index[label] for label in train[1]])
+    return names, labels, dev and np.array([index.get(label, -1) for label in dev[1]])
