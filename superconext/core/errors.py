@@ -5,6 +5,8 @@ a library user would expect. A message has three parts: what was found, what was
 expected, what to do next.
 """
 
+from collections.abc import Iterable
+
 
 class SuperConTextError(Exception):
     """Base of every error this project raises on purpose."""
@@ -42,3 +44,11 @@ class MissingExtraError(SuperConTextError, ImportError):
 
 class StoppedEarly(SuperConTextError):
     """Training was interrupted and the run so far was saved."""
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Advice at the end of a message on an unknown name: the nearest known one, if any is near."""
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else "take one of these"

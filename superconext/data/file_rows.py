@@ -152,7 +152,7 @@ class TrainingRows:
         for ids, _ in self._read(np.flatnonzero(others)):
             counts -= np.bincount(ids, minlength=len(counts))
         seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
-        return Vocabulary.of_counts(Counter(seen), min_count)
+        return Vocabulary.from_counts(Counter(seen), min_count)
 
     def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> FileStore:
         """Ids `[n]` of sentences under the vocabulary that these rows have at `min_count`."""

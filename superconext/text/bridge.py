@@ -9,11 +9,10 @@ the bridge is off unless asked for.
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, suggestion
 
 # Conventions common to the Maghreb, as chat users write them: digits for the letters they
 # resemble (3 ع, 7 ح, 9 ق, 2 ء, 6 ط), with an apostrophe for the dotted letter (3' غ, 7' خ,
@@ -112,10 +111,9 @@ class Bridge:
 
     def __init__(self, dialect: str) -> None:
         if dialect not in DIALECTS:
-            close = difflib.get_close_matches(str(dialect), DIALECTS, n=1)
             raise ConfigError(
                 f"bridge: found dialect {dialect!r}, expected one of {', '.join(DIALECTS)}; "
-                + (f"did you mean {close[0]!r}?" if close else "take one of these")
+                f"{suggestion(dialect, DIALECTS)}"
             )
         self.dialect = dialect
         self._table = DIALECTS[dialect]

@@ -1,4 +1,4 @@
-"""Which characters make words, emoji and invisible marks, as bodies of regex classes.
+"""Character classes of words, emoji and invisible marks, as bodies of regex classes.
 
 `re` has no Unicode categories: its `\\w` leaves out combining marks, which would cut
 Hindi, Amharic or vocalised Arabic words into pieces, and takes `_` in. The classes here
@@ -118,18 +118,18 @@ def _ranges(categories: str) -> list[tuple[int, int]]:
     # Beyond the BMP `re` tests ranges one by one: fewer, wider ones, with what is not assigned
     # between them, are faster.
     wide = re.compile(f"{taken}(?:-+{taken})*")
-    found = [
+    matches = [
         *re.compile(taken).finditer(_kinds(), 0, _BMP),
         *wide.finditer(_kinds(), _BMP, len(_PLANES)),
         *wide.finditer(_kinds(), len(_PLANES)),
     ]
-    return [(_code(match.start()), _code(match.end() - 1)) for match in found]
+    return [(_code(match.start()), _code(match.end() - 1)) for match in matches]
 
 
-def _code(place: int) -> int:
-    """The code point at a place of `_kinds`."""
-    beyond = place - len(_PLANES)
-    return place if beyond < 0 else _MARKS_ABOVE[beyond]
+def _code(position: int) -> int:
+    """The code point at a position of `_kinds`."""
+    beyond = position - len(_PLANES)
+    return position if beyond < 0 else _MARKS_ABOVE[beyond]
 
 
 @lru_cache(maxsize=1)

@@ -1,16 +1,14 @@
-"""Normalising text: which rules are on, and applying them in the order of their table."""
+"""Normalising text: the rules of a profile, applied in the order of their table."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from superconext.core.errors import ConfigError
-from superconext.text import patterns
+from superconext.core.errors import ConfigError, suggestion
 from superconext.text.characters import class_body
-from superconext.text.rules import PROFILES, RULE_NAMES, RULES, Rule
+from superconext.text.rules import PROFILES, RULE_NAMES, RULES, Rule, is_nfkc, spaces
 
 # `choose_profile`: share of Arabic letters, and share of Latin words that are spelt with an
 # Arabizi digit, from which text counts as such. Measured on some twenty corpora: Latin-script
@@ -49,7 +47,7 @@ class Normalizer:
         if profile not in PROFILES:
             raise ConfigError(
                 f"normalize: found profile {profile!r}, expected one of {', '.join(PROFILES)}; "
-                + _near(profile, PROFILES)
+                f"{suggestion(profile, PROFILES)}"
             )
         for option, names in (("enable", enable), ("disable", disable)):
             _check_names(option, names)
@@ -78,7 +76,7 @@ class Normalizer:
         No rule reaches over the end of a line, so there are as many lines as before.
         """
         for step in self._steps:
-            if step is not patterns.spaces:
+            if step is not spaces:
                 text = step(text)
         return text
 
@@ -161,13 +159,8 @@ def _check_names(option: str, names: object) -> None:
         if name not in RULE_NAMES:
             raise ConfigError(
                 f"normalize: found rule {name!r} in {option}, expected one of "
-                f"{', '.join(RULE_NAMES)}; " + _near(str(name), RULE_NAMES)
+                f"{', '.join(RULE_NAMES)}; {suggestion(name, RULE_NAMES)}"
             )
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else "take one of these"
 
 
 Step = Callable[[str], str]
@@ -210,7 +203,7 @@ def _plan(rules: list[Rule]) -> list[Step]:
         while True:
             for step in head:
                 text = step(text)
-            if patterns.is_nfkc(text):
+            if is_nfkc(text):
                 return text
 
     return [characters, *tail]

@@ -1,21 +1,176 @@
-"""The table of normalisation rules: what each one does, why, and where it is on.
+"""Normalisation rules: the patterns they find, and the table of what each does and where it is on.
 
 `RULES` is in the order of application, and that order matters: characters first (so that
 later patterns see one spelling), then placeholders, then runs. `docs/text.md` prints this
 table; a test keeps the two equal.
+
+Every pattern begins at a fixed character or behind a look-behind that lets it begin once in a
+run: a search from each letter of a run to its end would take quadratic time. And none may find
+in its own result, or in that of a later rule, something it has not found before: normalising
+twice is normalising once.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from superconext.text import characters, patterns
+from superconext.text import characters
 
 PROFILES = ("arabic", "arabizi", "latin", "none")
 PLACEHOLDERS = ("<url>", "<email>", "<user>", "<num>")
 
 _EVERY = ("arabic", "arabizi", "latin")
+
+# Inside a word: C'est, aujourd’hui, est-elle, 3'ir (the apostrophe is a letter in Arabizi).
+CONNECTORS = "'’_-"
+# Inside a number: 3.5, 1,000, 23/12, 12:30, 2018-2019, 1_000, 1'000 and NFKC's 1⁄2.
+_SEPARATORS = ".,:/⁄٫٬'’_-"
+
+
+@lru_cache(maxsize=1)
+def number_pattern() -> str:
+    """Regex for a number: digits that touch no letter, with separators and a per cent sign.
+
+    `3la`, `covid-19` and `3'ir` hold no number; `#12` and `@12` are names. The tokenizer
+    reads numbers with the same pattern: outside hashtags, what is masked is what is a token.
+    """
+    word = characters.word()
+    # Looking behind from after the first digit lets `re` skip to digits at once.
+    before = rf"(?<![{word}#@]\d)(?<![{word}][{CONNECTORS}]\d)"
+    after = f"(?![{CONNECTORS}]?[{word}])"
+    return rf"\d{before}\d*(?:[{_SEPARATORS}]\d+)*[%٪‰]?{after}"
+
+
+@lru_cache(maxsize=1)
+def _hashtag() -> re.Pattern[str]:
+    letters = characters.letters() + characters.UNSPACED
+    return re.compile(f"(?<!#)#+(?=_*[{letters}])([_{characters.word()}{characters.UNSPACED}]+)")
+
+
+@lru_cache(maxsize=1)
+def _user() -> re.Pattern[str]:
+    letters = characters.letters() + characters.UNSPACED
+    return re.compile(f"@(?=_*[{letters}])[_{characters.word()}{characters.UNSPACED}]+")
+
+
+@lru_cache(maxsize=1)
+def _number() -> re.Pattern[str]:
+    return re.compile(number_pattern())
+
+
+# `ht{2,}p`, `w{3,}`: elongation must not turn `htttp://` or `Wwwww.` into an address that only
+# a second pass would see.
+# The address is ASCII and ends before closing punctuation: text glued to it is not lost.
+_URL = re.compile(
+    r"(?:[hH][tT]{2,}[pP][sS]?://|(?<![^\W_])(?:[wW]{3,}\.|[pP]ic\.twitter\.com/)(?=[A-Za-z0-9]))"
+    r"(?:[!#-;=?-~]*[A-Za-z0-9/_=&%#+~$@-])?"
+)
+# Addresses glued to each other (`a@b.c+@d.e`) go together, or the second would wait a pass.
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+(?:[\w.+-]*@[\w.+-]+)*")
+_ELONGATION = re.compile(r"([^\W\d_])\1{2,}")
+_PUNCTUATION = re.compile(r"([^\w\s]|_)\1{3,}")
+# Looking behind from after the joiner lets `re` skip to joiners at once.
+_ZWJ_ASTRAY = re.compile(f"\u200d(?:(?<![{characters.EMOJI}]\u200d)|(?![{characters.EMOJI}]))")
+_ARABIC_DIGIT = re.compile(r"(?<=[ء-يٮ-ۓ])(?=\d)|(?<=\d)(?=[ء-يٮ-ۓ])")
+
+
+def join_emoji_only(text: str) -> str:
+    """Drop zero width joiners, except between two emoji."""
+    return _ZWJ_ASTRAY.sub("", text) if characters.ZWJ in text else text
+
+
+# NFKC turns these into a space and a mark, which would cut the word in two.
+_SPACING_FORMS: dict[int, str | None] = {
+    0x00B4: "’",
+    0x1FFD: "’",
+    0xFDFC: "ريال",
+    0xFDFD: "بسم الله الرحمن الرحيم",
+    **{
+        code: unicodedata.normalize("NFKC", chr(code)).strip()
+        for code in (*range(0xFC5E, 0xFC64), *range(0xFE70, 0xFE80, 2))
+        if unicodedata.normalize("NFKC", chr(code)).startswith(" ")
+    },
+}
+_SPACING_CHARACTERS = frozenset(map(chr, _SPACING_FORMS))
+
+
+def nfkc(text: str) -> str:
+    """Unicode NFKC, without the spaces it would put before spacing accents."""
+    if text.isascii():
+        return text
+    if not _SPACING_CHARACTERS.isdisjoint(text):
+        text = text.translate(_SPACING_FORMS)
+    # A line end composes with nothing. Most lines are seen to be in NFKC as they are, where one
+    # mark anywhere would have the whole text taken apart and put together again.
+    return "\n".join([unicodedata.normalize("NFKC", line) for line in text.split("\n")])
+
+
+def is_nfkc(text: str) -> bool:
+    """Whether text is in Unicode NFKC."""
+    if text.isascii():
+        return True
+    return all([unicodedata.is_normalized("NFKC", line) for line in text.split("\n")])
+
+
+def urls(text: str) -> str:
+    """Web addresses to `<url>`."""
+    return _URL.sub(" <url> ", text) if "." in text or "://" in text else text
+
+
+def emails(text: str) -> str:
+    """Mail addresses to `<email>`."""
+    return _EMAIL.sub(" <email> ", text) if "@" in text else text
+
+
+def users(text: str) -> str:
+    """Mentions to `<user>`."""
+    return _user().sub(" <user> ", text) if "@" in text else text
+
+
+def hashtags(text: str) -> str:
+    """Hashtags to their words."""
+    if "#" not in text:
+        return text
+    return _hashtag().sub(lambda match: " " + match[1].replace("_", " "), text)
+
+
+def split_digits(text: str) -> str:
+    """A space between Arabic letters and digits."""
+    return _ARABIC_DIGIT.sub(" ", text)
+
+
+def numbers(text: str) -> str:
+    """Numbers to `<num>`."""
+    return _number().sub(" <num> ", text)
+
+
+def _cap_letters(match: re.Match[str]) -> str:
+    # The class also takes numerals such as the Ethiopic ones: those are never cut.
+    return match[1] * 2 if match[1].isalpha() else match[0]
+
+
+def elongation(text: str) -> str:
+    """At most two of a letter in a row."""
+    return _ELONGATION.sub(_cap_letters, text)
+
+
+def _cap_marks(match: re.Match[str]) -> str:
+    # Stacked accents belong to the word below them.
+    return match[0] if unicodedata.category(match[1])[0] == "M" else match[1] * 3
+
+
+def punctuation(text: str) -> str:
+    """At most three of a punctuation mark, symbol or emoji in a row."""
+    return _PUNCTUATION.sub(_cap_marks, text)
+
+
+def spaces(text: str) -> str:
+    """White space to single spaces, none at the ends."""
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -57,7 +212,7 @@ RULES: tuple[Rule, ...] = (
         "الحسيمة ❤",
         _EVERY,
         characters=_INVISIBLE,
-        function=patterns.join_emoji_only,
+        function=join_emoji_only,
     ),
     Rule(
         "nfkc",
@@ -66,7 +221,7 @@ RULES: tuple[Rule, ...] = (
         "ﻻ ﷺ Ａ",
         "لا صلى الله عليه وسلم A",
         _EVERY,
-        function=patterns.nfkc,
+        function=nfkc,
     ),
     Rule(
         "lower",
@@ -149,7 +304,7 @@ RULES: tuple[Rule, ...] = (
         "شوف https://t.co/8zHqgoaJ6f",
         "شوف <url>",
         _EVERY,
-        function=patterns.urls,
+        function=urls,
     ),
     Rule(
         "emails",
@@ -157,7 +312,7 @@ RULES: tuple[Rule, ...] = (
         "ktb l me@mail.ma",
         "ktb l <email>",
         _EVERY,
-        function=patterns.emails,
+        function=emails,
     ),
     Rule(
         "users",
@@ -165,7 +320,7 @@ RULES: tuple[Rule, ...] = (
         "@nawel_1 شكرا",
         "<user> شكرا",
         _EVERY,
-        function=patterns.users,
+        function=users,
     ),
     Rule(
         "hashtags",
@@ -173,7 +328,7 @@ RULES: tuple[Rule, ...] = (
         "#نجوى_كرم #Dzair",
         "نجوى كرم Dzair",
         _EVERY,
-        function=patterns.hashtags,
+        function=hashtags,
     ),
     Rule(
         "split_digits",
@@ -181,7 +336,7 @@ RULES: tuple[Rule, ...] = (
         "و352 3اكتوبر",
         "و 352 3 اكتوبر",
         (),
-        function=patterns.split_digits,
+        function=split_digits,
     ),
     Rule(
         "numbers",
@@ -190,7 +345,7 @@ RULES: tuple[Rule, ...] = (
         "2019 3.5 10% 3la 9alb 7out",
         "<num> <num> <num> 3la 9alb 7out",
         ("arabic", "arabizi"),
-        function=patterns.numbers,
+        function=numbers,
     ),
     Rule(
         "elongation",
@@ -199,7 +354,7 @@ RULES: tuple[Rule, ...] = (
         "راااائع هههههه hhhhh 1000",
         "راائع هه hh 1000",
         _EVERY,
-        function=patterns.elongation,
+        function=elongation,
     ),
     Rule(
         "punctuation",
@@ -207,7 +362,7 @@ RULES: tuple[Rule, ...] = (
         "wa3r!!!!!! 😂😂😂😂😂",
         "wa3r!!! 😂😂😂",
         _EVERY,
-        function=patterns.punctuation,
+        function=punctuation,
     ),
     Rule(
         "spaces",
@@ -215,7 +370,7 @@ RULES: tuple[Rule, ...] = (
         "  salam \t khoya",
         "salam khoya",
         _EVERY,
-        function=patterns.spaces,
+        function=spaces,
     ),
 )
 

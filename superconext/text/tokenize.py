@@ -20,7 +20,7 @@ from superconext.core.errors import ConfigError
 from superconext.text import characters
 from superconext.text.bridge import Bridge
 from superconext.text.normalize import Normalizer
-from superconext.text.patterns import CONNECTORS, number_pattern
+from superconext.text.rules import CONNECTORS, number_pattern
 
 # A run of one of these is one token (`!!!`, `...`); any other symbol stands alone.
 _RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~،؛؟٪…“”«»‘’•·–—¡¿°。、！？।॥።፣፤፧"
@@ -91,19 +91,21 @@ class Pieces:
         chosen: list[NDArray[np.integer]] = [np.empty(0, np.int32 if small else np.int64)]
         edges = [np.zeros(1, np.int64)]
         pieces = np.append(0, np.cumsum(self.counts))
-        # Some texts at a time: what is reckoned with is several times as large as the answer.
+        # Some texts at a time: the intermediate arrays are several times as large as the result.
         for first in range(0, len(self.counts), _AT_ONCE):
             cuts = pieces[first : first + _AT_ONCE + 1]
             numbers = self.numbers[cuts[0] : cuts[-1]]
-            own = sizes[numbers]
-            ends = np.append(0, np.cumsum(own))
-            found = np.arange(ends[-1]) + np.repeat(starts[numbers] - ends[:-1], own)
+            piece_sizes = sizes[numbers]
+            ends = np.append(0, np.cumsum(piece_sizes))
+            offsets = np.repeat(starts[numbers] - ends[:-1], piece_sizes)
+            positions = np.arange(ends[-1]) + offsets
             bounds = ends[cuts - cuts[0]]
             lengths = np.diff(bounds)
             if most is not None and lengths.max() > most:
-                found = found[np.arange(len(found)) - np.repeat(bounds[:-1], lengths) < most]
+                within = np.arange(len(positions)) - np.repeat(bounds[:-1], lengths)
+                positions = positions[within < most]
                 bounds = np.append(0, np.cumsum(np.minimum(lengths, most)))
-            chosen.append(found.astype(chosen[0].dtype))
+            chosen.append(positions.astype(chosen[0].dtype))
             edges.append(edges[-1][-1] + bounds[1:])
         return np.concatenate(chosen), np.concatenate(edges)
 
@@ -129,13 +131,13 @@ class Tokenizer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The tokens of each text: what a call for each gives, several times as fast."""
-        found: list[list[str]] = []
-        # Some at a time: what is split off is larger than the text.
+        token_lists: list[list[str]] = []
+        # Some at a time: the pieces take more room than the text.
         for start in range(0, len(texts), _AT_ONCE):
             rows = [text.split(" ") for text in texts[start : start + _AT_ONCE]]
             get = self._cut(dict.fromkeys(chain.from_iterable(rows))).__getitem__
-            found += [list(chain.from_iterable(map(get, row))) for row in rows]
-        return found
+            token_lists += [list(chain.from_iterable(map(get, row))) for row in rows]
+        return token_lists
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
         """The tokens of each text, every distinct piece of all texts once.
@@ -181,7 +183,7 @@ class Tokenizer:
         return tokens if self.bridge is None else [self.bridge(token) for token in tokens]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": {}}  # what can be worked out again is not pickled
+        return {**self.__dict__, "_known": {}}  # a cache is not pickled
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder."""

@@ -67,10 +67,10 @@ class Vocabulary:
         seen: Counter[str] = Counter()
         for tokens in token_lists:
             seen.update(tokens)
-        return cls.of_counts(seen, min_count, max_size)
+        return cls.from_counts(seen, min_count, max_size)
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls, seen: Counter[str], min_count: int = 1, max_size: int | None = None
     ) -> Vocabulary:
         """The same from the count of each token; `seen` is used up."""

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import RunError
-from superconext.text.ngrams import NgramVocabulary
-from superconext.text.packed_ngrams import PackedNgrams
+from superconext.text.ngrams import NgramVocabulary, PackedNgrams
 
 
 def cut(word):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.text import patterns
+from superconext.text import rules
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.rules import PROFILES, RULE_NAMES, RULES, rules_markdown
 from tests.text.strategies import texts
@@ -149,9 +149,9 @@ def test_any_choice_of_rules_is_stable(text, names):
 @settings(max_examples=300, deadline=None)
 @given(text=texts)
 def test_compatibility_forms_line_by_line_are_those_of_the_whole_text(text):
-    whole = text.translate(patterns._SPACING_FORMS)
-    assert patterns.nfkc(text) == unicodedata.normalize("NFKC", whole)
-    assert patterns.is_nfkc(text) == unicodedata.is_normalized("NFKC", text)
+    whole = text.translate(rules._SPACING_FORMS)
+    assert rules.nfkc(text) == unicodedata.normalize("NFKC", whole)
+    assert rules.is_nfkc(text) == unicodedata.is_normalized("NFKC", text)
 
 
 @settings(deadline=None)
