@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from superconext.core.files import write_csv
 from superconext.core.progress import Progress
 from superconext.experiments.overview import to_long_rows, to_overview
-from superconext.experiments.pictures import draw
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import Table, make_table, told_systems
+from superconext.report.figures import ComparisonContext, draw_figures
 from superconext.report.table import Grid
 
-FIGURE = "weighted_f1.png"
+FIGURE = "weighted_f1"
 
 
 @dataclass(frozen=True)
@@ -60,16 +57,16 @@ def publish(finished: Finished, progress: Progress) -> Compared:
         for data in request.datasets
     }
     several = list(tables) != [""]
-    pictures: dict[Path, Callable[[Path], object]] = {}
+    contexts = {}
     for name, table in tables.items():
         folder = finished.folder / name
         folder.mkdir(exist_ok=True)
         write_tables(folder, table)
-        pictures[folder / "figures" / FIGURE] = partial(_draw, table)
+        contexts[folder / "figures"] = _figure_context({"": table})
     overview = _overview(finished, tables) if several else None
     if several:
-        pictures[finished.folder / "figures" / FIGURE] = partial(_draw_all, tables)
-    draw(pictures, progress)
+        contexts[finished.folder / "figures"] = _figure_context(tables)
+    draw_figures(contexts, progress)
     return Compared(tables, overview, finished.lines)
 
 
@@ -89,26 +86,12 @@ def _overview(finished: Finished, tables: dict[str, Table]) -> Grid:
     return grid
 
 
-def _draw(table: Table, path: Path) -> None:
-    from superconext.report.figure_compare import draw_comparison
-
-    draw_comparison(_values(table), path, reference=table.reference, significant=_better(table))
-
-
-def _draw_all(tables: dict[str, Table], path: Path) -> None:
-    from superconext.report.figure_compare import draw_comparisons
-
-    draw_comparisons(
-        {name: _values(table) for name, table in tables.items()},
-        path,
+def _figure_context(tables: dict[str, Table]) -> ComparisonContext:
+    return ComparisonContext(
+        {name: {row.name: row.values for row in table.rows} for name, table in tables.items()},
+        file_name=FIGURE,
         reference=next(iter(tables.values())).reference,
-        significant={name: _better(table) for name, table in tables.items()},
+        significant={
+            name: [row.name for row in table.rows if row.better] for name, table in tables.items()
+        },
     )
-
-
-def _values(table: Table) -> dict[str, list[float]]:
-    return {row.name: row.values for row in table.rows}
-
-
-def _better(table: Table) -> list[str]:
-    return [row.name for row in table.rows if row.better]

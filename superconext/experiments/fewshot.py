@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.sampler import FEWEST_BATCHES
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
-from superconext.experiments.pictures import draw
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.systems import fit_config
 from superconext.experiments.tables import Table, make_tables, told_systems
 from superconext.objectives.catalogue import objective_class
+from superconext.report.figures import BandsContext, Level, draw_figures
 from superconext.report.table import Grid
 from superconext.training.length import decided_epochs, with_epochs
 
-FIGURE = "shots.png"
+FIGURE = "shots"
 
 #: Fewer optimiser steps than this are said: an epoch of a few rows is a step or two.
 FEW_STEPS = 100
@@ -85,20 +84,16 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
     overview.write(finished.folder, "overview")
     table.write(finished.folder, "table", to_long_rows("shots", made))
 
-    def drawing(path: Path) -> None:
-        from superconext.report.figure_bands import Level, draw_bands
-
-        curves = _curves(made)
-        levels = curves.pop("majority", {})
-        draw_bands(
-            curves,
-            path,
-            xlabel="rows of each class trained on",
-            ylabel="weighted F1 on test, percent",
-            levels=[Level("majority", [v for values in levels.values() for v in values])],
-        )
-
-    draw({finished.folder / "figures" / FIGURE: drawing}, progress)
+    curves = _curves(made)
+    levels = curves.pop("majority", {})
+    bands = BandsContext(
+        curves,
+        xlabel="rows of each class trained on",
+        ylabel="weighted F1 on test, percent",
+        file_name=FIGURE,
+        levels=[Level("majority", [v for values in levels.values() for v in values])],
+    )
+    draw_figures({finished.folder / "figures": bands}, progress)
     return Curve(made, overview, table, finished.lines)
 
 

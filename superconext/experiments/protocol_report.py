@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
 from superconext.experiments.draws import parse_draw
 from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
-from superconext.experiments.pictures import draw as draw_pictures
 from superconext.experiments.protocol import (
     PaperTable,
     Protocol,
@@ -26,10 +24,11 @@ from superconext.experiments.protocol import (
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
 from superconext.experiments.tables import Table, by_system, make_tables, told_systems
+from superconext.report.figures import BandsContext, draw_figures
 from superconext.report.table import MISSING, Grid, spread
 
 FILE = "protocol"
-FIGURE = "draws.png"
+FIGURE = "draws"
 
 #: Marks beside a figure of the paper.
 _MISPRINT, _NEAR = "†", "‡"
@@ -100,7 +99,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
     """The tables of each data set by draw, written as `fewshot` writes its own."""
     request = finished.request
     made: dict[str, dict[str, Table]] = {}
-    pictures: dict[Path, Callable[[Path], object]] = {}
+    contexts = {}
     for data in request.datasets:
         lines = [line for line in finished.lines if line.get("dataset", "") == data.name]
         groups: dict[str, list[Any]] = {}
@@ -123,8 +122,8 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
         long.write(folder, "table", to_long_rows("rows", shown))
         curves = _curves(tables)
         if curves is not None:
-            pictures[folder / "figures" / FIGURE] = curves
-    draw_pictures(pictures, progress)
+            contexts[folder / "figures"] = curves
+    draw_figures(contexts, progress)
     return made
 
 
@@ -152,8 +151,8 @@ def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
     return to_overview(_shown(tables), notes, ranked=False)
 
 
-def _curves(tables: Mapping[str, Table]) -> Callable[[Path], object] | None:
-    """A drawing of the draws of one kind by their number; None for fewer than two of them."""
+def _curves(tables: Mapping[str, Table]) -> BandsContext | None:
+    """Curves over the draws of one kind by their number; None for fewer than two of them."""
     kinds = [parse_draw(name) for name in tables if name]
     kind = kinds[0].kind if kinds else ""
     if len(kinds) < 2 or any(of.kind != kind for of in kinds):
@@ -167,14 +166,13 @@ def _curves(tables: Mapping[str, Table]) -> Callable[[Path], object] | None:
             at = parse_draw(name).amount if name else 0
             found.setdefault(row.name, {})[at] = row.values
 
-    def drawing(path: Path) -> None:
-        from superconext.report.figure_bands import draw_bands
-
-        label = parse_draw(f"{kind}{kinds[0].amount}").told()
-        label = label.replace(str(kinds[0].amount), "N")
-        draw_bands(found, path, xlabel=label, ylabel="weighted F1 on test, percent")
-
-    return drawing
+    label = parse_draw(f"{kind}{kinds[0].amount}").told()
+    return BandsContext(
+        found,
+        xlabel=label.replace(str(kinds[0].amount), "N"),
+        ylabel="weighted F1 on test, percent",
+        file_name=FIGURE,
+    )
 
 
 def _grid(

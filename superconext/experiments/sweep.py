@@ -9,14 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.experiments.pairing import TESTED
-from superconext.experiments.pictures import draw
 from superconext.experiments.plan import name_of
 from superconext.experiments.request import Request
 from superconext.experiments.runner import Finished, carry_out
@@ -24,9 +22,10 @@ from superconext.experiments.systems import System, parse_value, shown, with_par
 from superconext.experiments.table_files import write_tables
 from superconext.experiments.tables import METRICS, Row, Table, make_table, summarise
 from superconext.objectives.catalogue import check_objective
+from superconext.report.figures import BandsContext, Chosen, Level, draw_figures
 from superconext.report.table import Grid, spread
 
-FIGURE = "sweep.png"
+FIGURE = "sweep"
 
 
 @dataclass(frozen=True)
@@ -229,23 +228,19 @@ def _draw(
         curves.setdefault(name, {})[point.values[axis]] = point.dev.values
     test = next(row for row in table.rows if row.name == chosen.system.name)
 
-    def drawing(path: Path) -> None:
-        from superconext.report.figure_bands import Chosen, Level, draw_bands
-
-        draw_bands(
-            curves,
-            path,
-            xlabel=axis,
-            ylabel="weighted F1 on dev, percent",
-            levels=[
-                Level(f"{name} (dev)", row.values)
-                for name, row in baselines.items()
-                if name != "majority"
-            ],
-            chosen=Chosen(names[chosen.system.name], chosen.values[axis], test.values),
-        )
-
-    draw({finished.folder / "figures" / FIGURE: drawing}, progress)
+    bands = BandsContext(
+        curves,
+        xlabel=axis,
+        ylabel="weighted F1 on dev, percent",
+        file_name=FIGURE,
+        levels=[
+            Level(f"{name} (dev)", row.values)
+            for name, row in baselines.items()
+            if name != "majority"
+        ],
+        chosen=Chosen(names[chosen.system.name], chosen.values[axis], test.values),
+    )
+    draw_figures({finished.folder / "figures": bands}, progress)
 
 
 def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress) -> None:
@@ -253,15 +248,11 @@ def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress
     values = [point.dev.means[TESTED] for point in points]
     best = list(itertools.accumulate(values, max))
 
-    def drawing(path: Path) -> None:
-        from superconext.report.figure_bands import draw_bands
-
-        curves = {"trial": values, "best so far": best}
-        draw_bands(
-            {name: {k: [v] for k, v in enumerate(of, 1)} for name, of in curves.items()},
-            path,
-            xlabel="trial",
-            ylabel="weighted F1 on dev, percent",
-        )
-
-    draw({finished.folder / "figures" / FIGURE: drawing}, progress)
+    curves = {"trial": values, "best so far": best}
+    bands = BandsContext(
+        {name: {k: [v] for k, v in enumerate(of, 1)} for name, of in curves.items()},
+        xlabel="trial",
+        ylabel="weighted F1 on dev, percent",
+        file_name=FIGURE,
+    )
+    draw_figures({finished.folder / "figures": bands}, progress)

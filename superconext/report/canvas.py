@@ -1,32 +1,37 @@
-"""What every figure shares: an empty sheet, text from users, marks, and the file.
+"""What every figure shares: an empty sheet, text from users in any script, marks, the file.
 
 Figures are built with matplotlib's object API on the Agg canvas. Nothing here touches
 pyplot, so drawing is safe without a display and from several threads.
+
+From 3.11 matplotlib joins Arabic letters and orders right-to-left text by itself
+(HarfBuzz and SheenBidi through libraqm; release notes of 3.11). Before, it drew single
+letters from left to right, so the label has to be turned into joined presentation forms
+in visual order first. Doing both would reverse the label again.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import MissingExtraError, RunError
 from superconext.core.files import beside
-from superconext.report.arabic import FONT, can_shape, shape
 from superconext.report.table import clean, clip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Said once by callers that go on without figures.
-UNAVAILABLE = (
-    "figures left out: drawing needs a package that is not installed: "
-    "pip install 'superconext[plots]'"
-)
+#: Comes with matplotlib and has Arabic, Latin, Tifinagh, Greek and Cyrillic letters.
+FONT = "DejaVu Sans"
 
+_RENDERER_SHAPES_FROM = (3, 11)
 DPI = 150
 _LABEL_CELLS = 28
 
@@ -40,7 +45,10 @@ _LIGHTNESS = (0.05, 0.85, 0.45, 0.65, 0.25, 1.0)
 
 def available() -> bool:
     """Whether everything a figure needs is installed. Does not import matplotlib."""
-    return can_shape()
+    if importlib.util.find_spec("matplotlib") is None:
+        return False
+    helpers = ("arabic_reshaper", "bidi")
+    return all(importlib.util.find_spec(name) for name in helpers) or renderer_shapes()
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -63,6 +71,36 @@ def label_text(label: str, note: str = "") -> str:
     shown = clip(clean(label), _LABEL_CELLS) + note
     # matplotlib reads text between two dollar signs as a formula and may fail on it.
     return shape(shown).replace("$", r"\$")
+
+
+def shape(label: str) -> str:
+    """`label` as the installed matplotlib must be given it to be read correctly.
+
+    Labels without right-to-left letters come back as they are, and so does every label
+    where matplotlib shapes text itself. Vowel signs are kept.
+
+    Raises MissingExtraError when matplotlib is absent, or needs arabic-reshaper and
+    python-bidi for this label and they are absent.
+    """
+    if not _right_to_left(label) or renderer_shapes():
+        return label
+    try:
+        # The package's own `bidi.get_display` leaves brackets unmirrored: ")12(".
+        from bidi.algorithm import get_display
+
+        reshaper = _reshaper()
+    except ImportError as error:
+        raise MissingExtraError("drawing Arabic labels", "plots") from error
+    return str(get_display(reshaper.reshape(label)))
+
+
+def renderer_shapes() -> bool:
+    """Whether the installed matplotlib joins and orders Arabic letters by itself."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtraError("drawing figures", "plots") from error
+    return tuple(matplotlib.__version_info__[:2]) >= _RENDERER_SHAPES_FROM
 
 
 def mark(index: int) -> tuple[str, tuple[float, float, float, float]]:
@@ -114,3 +152,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"{target}: cannot be written ({error.strerror or error}): expected a folder with "
             "room and leave to write; choose another place"
         ) from error
+
+
+@cache
+def _reshaper() -> Any:
+    from arabic_reshaper import ArabicReshaper
+
+    # The one-glyph word for God is not in the font; its letters are.
+    return ArabicReshaper({"delete_harakat": False, "ARABIC LIGATURE ALLAH": False})
+
+
+def _right_to_left(label: str) -> bool:
+    return any(unicodedata.bidirectional(character) in ("R", "AL") for character in label)

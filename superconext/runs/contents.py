@@ -18,6 +18,7 @@ from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.fitting.fit import Fitted
 from superconext.probe.metrics import collapse_warning, probability_metrics
+from superconext.report.figures import RunContext, draw_figures
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.request import Splits, TrainRequest
 
@@ -95,7 +96,7 @@ def write_run(
     write_csv(folder / "history.csv", fitted.history)
     write_json(folder / "metrics.json", evaluation.metrics)
     _write_predictions(folder / "predictions.tsv", request, splits, fitted, evaluation)
-    _draw(folder / "figures", splits, fitted, evaluation, progress)
+    draw_figures({folder / "figures": _figure_context(splits, fitted, evaluation)}, progress)
     manifest = _manifest(request, splits, fitted, times)
     write_card(folder / "README.md", {**manifest, **evaluation.metrics})
     warning = collapse_warning(fitted.collapse)
@@ -167,33 +168,14 @@ def _write_predictions(
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _draw(
-    folder: Path, splits: Splits, fitted: Fitted, evaluation: Evaluation, progress: Progress
-) -> None:
-    from superconext.report import figures
-
-    if not figures.available():
-        progress.say(f"note: {figures.UNAVAILABLE}")
-        return
-    folder.mkdir()
-    labels = splits.named()[splits.reported].labels
-    classes = fitted.model.classes
-    names = classes + sorted(set(labels) - set(classes))
-    with progress.bar("drawing figures"):
-        figures.draw_map(
-            evaluation.features,
-            labels,
-            folder / "map.png",
-            seed=fitted.model.config.seed,
-            predicted=evaluation.predicted,
-        )
-        figures.draw_confusion(labels, evaluation.predicted, names, folder / "confusion.png")
-        # Losses of two stages have no scale in common.
-        curves = [
-            record
-            for record in fitted.history
-            if record["member"] == 1 and record.get("stage", 1) == 1
-        ]
-        last = fitted.model.objectives[0]
-        chance = None if "stage" in curves[0] else last.chance_level
-        figures.draw_curves(curves, folder / "curves.png", chance=chance)
+def _figure_context(splits: Splits, fitted: Fitted, evaluation: Evaluation) -> RunContext:
+    """What the figures of the run are drawn from."""
+    return RunContext(
+        features=evaluation.features,
+        labels=splits.named()[splits.reported].labels,
+        predicted=evaluation.predicted,
+        classes=fitted.model.classes,
+        history=fitted.history,
+        seed=fitted.model.config.seed,
+        chance=fitted.model.objectives[0].chance_level,
+    )

@@ -270,7 +270,7 @@ def test_the_figure_is_drawn_where_it_can_be(request_of, tmp_path, monkeypatch):
     if not figures.available():
         pytest.skip("figures need the extra plots")
     compare(request, heard)
-    picture = tmp_path / "out" / "figures" / comparing.FIGURE
+    picture = tmp_path / "out" / "figures" / f"{comparing.FIGURE}.png"
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert np.all([row.fits == 1 for row in compare(request, heard).table.rows])
 

@@ -132,5 +132,5 @@ def test_the_figure_is_drawn_where_it_can_be(wanted, tmp_path, monkeypatch):
     if not figures.available():
         pytest.skip("figures need the extra plots")
     sweep(wanted(seeds=1), Progress())
-    picture = tmp_path / "out" / "figures" / FIGURE
+    picture = tmp_path / "out" / "figures" / f"{FIGURE}.png"
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

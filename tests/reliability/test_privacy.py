@@ -66,7 +66,9 @@ def test_no_sentence_is_left_in_figures(files, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     seen = []
     for name in ("draw_map", "draw_confusion", "draw_curves"):
-        monkeypatch.setattr(figures, name, lambda *a, **k: seen.append(repr((a, k))))
+        monkeypatch.setattr(
+            f"superconext.report.run_figures.{name}", lambda *a, **k: seen.append(repr((a, k)))
+        )
     monkeypatch.setattr(figures, "available", lambda: True)
     train(files, tmp_path / "run")
     assert seen and not any("siham" in given for given in seen)

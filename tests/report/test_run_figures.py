@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError, MissingExtraError, RunError
-from superconext.report import arabic, canvas, figures
-from superconext.report.figure_confusion import count_pairs, text_colour
-from superconext.report.figure_map import place
-from superconext.report.figures import draw_confusion, draw_curves, draw_map, shape
+from superconext.report import canvas, figures
+from superconext.report.canvas import shape
+from superconext.report.run_figures import (
+    count_pairs,
+    draw_confusion,
+    draw_curves,
+    draw_map,
+    place,
+    text_colour,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -317,7 +323,7 @@ def test_one_epoch_is_a_mark_on_a_whole_number(tmp_path, drawn):
 def old_renderer(monkeypatch):
     pytest.importorskip("arabic_reshaper")
     pytest.importorskip("bidi")
-    monkeypatch.setattr(arabic, "renderer_shapes", lambda: False)
+    monkeypatch.setattr(canvas, "renderer_shapes", lambda: False)
 
 
 def test_labels_are_joined_and_turned_for_a_renderer_that_does_not(old_renderer):
@@ -330,7 +336,7 @@ def test_labels_are_joined_and_turned_for_a_renderer_that_does_not(old_renderer)
 
 
 def test_labels_are_left_alone_for_a_renderer_that_shapes(monkeypatch):
-    monkeypatch.setattr(arabic, "renderer_shapes", lambda: True)
+    monkeypatch.setattr(canvas, "renderer_shapes", lambda: True)
     assert shape("سلبي (12)") == "سلبي (12)"
 
 
@@ -341,7 +347,7 @@ def ink(text):
 
     figure = Figure(figsize=(3, 1), dpi=100)
     sheet = FigureCanvasAgg(figure)
-    figure.text(0.1, 0.4, text, fontsize=30, fontfamily=arabic.FONT)
+    figure.text(0.1, 0.4, text, fontsize=30, fontfamily=canvas.FONT)
     sheet.draw()
     dark = np.asarray(sheet.buffer_rgba())[:, :, 0] < 128
     rows, columns = np.nonzero(dark)
@@ -364,7 +370,7 @@ def test_the_font_has_every_letter_of_the_labels():
     from matplotlib.font_manager import findfont
     from matplotlib.ft2font import FT2Font
 
-    glyphs = FT2Font(findfont(arabic.FONT)).get_charmap()
+    glyphs = FT2Font(findfont(canvas.FONT)).get_charmap()
     assert all(ord(letter) in glyphs for letter in "".join(ARABIC) + "ڭگڤڨپچ" + "ⴰⵣ")
 
 
@@ -375,7 +381,7 @@ def test_drawing_leaves_no_pyplot_state(tmp_path):
     import subprocess
 
     code = (
-        "import sys; from superconext.report import figures as f\n"
+        "import sys; from superconext.report import figures, run_figures as f\n"
         "assert 'matplotlib' not in sys.modules and 'sklearn' not in sys.modules\n"
         f"f.draw_confusion(['a'], ['a'], ['a'], {str(tmp_path / 'c.png')!r})\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
@@ -428,9 +434,9 @@ def test_without_matplotlib(tmp_path, monkeypatch):
 def test_the_reshaping_packages_are_needed_only_by_an_old_renderer(monkeypatch):
     for name in ("bidi", "bidi.algorithm"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(arabic, "renderer_shapes", lambda: False)
+    monkeypatch.setattr(canvas, "renderer_shapes", lambda: False)
     assert not figures.available()
     with pytest.raises(MissingExtraError):
         shape("سلبي")
-    monkeypatch.setattr(arabic, "renderer_shapes", lambda: True)
+    monkeypatch.setattr(canvas, "renderer_shapes", lambda: True)
     assert figures.available()

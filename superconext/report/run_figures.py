@@ -1,0 +1,447 @@
+"""The figures of a run: a map of its sentence vectors, a confusion matrix, training curves."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superconext.core.errors import ConfigError, DataError
+from superconext.report.canvas import label_text, mark, new_figure, note, save
+from superconext.report.figures import Figure, RunContext
+from superconext.report.table import display_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Sheet
+
+
+class SentenceMap(Figure):
+    """The sentence vectors in two dimensions, see `draw_map`."""
+
+    context = RunContext
+
+    def draw(self, context: RunContext, path: Path) -> None:
+        draw_map(
+            context.features, context.labels, path, seed=context.seed, predicted=context.predicted
+        )
+
+
+class Confusion(Figure):
+    """The confusion matrix, see `draw_confusion`."""
+
+    context = RunContext
+
+    def draw(self, context: RunContext, path: Path) -> None:
+        draw_confusion(context.labels, context.predicted, context.classes, path)
+
+
+class Curves(Figure):
+    """The training curves of the first member's first stage, see `draw_curves`."""
+
+    context = RunContext
+
+    def draw(self, context: RunContext, path: Path) -> None:
+        # Losses of two stages have no scale in common.
+        history = [
+            record
+            for record in context.history
+            if record.get("member", 1) == 1 and record.get("stage", 1) == 1
+        ]
+        staged = any("stage" in record for record in history[:1])
+        draw_curves(history, path, chance=None if staged else context.chance)
+
+
+METHODS = ("auto", "tsne", "pca")
+
+#: Above this t-SNE takes longer than training; below `_FEWEST` it has no neighbourhoods.
+_MOST = 3000
+_FEWEST = 10
+_PERPLEXITY = 30.0
+_PCA_FIRST = 50
+_LEGEND_COLUMN = 25
+_LEGEND_MOST = 75
+
+
+def draw_map(
+    features: np.ndarray,
+    labels: Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    method: str = "auto",
+    seed: int = 0,
+    predicted: Sequence[str] | None = None,
+) -> Path:
+    """Draw sentence vectors in two dimensions, classes apart by shape and lightness.
+
+    t-SNE (van der Maaten and Hinton, 2008) after PCA to 50 dimensions, as the
+    SuperConText papers show their vectors, or plain PCA. Distances between far groups of
+    a t-SNE map mean nothing; the title names the method.
+
+    Args:
+        features: `[N, d]` sentence vectors. Rows that are not finite are left out, and
+            the title says how many.
+        labels: N true classes.
+        path: PNG to write.
+        method: "tsne", "pca", or "auto": t-SNE from 10 to 3000 rows, else PCA. Fewer
+            than 4 rows, or rows all equal, are always drawn by PCA.
+        seed: seed of both methods.
+        predicted: N predicted classes; where they differ from `labels` the point is
+            ringed.
+
+    Raises:
+        ConfigError: for another method.
+        DataError: when shapes do not agree.
+        MissingExtraError: without the extra `plots`.
+        RunError: when the file cannot be written.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"method = {method!r}: expected one of {', '.join(METHODS)}; change it")
+    features = np.asarray(features, dtype=np.float64)
+    if not features.size and not len(labels):
+        features = features.reshape(0, 0)
+    if features.ndim != 2 or len(features) != len(labels):
+        raise DataError(
+            f"map: found features of shape {features.shape} for {len(labels)} labels: expected "
+            "[N, d] and N labels; give one vector for each label"
+        )
+    if predicted is not None and len(predicted) != len(labels):
+        raise DataError(
+            f"map: found {len(predicted)} predictions for {len(labels)} labels: expected as "
+            "many; give one prediction for each label"
+        )
+    finite = np.isfinite(features).all(axis=1)
+    truth = np.array([str(label) for label in labels], dtype=object)
+    wrong = np.zeros(len(truth), dtype=bool)
+    if predicted is not None:
+        wrong = truth != np.array([str(label) for label in predicted], dtype=object)
+    points, title, names = place(features[finite], method, seed)
+    if not finite.all():
+        title += f"; {int((~finite).sum())} rows that are not finite left out"
+    return save(_draw(points, truth[finite], wrong[finite], title, names), path)
+
+
+def place(
+    features: np.ndarray, method: str = "auto", seed: int = 0
+) -> tuple[np.ndarray, str, tuple[str, str]]:
+    """Coordinates `[N, 2]` of finite features `[N, d]`, the method in words, axis names."""
+    rows = len(features)
+    reduced, shares = _principal(features, seed)
+    axes = tuple(
+        f"component {i + 1} ({share:.0%} of the variance)" for i, share in enumerate(shares[:2])
+    )
+    if method == "auto":
+        method = "tsne" if _FEWEST <= rows <= _MOST else "pca"
+    flat = not shares.any()
+    if method == "pca" or rows < 4 or flat:
+        why = " (all vectors are equal)" if flat and rows > 1 else ""
+        return reduced[:, :2], f"Sentence vectors, PCA{why}", (axes[0], axes[1])
+    from sklearn.manifold import TSNE
+
+    # Perplexity counts neighbours, so it must stay well below the number of rows.
+    perplexity = min(_PERPLEXITY, (rows - 1) / 3)
+    start = (reduced[:, :2] / reduced[:, 0].std() * 1e-4).astype(np.float32)
+    model = TSNE(perplexity=perplexity, init=start, learning_rate="auto", random_state=seed)
+    points = model.fit_transform(reduced.astype(np.float32))
+    title = f"Sentence vectors, t-SNE (perplexity {perplexity:.3g})"
+    return points.astype(np.float64), title, ("", "")
+
+
+def _principal(features: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Up to 50 principal components `[N, >=2]` and their shares of the variance `[>=2]`."""
+    rows = len(features)
+    # Scaling keeps squares within range and changes no picture.
+    scale = np.abs(features).max(initial=0.0)
+    centred = features / scale if scale > 0 else features
+    if rows:
+        centred = centred - centred.mean(axis=0)
+    if rows < 2 or np.abs(centred).max(initial=0.0) < 1e-9:
+        return np.zeros((rows, 2)), np.zeros(2)
+    from sklearn.decomposition import PCA
+
+    # Subnormal spread would divide by zero inside PCA; the largest entry becomes 1.
+    centred = centred / np.abs(centred).max()
+    model = PCA(n_components=min(_PCA_FIRST, *centred.shape), random_state=seed)
+    reduced = model.fit_transform(centred)
+    shares = np.asarray(model.explained_variance_ratio_)
+    if reduced.shape[1] < 2:
+        reduced = np.hstack([reduced, np.zeros((rows, 1))])
+        shares = np.append(shares, 0.0)
+    return reduced, shares
+
+
+def _draw(
+    points: np.ndarray, truth: np.ndarray, wrong: np.ndarray, title: str, names: tuple[str, str]
+) -> Sheet:
+    counts = dict(sorted(Counter(truth).items()))
+    classes = list(counts)
+    columns = min(-(-len(classes) // _LEGEND_COLUMN), _LEGEND_MOST // _LEGEND_COLUMN)
+    figure = new_figure(7.5 + 1.8 * max(columns - 1, 0), 5.5)
+    axes = figure.add_subplot()
+    axes.set_title(f"{title}; N = {len(truth)}", fontsize=10, wrap=True)
+    if not len(truth):
+        note(axes, "no rows to draw")
+        return figure
+    size = float(np.clip(3000 / np.sqrt(len(truth)) / 4, 12, 60))
+    handles, texts = [], []
+    for at, name in enumerate(classes):
+        marker, colour = mark(at)
+        chosen = points[truth == name]
+        handle = axes.scatter(
+            chosen[:, 0], chosen[:, 1], s=size, marker=marker, color=[colour],
+            edgecolors="black", linewidths=0.4,
+            # The largest class lies lowest, so that it does not cover the others.
+            zorder=2 + 1 / (1 + counts[name]),
+        )  # fmt: skip
+        handles.append(handle)
+        texts.append(label_text(name, f" ({counts[name]})"))
+    if len(handles) > _LEGEND_MOST:
+        hidden = len(handles) - (_LEGEND_MOST - 1)
+        handles, texts = handles[: _LEGEND_MOST - 1], texts[: _LEGEND_MOST - 1]
+        handles.append(axes.scatter([], [], s=0))
+        texts.append(f"and {hidden} more classes")
+    if wrong.any():
+        ring = axes.scatter(
+            points[wrong, 0], points[wrong, 1], s=size * 3.2, facecolors="none",
+            edgecolors="black", linewidths=1.1, zorder=4,
+        )  # fmt: skip
+        handles.append(ring)
+        texts.append(f"ringed: wrongly classified ({int(wrong.sum())})")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    axes.margins(0.06)
+    # Texts are set afterwards: matplotlib hides a label that begins with "_".
+    legend = figure.legend(
+        handles, ["x"] * len(handles), loc="outside right upper", fontsize=8,
+        ncols=max(columns, 1), frameon=False,
+    )  # fmt: skip
+    for entry, text in zip(legend.get_texts(), texts, strict=True):
+        entry.set_text(text)
+    return figure
+
+
+#: Up to this many classes a cell has room for share and count, and for zeros.
+_ROOMY = 10
+#: Up to this many classes a cell has room for text at all.
+_READABLE = 60
+_LARGEST_SIDE = 26.0
+#: Label cells that fit below a roomy column side by side.
+_UPRIGHT = 10
+
+
+def draw_confusion(
+    truth: Sequence[str],
+    predicted: Sequence[str],
+    classes: Sequence[str],
+    path: str | os.PathLike[str],
+) -> Path:
+    """Draw the confusion matrix: rows are true classes, cells shares of the row.
+
+    Each cell shows its share in per cent and its count (without zeros above 10 classes,
+    shading alone above 60). A class without a true row is left white.
+
+    Args:
+        truth: N true classes.
+        predicted: N predicted classes.
+        classes: their order. Classes that appear only in the data follow, sorted.
+        path: PNG to write.
+
+    Raises:
+        DataError: when the numbers of true and predicted classes differ.
+        MissingExtraError: without the extra `plots`.
+        RunError: when the file cannot be written.
+    """
+    names, counts = count_pairs(truth, predicted, classes)
+    side = len(names)
+    cell = 0.85 if side <= _ROOMY else 0.45 if side <= _READABLE else 0.2
+    extent = min(max(side * cell, 2.0), _LARGEST_SIDE)
+    figure = new_figure(extent + 2.4, extent + 2.0)
+    axes = figure.add_subplot()
+    total = int(counts.sum())
+    if not side:
+        note(axes, "no classes to draw")
+        return save(figure, path)
+    rows = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, rows, out=np.zeros(counts.shape), where=rows > 0)
+    centres = np.arange(side)
+    cells = axes.pcolormesh(
+        centres, centres, shares, cmap="Greys", vmin=0.0, vmax=1.0,
+        shading="nearest", edgecolors="0.8", linewidth=0.5,
+    )  # fmt: skip
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
+    texts = [label_text(name) for name in names]
+    turned = side > _ROOMY or any(display_width(text) > _UPRIGHT for text in texts)
+    small = min(9.0, max(2.0, 60 * extent / side))
+    axes.set_xticks(range(side), labels=texts, rotation=90 if turned else 0, fontsize=small)
+    axes.set_yticks(range(side), labels=texts, fontsize=small)
+    axes.set_xlabel("predicted class")
+    axes.set_ylabel("true class")
+    accuracy = f", accuracy {np.trace(counts) / total:.3f}" if total else ""
+    axes.set_title(f"Share of each true class\nN = {total}{accuracy}", fontsize=10)
+    if side > _READABLE:
+        figure.colorbar(cells, ax=axes, shrink=0.3, aspect=40, label="share of the true class")
+        return save(figure, path)
+    for i, j in np.argwhere(counts > 0 if side > _ROOMY else rows.repeat(side, axis=1) > 0):
+        share = shares[i, j]
+        axes.text(
+            j, i, f"{share:.0%}\n{counts[i, j]}", ha="center", va="center",
+            fontsize=10 if side <= _ROOMY else 6.5, color=text_colour(cells.cmap(share)),
+        )  # fmt: skip
+    return save(figure, path)
+
+
+def count_pairs(
+    truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]
+) -> tuple[list[str], np.ndarray]:
+    """Class names in order and counts `[C, C]`: row true, column predicted."""
+    if len(truth) != len(predicted):
+        raise DataError(
+            f"confusion matrix: found {len(truth)} true and {len(predicted)} predicted classes: "
+            "expected as many of both; give one prediction for each row"
+        )
+    true, guessed = [str(label) for label in truth], [str(label) for label in predicted]
+    given = dict.fromkeys(str(name) for name in classes)
+    names = [*given, *sorted({*true, *guessed} - given.keys())]
+    place = {name: at for at, name in enumerate(names)}
+    counts = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(counts, ([place[x] for x in true], [place[x] for x in guessed]), 1)
+    return names, counts
+
+
+def text_colour(background: Sequence[float]) -> str:
+    """Black or white, whichever stands out more on an RGB background (WCAG 2, 1.4.3)."""
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in background[:3])
+    luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    return "white" if (1.05 / (luminance + 0.05)) > ((luminance + 0.05) / 0.05) else "black"
+
+
+@dataclass(frozen=True)
+class _Line:
+    keys: tuple[str, ...]
+    name: str
+    style: str
+    colour: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class _Panel:
+    name: str
+    lines: tuple[_Line, ...]
+
+
+#: The names are those of the trainer's history; the first key present is drawn.
+_PANELS = (
+    _Panel(
+        "loss",
+        (
+            _Line(("loss", "train_loss"), "training loss", "-", "black", "o"),
+            _Line(("dev_loss",), "dev loss", "-.", "0.55", "^"),
+        ),
+    ),
+    _Panel("dev score", (_Line(("dev_score",), "dev probe score", "-", "black", "o"),)),
+    _Panel(
+        "cosine, share",
+        (
+            _Line(("positive_similarity",), "mean cosine of positives", "-", "black", "o"),
+            _Line(("negative_similarity",), "mean cosine of negatives", "--", "0.35", "s"),
+            _Line(("kept",), "share of negatives kept", ":", "0.6", "^"),
+        ),
+    ),
+)
+_MARKED_EPOCHS = 40
+
+
+def draw_curves(
+    history: Sequence[Mapping[str, Any]],
+    path: str | os.PathLike[str],
+    *,
+    chance: float | None = None,
+) -> Path:
+    """Draw a run's history in up to three panels above each other.
+
+    Args:
+        history: one mapping for each epoch, numbers or their text as in history.csv:
+            `epoch` (else counted from 1), `loss`, `dev_score`, `positive_similarity`,
+            `negative_similarity`, `kept`, `chance`. Keys that are missing, empty or not
+            finite leave gaps; a panel without any value is left out.
+        path: PNG to write.
+        chance: loss of an encoder that knows nothing (log 2 for SuperLoss), a dashed
+            line; else the last `chance` found in the history.
+
+    Raises:
+        MissingExtraError: without the extra `plots`.
+        RunError: when the file cannot be written.
+    """
+    epochs = [_value(row.get("epoch"), at + 1.0) for at, row in enumerate(history)]
+    drawn = [
+        (panel, [(line, ys) for line in panel.lines if (ys := _series(history, line.keys))])
+        for panel in _PANELS
+    ]
+    drawn = [(panel, lines) for panel, lines in drawn if lines]
+    figure = new_figure(7.0, 1.2 + 2.0 * max(len(drawn), 1))
+    if not drawn:
+        note(figure.add_subplot(), "no epochs to draw")
+        return save(figure, path)
+    stack = figure.subplots(len(drawn), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (panel, lines) in zip(stack, drawn, strict=True):
+        for line, ys in lines:
+            axes.plot(
+                epochs, ys, linestyle=line.style, color=line.colour, label=line.name,
+                marker=line.marker if len(epochs) <= _MARKED_EPOCHS else "", markersize=3.5,
+            )  # fmt: skip
+        if panel.name == "loss":
+            _draw_chance(axes, _chance(history, chance))
+        axes.set_ylabel(panel.name)
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.legend(fontsize=8, loc="best")
+    _whole_epochs(stack[-1], epochs)
+    return save(figure, path)
+
+
+def _draw_chance(axes: Axes, level: float) -> None:
+    if math.isfinite(level):
+        name = "log 2" if math.isclose(level, math.log(2), abs_tol=1e-6) else f"{level:.4g}"
+        axes.axhline(level, linestyle="--", color="0.4", linewidth=1.0, label=f"chance, {name}")
+
+
+def _whole_epochs(axes: Axes, epochs: list[float]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if min(epochs) == max(epochs):
+        axes.set_xlim(epochs[0] - 0.5, epochs[0] + 0.5)
+
+
+def _chance(history: Sequence[Mapping[str, Any]], given: float | None) -> float:
+    if given is not None:
+        return _value(given)
+    values = [_value(row.get("chance")) for row in history]
+    return next((value for value in reversed(values) if math.isfinite(value)), math.nan)
+
+
+def _series(history: Sequence[Mapping[str, Any]], keys: tuple[str, ...]) -> list[float]:
+    """The first key's values with NaN for gaps; empty when no key has any."""
+    for key in keys:
+        values = [_value(row.get(key)) for row in history]
+        if any(math.isfinite(value) for value in values):
+            return values
+    return []
+
+
+def _value(given: Any, default: float = math.nan) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        return default
+    return value if math.isfinite(value) else default
