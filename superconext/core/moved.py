@@ -19,6 +19,7 @@ MOVED = {
     "superconext.model": "superconext.fitting.model",
     "superconext.presets": "superconext.config.presets",
     "superconext.loading": "superconext.estimator.loading",
+    "superconext.objectives.options": "superconext.objectives.base",
 }
 
 

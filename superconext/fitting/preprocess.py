@@ -20,9 +20,8 @@ from superconext.data.token_store import TokenStore, build_store
 from superconext.fitting.embedding_init import initial_vectors
 from superconext.fitting.ensemble_members import reading_pool
 from superconext.fitting.oov_words import store_with_newcomers
-from superconext.objectives.base import PoolOptions
+from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
-from superconext.objectives.options import parse_options
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer

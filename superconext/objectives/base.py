@@ -1,25 +1,35 @@
-"""What an objective gets, what it returns, and what it may ask for.
+"""The base class of objectives, the batch that they are given, and their own options.
 
 An objective is an `nn.Module` that turns one `Batch` into a scalar loss and a dict of
 named floats for the history. What it needs beyond that it declares as class attributes;
 the trainer reads them and provides it.
+
+Settings that several objectives share (temperature, ...) are parameters of the run. What one
+objective alone has is a frozen dataclass of int, float, bool and str fields, its
+`options_type`, which `parse_options` fills from `--options name=value,name=value`.
 """
 
 from __future__ import annotations
 
+import difflib
+import math
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.options import parse_options
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
+
+T = TypeVar("T")
+
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class Pool(Protocol):
@@ -73,20 +83,20 @@ class Shape:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Of an objective without settings of its own."""
+    """The options of an objective without settings of its own."""
 
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Of an objective with an unlabelled pool. pool_size: sentences drawn for it at most."""
+    """The options of an objective with unlabelled text.
+
+    pool_size: sentences drawn for the pool at most.
+    """
 
     pool_size: int = 20_000
 
     def __post_init__(self) -> None:
-        if self.pool_size < 1:
-            raise ConfigError(
-                f"options: pool_size = {self.pool_size}; expected a value of at least 1"
-            )
+        check_least(self, pool_size=1)
 
 
 class Objective(nn.Module):
@@ -115,7 +125,7 @@ class Objective(nn.Module):
     needs_pool: bool = False
     #: Whether `begin_epoch` reads the `dev_score` of epochs; fits nobody watches have none else.
     reads_dev_score: bool = False
-    #: Dataclass of the settings this objective alone has, see `objectives.options`.
+    #: Dataclass of the settings this objective alone has, see `parse_options`.
     options_type: type = NoOptions
     #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
     chance_level: float | None = None
@@ -161,3 +171,54 @@ class Objective(nn.Module):
         output: the encoder's, in evaluation mode, with what the class attributes ask for.
         """
         return None
+
+
+def parse_options(text: str | None, options: type[T]) -> T:
+    """An `options` instance with the values that `text` ("margin=0.3,form=soft") names.
+
+    Raises ConfigError for a part without "=", an unknown name, or a value of another type.
+    """
+    hints = typing.get_type_hints(options)
+    known = [field.name for field in fields(options)]  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise ConfigError(f"options: found {part!r}, expected name=value")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+            raise ConfigError(f"options: this objective has no option {name!r}; {hint}")
+        values[name] = _convert(name, value, hints[name])
+    return options(**values)
+
+
+def _convert(name: str, value: str, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return _TRUTH[value.lower()]
+        converted = kind(value)
+    except (ValueError, KeyError):
+        raise ConfigError(
+            f"options: {name} = {value!r}; expected a value of type {kind.__name__}"
+        ) from None
+    if kind is float and not math.isfinite(converted):
+        raise ConfigError(f"options: {name} = {value}; expected a finite number")
+    return converted
+
+
+def check_choice(options: Any, **choices: Sequence[str]) -> None:
+    """Raise ConfigError unless each named field of `options` has one of its values."""
+    for name, known in choices.items():
+        value = getattr(options, name)
+        if value not in known:
+            raise ConfigError(f"options: {name} = {value!r}; expected one of {', '.join(known)}")
+
+
+def check_least(options: Any, **limits: float) -> None:
+    """Raise ConfigError unless each named field of `options` is at least its limit."""
+    for name, low in limits.items():
+        value = getattr(options, name)
+        if not value >= low:
+            shown = f"{value:g}" if isinstance(value, float) else value
+            raise ConfigError(f"options: {name} = {shown}; expected a value of at least {low:g}")

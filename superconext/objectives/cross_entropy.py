@@ -1,18 +1,41 @@
-"""Cross-entropy, the objective everybody starts from."""
+"""Cross-entropy on the sentence vector, and the three objectives that add a term to it.
+
+`CECE` adds a second, scaled cross-entropy, `CESCL` a supervised contrastive loss and `CECL` an
+unsupervised contrast of two dropout views. All predict by the classifier.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.similarity import widened
+from superconext.core.errors import ConfigError, TrainingError
+from superconext.objectives.base import (
+    Batch,
+    Objective,
+    Shape,
+    check_choice,
+    check_least,
+    parse_options,
+)
+from superconext.objectives.pairwise import (
+    masked_log_sum_exp,
+    normalised,
+    similarity_report,
+    widened,
+)
+from superconext.objectives.supcon import supcon_losses
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
+
+REDUCTIONS = ("mean", "sum")
+CL_FORMS = ("nt_xent", "simcse")
 
 
 class CrossEntropy(Objective):
@@ -42,3 +65,229 @@ class CrossEntropy(Objective):
     def class_scores(self, output: EncoderOutput) -> Tensor:
         scores: Tensor = self.classifier(widened(output.sentence))
         return scores
+
+
+@dataclass(frozen=True)
+class CECEOptions:
+    """weight: lambda, the share of the scaled term. normalise_weights: unit rows of W there."""
+
+    weight: float = 0.9
+    normalise_weights: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < 1:
+            raise ConfigError(
+                f"options: weight = {self.weight:g}; expected at least 0 and below 1, for at 1 "
+                "the classifier's bias gets no gradient"
+            )
+
+
+class CECE(CrossEntropy):
+    """What of CE+SCL's gain is normalisation and temperature, without any contrast of rows.
+
+    With sentence vectors h, u = h/||h|| and lambda = `weight`::
+
+        L = -(1/N) sum_i (1 - lambda) log softmax(W h_i + b)_{y_i}
+                         + lambda log softmax(W u_i / temperature)_{y_i}
+
+    The paper says only that SCL is replaced by cross-entropy, keeping normalisation and
+    temperature. Chosen here: both terms share W, the scaled one has no bias, and W keeps
+    its length (`normalise_weights=True` makes that term a cosine softmax). Prediction is
+    W h + b. `temperature` is the run's; CE+SCL's best is 0.3. Batches are shuffled.
+
+    Source: Gunel et al. (2021), appendix, tables 8 to 10 (CE+CE).
+    """
+
+    options_type = CECEOptions
+
+    def __init__(
+        self,
+        sentence_size: int,
+        classes: int,
+        temperature: float = 0.1,
+        options: CECEOptions | None = None,
+    ) -> None:
+        super().__init__(sentence_size, classes)
+        self.temperature = temperature
+        self.options = options or CECEOptions()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> CECE:
+        options = parse_options(config.options, CECEOptions)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]`; scalars: both terms and the accuracy."""
+        scores = self.classifier(widened(batch.sentence))
+        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        weights = self.classifier.weight
+        if self.options.normalise_weights:
+            weights = normalised(weights)
+        scaled = functional.cross_entropy(
+            normalised(batch.sentence) @ weights.T / self.temperature, batch.labels
+        )
+        weight = self.options.weight
+        return (1 - weight) * cross_entropy + weight * scaled, {
+            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            "cross_entropy": float(cross_entropy.detach()),
+            "scaled_cross_entropy": float(scaled.detach()),
+        }
+
+
+@dataclass(frozen=True)
+class CESCLOptions:
+    """weight: lambda, the share of SCL. scl_reduction: mean over anchors, or their sum."""
+
+    weight: float = 0.9
+    scl_reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < 1:
+            raise ConfigError(
+                f"options: weight = {self.weight:g}; expected at least 0 and below 1, for at 1 "
+                "the classifier gets no gradient (objective = supcon trains without one)"
+            )
+        check_choice(self, scl_reduction=REDUCTIONS)
+
+
+class CESCL(CrossEntropy):
+    """Softmax classifier whose sentence vectors are also pulled together by class.
+
+    With sentence vectors h, unit vectors h/||h|| in SCL only, and lambda = `weight`::
+
+        L     = (1 - lambda) L_CE + lambda L_SCL
+        L_CE  = -(1/N) sum_i log softmax(W h_i + b)_{y_i}
+        L_SCL = mean over anchors of L_out (see SupCon)
+
+    The paper prints L_SCL as a sum over rows beside a mean for L_CE, which puts the batch
+    size into lambda; `scl_reduction=sum` is that form. Its "final hidden layer before the
+    softmax" and its "[CLS]" are both the sentence vector here. Rows without a positive are
+    no anchors; without any, L_SCL is 0. `temperature` is the run's: the paper's best is
+    0.3, with lambda 0.9. Batches are shuffled, not balanced, as in the paper.
+
+    Source: Gunel et al. (2021), equations 1 to 3.
+    """
+
+    options_type = CESCLOptions
+
+    def __init__(
+        self,
+        sentence_size: int,
+        classes: int,
+        temperature: float = 0.1,
+        options: CESCLOptions | None = None,
+    ) -> None:
+        super().__init__(sentence_size, classes)
+        self.temperature = temperature
+        self.options = options or CESCLOptions()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> CESCL:
+        options = parse_options(config.options, CESCLOptions)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""
+        scores = self.classifier(widened(batch.sentence))
+        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        losses, similarities = supcon_losses(
+            batch.sentence, batch.labels, batch.ids, self.temperature
+        )
+        scl = losses.sum()
+        if self.options.scl_reduction == "mean":
+            scl = scl / max(len(losses), 1)
+        weight = self.options.weight
+        return (1 - weight) * cross_entropy + weight * scl, {
+            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            "cross_entropy": float(cross_entropy.detach()),
+            "scl": float(scl.detach()),
+            **similarities,
+        }
+
+
+@dataclass(frozen=True)
+class CECLOptions:
+    """weight: alpha, of the contrast. form: which candidates. temperature_cl: its own."""
+
+    weight: float = 0.15
+    form: str = "nt_xent"
+    temperature_cl: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_least(self, weight=0)
+        check_choice(self, form=CL_FORMS)
+        if not self.temperature_cl > 0:
+            raise ConfigError(
+                f"options: temperature_cl = {self.temperature_cl:g}; expected a value above 0"
+            )
+
+
+class CECL(CrossEntropy):
+    """Softmax classifier on sentence vectors h, beside which h' has a fresh dropout mask.
+
+    With alpha = `weight` and s(u, v) = cos(u, v) / temperature_cl::
+
+        L = L_CE(h) + alpha L_CL
+        nt_xent  L_CL = mean over the 2N views u of -log(exp(s(u, u')) / sum_v exp(s(u, v)))
+                 u' the other view of u's sentence, v over the 2N - 1 views that are not u
+        simcse   L_CL = mean over i of -log(exp(s(h_i, h'_i)) / sum_j exp(s(h_i, h'_j)))
+
+    Labels are used by L_CE alone. Papers that compare with CE+CL name the framework and
+    little else. Chosen: ConSERT's joint loss (weight 0.15, temperature 0.1) with the mean
+    over all 2N views, as its paper words it (its code adds the two directions' means, so
+    weight 0.3 here); SimCSE's own temperature is 0.05. Classification uses the first view.
+    A sentence that stands twice in the batch is no negative of itself. Batches are shuffled.
+
+    Sources: Yan et al. (2021, ConSERT), section 3; Gao et al. (2021, SimCSE), equation 4.
+    """
+
+    options_type = CECLOptions
+
+    def __init__(
+        self, sentence_size: int, classes: int, options: CECLOptions | None = None
+    ) -> None:
+        super().__init__(sentence_size, classes)
+        self.options = options or CECLOptions()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> CECL:
+        """Raises ConfigError where nothing is random: two views would be the same vectors."""
+        if config.dropout == 0 and config.word_dropout == 0:
+            raise ConfigError(
+                "dropout = 0: objective ce_cl contrasts two dropout views and finds them equal; "
+                "expected dropout or word_dropout above 0, such as dropout = 0.2"
+            )
+        return cls(shape.sentence, shape.classes, parse_options(config.options, CECLOptions))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]` and its second view; scalars: both terms, accuracy,
+        mean cosine of the two views of a sentence and of views of different sentences.
+
+        Raises TrainingError if the batch has no `second_view`.
+        """
+        if batch.second_view is None:
+            raise TrainingError(
+                "objective ce_cl: found a batch without a second view, expected "
+                "Batch.second_view to encode it again with dropout; set it"
+            )
+        scores = self.classifier(widened(batch.sentence))
+        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        first, second = normalised(batch.sentence), normalised(batch.second_view()[0])
+        ids = batch.ids
+        row = torch.arange(len(ids), device=ids.device)
+        if self.options.form == "simcse":
+            cosine, partner = first @ second.T, row
+        else:
+            both = torch.cat([first, second])
+            cosine, ids = both @ both.T, torch.cat([ids, ids])
+            partner = torch.cat([row + len(row), row])
+        positive = partner[:, None] == torch.arange(len(ids), device=ids.device)
+        negative = ids[:, None] != ids[None, :]
+        logits = cosine / self.options.temperature_cl
+        contrast = (masked_log_sum_exp(logits, positive | negative) - logits[positive]).mean()
+        return cross_entropy + self.options.weight * contrast, {
+            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            "cross_entropy": float(cross_entropy.detach()),
+            "contrast": float(contrast.detach()),
+            **similarity_report(cosine, positive, negative),
+        }

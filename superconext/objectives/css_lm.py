@@ -1,4 +1,8 @@
-"""CSS-LM, contrastive semi-supervised fine-tuning with retrieval from unlabelled text."""
+"""CSS-LM, contrastive semi-supervised fine-tuning, and the two methods it is compared with.
+
+`SCF` learns from labelled rows alone. `CSSLM` adds rows retrieved from unlabelled text
+(`css_terms`), and `CSSLMST` gives the retrieved rows pseudo labels.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,138 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from superconext.core.errors import ConfigError, TrainingError
-from superconext.objectives.base import Batch, Pool, Shape
-from superconext.objectives.css_retrieval import (
+from superconext.objectives.base import (
+    Batch,
+    Objective,
+    Pool,
+    Shape,
+    check_choice,
+    check_least,
+    parse_options,
+)
+from superconext.objectives.css_terms import (
+    FORMS,
+    Labelled,
     RetrievalOptions,
     Retrieved,
     Spaces,
+    class_loss,
+    css_loss,
+    domain_loss,
     nothing_retrieved,
     retrieve,
 )
-from superconext.objectives.css_terms import Labelled, class_loss, css_loss, domain_loss
-from superconext.objectives.options import parse_options
-from superconext.objectives.scf import SCF
+from superconext.objectives.pairwise import normalised, pairs, similarity_report, widened
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
+    from superconext.encoders.base import EncoderOutput
+
+PSEUDO = ("query", "classifier")
 
 
 @dataclass(frozen=True)
-class Options(RetrievalOptions):
+class SCFOptions:
+    """form: mean, or faithful: sums, and i itself in Z_i. weight: of L_CS."""
+
+    form: str = "mean"
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice(self, form=FORMS)
+        check_least(self, weight=0)
+
+
+class SCF(Objective):
+    """Cross-entropy and SupCon on x = [d; c], the representation that CSS-LM learns.
+
+    From sentence vectors h, with the run's temperature::
+
+        d = tanh(W_D h), c = tanh(W_C h), x = [d; c], f(i, j) = cos(x_i, x_j) / temperature
+        L    = L_CE + weight L_CS
+        L_CE = mean over i of  -log softmax(W tanh(U x_i + a) + b)_{y_i}
+        L_CS = mean over i of  -1/|C(i)| sum_{j in C(i)} (f(i, j) - log Z_i)
+        Z_i  = sum over k != i of exp(f(i, k));  C(i): the other rows of i's class
+
+    The paper reads d and c at two tokens in front of the text; in a BiLSTM the forward half
+    of such a state has not read the text, so two heads stand in for them. It leaves f open:
+    here cosine over temperature. `form=faithful` keeps its sums over rows and k = i in Z_i.
+    Rows without another of their class have no L_CS. SCF is Gunel et al.'s loss as CSS-LM's
+    authors compare with it; `ce_scl` is that loss on h, mixed by a weight.
+
+    Source: Su et al. (2021, CSS-LM), equations 1, 5 and 8, section 4.3.
+    """
+
+    batches = "shuffled"
+    uses_projection = False
+    options_type: type = SCFOptions
+
+    def __init__(
+        self,
+        sentence_size: int,
+        classes: int,
+        temperature: float = 0.1,
+        form: str = "mean",
+        weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        # Without a bias: a constant part of every vector would swell every cosine.
+        self.domain_head = nn.Linear(sentence_size, sentence_size, bias=False)
+        self.class_head = nn.Linear(sentence_size, sentence_size, bias=False)
+        self.hidden = nn.Linear(2 * sentence_size, 2 * sentence_size)
+        self.classifier = nn.Linear(2 * sentence_size, classes)
+        self.temperature, self.form, self.weight = temperature, form, weight
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> SCF:
+        options = parse_options(config.options, SCFOptions)
+        return cls(shape.sentence, shape.classes, config.temperature, options.form, options.weight)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""
+        vectors = self.spaces(batch.sentence)
+        cross_entropy, scalars = self.classified(vectors, batch)
+        labelled = Labelled.of(batch.labels, batch.ids, self.form)
+        none = nothing_retrieved(batch.labels)
+        x = vectors.joint
+        contrast = css_loss(x, x[:0], labelled, none, self.temperature, self.form)
+        scalars["contrast"] = float(contrast.detach())
+        return cross_entropy + self.weight * contrast, scalars
+
+    def spaces(self, sentence: Tensor) -> Spaces:
+        """d and c of sentence vectors `[n, d]`."""
+        sentence = widened(sentence)
+        return Spaces(torch.tanh(self.domain_head(sentence)), torch.tanh(self.class_head(sentence)))
+
+    def scores(self, vectors: Spaces) -> Tensor:
+        """The classifier's scores `[n, C]`."""
+        scores: Tensor = self.classifier(torch.tanh(self.hidden(vectors.joint)))
+        return scores
+
+    def classified(self, vectors: Spaces, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """L_CE of the labelled rows; scalars: it, the accuracy and the similarities of x."""
+        scores = self.scores(vectors)
+        reduction = "sum" if self.form == "faithful" else "mean"
+        cross_entropy = functional.cross_entropy(scores, batch.labels, reduction=reduction)
+        unit = normalised(vectors.joint.detach())
+        masks = pairs(batch.labels, batch.ids)
+        return cross_entropy, {
+            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            "cross_entropy": float(cross_entropy.detach()),
+            **similarity_report(unit @ unit.T, masks.positive, masks.negative),
+        }
+
+    def class_scores(self, output: EncoderOutput) -> Tensor:
+        return self.scores(self.spaces(output.sentence))
+
+
+@dataclass(frozen=True)
+class CSSLMOptions(RetrievalOptions):
     """patience: dev scores in a row below the best so far that end L_D and L_C; 0: never."""
 
     patience: int = 2
@@ -83,7 +198,7 @@ class CSSLM(SCF):
 
     needs_pool = True
     reads_dev_score = True
-    options_type: type = Options
+    options_type: type = CSSLMOptions
 
     def __init__(
         self,
@@ -105,7 +220,7 @@ class CSSLM(SCF):
     def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
         """Decide from the dev scores whether L_D and L_C are still wanted."""
         options = self.options
-        if isinstance(options, Options):
+        if isinstance(options, CSSLMOptions):
             drop = first_drop(history, options.warmup, options.patience)
             self.fallen_back = drop is not None
 
@@ -162,6 +277,85 @@ class CSSLM(SCF):
                 "expected Batch.pool to hold some; give the trainer a pool"
             )
         return batch.pool
+
+
+@dataclass(frozen=True)
+class CSSLMSTOptions(RetrievalOptions):
+    """pseudo: whose label a retrieved row gets. confidence: what the classifier's needs."""
+
+    pseudo: str = "query"
+    confidence: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, pseudo=PSEUDO)
+        if not 0 <= self.confidence < 1:
+            raise ConfigError(
+                f"options: confidence = {self.confidence:g}; expected at least 0 and below 1"
+            )
+
+
+class CSSLMST(CSSLM):
+    """Cross-entropy on labelled rows and on retrieved ones, whose labels are made up.
+
+    Everything but the third loss as in CSSLM::
+
+        L    = L_CE + L_ST + weight (L_D + L_C)
+        L_ST = mean over i and j in P(i) of -log p(y_i | x_j)         pseudo=query
+             = mean over j in any P(i) of  -log p(yhat_j | x_j)       pseudo=classifier
+               yhat_j = argmax p(. | x_j), of the rows where max p > `confidence`
+
+    The paper names pseudo-labelling without saying whose label it is; its code gives a
+    retrieved row the label of the row that found it. Pseudo-labelling proper takes the
+    classifier's. `form=faithful` keeps sums. The paper drops nothing here on a dev score.
+
+    Sources: Su et al. (2021, CSS-LM), section 4.3; Lee (2013) for pseudo=classifier.
+    """
+
+    options_type: type = CSSLMSTOptions
+    options: CSSLMSTOptions
+
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.sentence` `[N, d]` and `batch.pool`.
+
+        Scalars: each loss, accuracy, similarities, how many pool rows were encoded and the
+        share of retrieved positives with a pseudo label. Raises TrainingError without a pool.
+        """
+        vectors = self.spaces(batch.sentence)
+        total, scalars = self.classified(vectors, batch)
+        found, pool = self.retrieved(vectors, batch, own_sets=True)
+        labelled = Labelled.of(batch.labels, batch.ids, self.form)
+        for name, loss in self.level_losses(vectors, pool, labelled, found).items():
+            total = total + self.weight * loss
+            scalars[name] = float(loss.detach())
+        if len(found.rows):
+            loss, used = self._self_training(self.scores(pool), found, batch.labels)
+            total = total + loss
+            scalars["pseudo_cross_entropy"], scalars["pseudo_share"] = float(loss.detach()), used
+        scalars["pool_rows"] = float(len(found.rows))
+        return total, scalars
+
+    def _self_training(
+        self, scores: Tensor, found: Retrieved, labels: Tensor
+    ) -> tuple[Tensor, float]:
+        """L_ST from scores of the pool rows `[R, C]`, and the share of rows it uses."""
+        log_p = functional.log_softmax(scores, dim=1)
+        if self.options.pseudo == "query":
+            # How often rows of each class found each pool row, [R, C].
+            of_class = functional.one_hot(labels, scores.shape[1]).to(log_p.dtype)
+            weights = found.positives.T.to(log_p.dtype) @ of_class
+            share = 1.0
+        else:
+            best, chosen = log_p.detach().max(dim=1)
+            of_any = found.positives.any(dim=0)
+            kept = of_any & (best.exp() > self.options.confidence)
+            weights = torch.zeros_like(log_p)
+            weights[kept, chosen[kept]] = 1.0
+            share = float(kept.sum()) / max(int(of_any.sum()), 1)
+        loss = -(weights * log_p).sum()
+        if self.form == "faithful":
+            return loss, share
+        return loss / weights.sum().clamp(min=1), share
 
 
 def first_drop(history: Sequence[Mapping[str, Any]], warmup: int, patience: int) -> int | None:

@@ -1,4 +1,4 @@
-"""DualCL: the encoder writes a classifier for each text and learns by both at once."""
+"""DualCL: the encoder writes a classifier for each text, and both are contrasted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.ensembling import ensembled_scores, spread_rows
-from superconext.objectives.options import parse_options
-from superconext.objectives.similarity import (
+from superconext.objectives.base import (
+    Batch,
+    Objective,
+    Shape,
+    check_choice,
+    check_least,
+    parse_options,
+)
+from superconext.objectives.pairwise import (
     masked_log_sum_exp,
     normalised,
     pairs,
@@ -33,6 +38,8 @@ CLASS_TOKENS = ("words", "random")
 
 #: Training rows encoded at once for the bank.
 _BLOCK = 256
+#: Scores held at once in an ensemble, N x bank rows x classes.
+_CHUNK = 2**22
 
 
 @dataclass(frozen=True)
@@ -54,16 +61,7 @@ class PredictionOptions:
     class_tokens: str = "words"
 
     def __post_init__(self) -> None:
-        for name, known in (
-            ("ensemble", ENSEMBLES),
-            ("bank", BANKS),
-            ("class_tokens", CLASS_TOKENS),
-        ):
-            value = getattr(self, name)
-            if value not in known:
-                raise ConfigError(
-                    f"options: {name} = {value!r}; expected one of {', '.join(known)}"
-                )
+        check_choice(self, ensemble=ENSEMBLES, bank=BANKS, class_tokens=CLASS_TOKENS)
         if self.bank_size < 0:
             raise ConfigError(
                 f"options: bank_size = {self.bank_size}; expected a number of rows, or 0 for all"
@@ -79,8 +77,7 @@ class Options(PredictionOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weight < 0:
-            raise ConfigError(f"options: weight = {self.weight:g}; expected at least 0")
+        check_least(self, weight=0)
 
 
 class DualCLNoDual(Objective):
@@ -226,3 +223,35 @@ def _contrast(logits: Tensor, positive: Tensor, candidates: Tensor) -> Tensor:
     logits, positive = logits[valid], positive[valid]
     means = (logits * positive).sum(dim=1) / positive.sum(dim=1)
     return (masked_log_sum_exp(logits, candidates[valid]) - means).mean()
+
+
+def ensembled_scores(sentence: Tensor, bank: Tensor, kind: str) -> Tensor:
+    """Log shares `[N, C]` of sentences `[N, d]` under all classifiers of a bank `[M, C, d]`.
+
+    With S_ijk = <z_i, theta_j^k>, "soft" is the mean over j of softmax_k S_ij, and "hard"
+    the share of the j whose largest S_ijk is at k; the soft share decides between classes
+    of as many votes.
+
+    Source: DualCL, section 4.4.2, which leaves ties open.
+    """
+    rows, classes = len(sentence), bank.shape[1]
+    votes = sentence.new_zeros(rows, classes)
+    shares = sentence.new_zeros(rows, classes)
+    for part in bank.split(max(1, _CHUNK // max(1, rows * classes))):
+        scores = torch.einsum("nd,mcd->nmc", sentence, part)
+        shares += scores.softmax(dim=2).sum(dim=1)
+        votes.scatter_add_(1, scores.argmax(dim=2), torch.ones_like(scores[:, :, 0]))
+    shares = shares / len(bank)
+    if kind == "hard":
+        # A share is at most 1: added to whole votes it parts equals and nothing else.
+        shares = (votes + shares) / (len(bank) + 1)
+    return shares.clamp_min(torch.finfo(shares.dtype).tiny).log()
+
+
+def spread_rows(labels: np.ndarray, count: int) -> np.ndarray:
+    """Up to `count` (0: all) row numbers `[M]` of labels `[N]`, each class by its share."""
+    if not 0 < count < len(labels):
+        return np.arange(len(labels))
+    by_class = np.argsort(labels, kind="stable")
+    picked = by_class[np.arange(count) * len(labels) // count]
+    return np.sort(picked)

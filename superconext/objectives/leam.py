@@ -1,4 +1,7 @@
-"""LEAM: a classifier on tokens weighted by their match with label embeddings."""
+"""LEAM, a classifier on tokens weighted by their match with label embeddings.
+
+`LabelAttention`, its core, is also the fusion of LaCon; LSAN takes the helpers for tokens.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,123 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.label_fusion import (
-    LabelAttention,
-    batch_tokens,
-    check_attention,
-    label_embeddings,
-    text_tokens,
+from superconext.core.errors import ConfigError, TrainingError
+from superconext.objectives.base import (
+    Batch,
+    Objective,
+    Shape,
+    check_least,
+    parse_options,
 )
-from superconext.objectives.options import parse_options
+from superconext.objectives.pairwise import normalised, widened
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
     from superconext.encoders.base import EncoderOutput
+
+KERNELS = ("full", "shared")
+
+#: Standard deviation of fresh label embeddings.
+LABEL_SCALE = 0.1
+
+
+def label_embeddings(classes: int, size: int) -> nn.Parameter:
+    """Trainable rows from N(0, 0.01), `[C, size]`.
+
+    The papers start them at random (LaCon) or at the mean word vector of the label's name
+    (LEAM, LSAN). Labels of a dialect corpus are seldom words of the dialect, and states of
+    an encoder are no word vectors, so they are random here. Only their direction matters
+    to a cosine; their length sets how far one step of Adam turns them.
+    """
+    return nn.Parameter(LABEL_SCALE * torch.randn(classes, size))
+
+
+def check_attention(width: int, kernel: str) -> None:
+    """Raise ConfigError unless the two options can be used."""
+    if width < 1 or width % 2 == 0:
+        raise ConfigError(
+            f"options: width = {width}; expected an odd number of at least 1, so that the window "
+            "has a token in its middle"
+        )
+    if kernel not in KERNELS:
+        raise ConfigError(f"options: kernel = {kernel!r}; expected one of {', '.join(KERNELS)}")
+
+
+def batch_tokens(batch: Batch, name: str) -> tuple[Tensor, Tensor]:
+    """Token states `[N, T, d]`, as `text_tokens` gives them, and mask `[N, T]` of a batch.
+
+    Raises TrainingError if the batch has none.
+    """
+    if batch.token_states is None or batch.mask is None:
+        raise TrainingError(
+            f"objective {name}: found a batch without token states, expected "
+            "Batch.token_states and Batch.mask, for it attends to tokens; set them"
+        )
+    return text_tokens(batch.token_states, batch.mask), batch.mask
+
+
+def text_tokens(states: Tensor, mask: Tensor) -> Tensor:
+    """Token states `[N, T, d]` in at least float32, 0 at padding, where anything may stand."""
+    return widened(states).masked_fill(~mask.unsqueeze(2), 0.0)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax over the last dimension with weight 0 where the mask is False.
+
+    The maximum is taken out first, so large scores do not overflow. Every row needs a True.
+    """
+    return scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+
+
+class LabelAttention(nn.Module):
+    """Sentence vector as a mean of token states, weighted by their match with any label.
+
+    With token states E_t, label embeddings L_c and a window of `width` tokens around t::
+
+        G_tc   = cos(E_t, L_c)                       0 beyond the sentence's ends
+        u_t    = ReLU(sum_k W_k G_(t+k) + b)         kernel = full, W_k is C x C
+        u_tc   = ReLU(sum_k W_k G_(t+k)c + b_c)      kernel = shared, W_k is one number
+        beta_t = softmax over the sentence's tokens of max_c u_tc
+        z      = sum_t beta_t E_t
+
+    The full kernel, in which each class sees the matches of all, is LEAM's public code; the
+    shared one has C^2 times fewer weights, for many classes and few rows. LaCon says only
+    "convolution then max-pooling". Padding is cut from G, so a sentence's vector does not
+    depend on the sentences beside it, and the softmax subtracts the maximum.
+
+    Sources: Wang et al. (2018, LEAM) and its public code; LaCon, equation 9.
+    """
+
+    def __init__(self, classes: int, width: int = 5, kernel: str = "full") -> None:
+        super().__init__()
+        check_attention(width, kernel)
+        inputs = classes if kernel == "full" else 1
+        bound = (inputs * width) ** -0.5
+        self.weight = nn.Parameter(
+            torch.empty(classes if kernel == "full" else 1, inputs, width).uniform_(-bound, bound)
+        )
+        self.bias = nn.Parameter(torch.zeros(classes))
+        self.shared = kernel == "shared"
+
+    def forward(self, states: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Vectors `[N, d]` from `text_tokens` `[N, T, d]`, mask `[N, T]` and labels `[C, d]`."""
+        beta = self.weights(states, mask, labels)
+        return (beta.unsqueeze(1) @ states).squeeze(1)
+
+    def weights(self, states: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """The weights beta, `[N, T]`: rows sum to 1, padding has 0."""
+        match = normalised(states) @ normalised(labels).T
+        match = match.masked_fill(~mask.unsqueeze(2), 0.0).transpose(1, 2)
+        classes = len(labels)
+        weight = self.weight.expand(classes, 1, -1) if self.shared else self.weight
+        scores = functional.conv1d(
+            match,
+            weight,
+            self.bias,
+            padding=weight.shape[2] // 2,
+            groups=classes if self.shared else 1,
+        )
+        return masked_softmax(scores.relu().amax(dim=1), mask)
 
 
 @dataclass(frozen=True)
@@ -42,15 +148,10 @@ class Options:
 
     def __post_init__(self) -> None:
         check_attention(self.width, self.kernel)
-        if self.hidden < 1:
-            raise ConfigError(f"options: hidden = {self.hidden}; expected a value of at least 1")
+        check_least(self, hidden=1, regulariser=0)
         if not 0 <= self.dropout < 1:
             raise ConfigError(
                 f"options: dropout = {self.dropout:g}; expected at least 0 and below 1"
-            )
-        if self.regulariser < 0:
-            raise ConfigError(
-                f"options: regulariser = {self.regulariser:g}; expected a value of at least 0"
             )
 
 

@@ -10,14 +10,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.label_fusion import (
+from superconext.objectives.base import (
+    Batch,
+    Objective,
+    Shape,
+    check_choice,
+    check_least,
+    parse_options,
+)
+from superconext.objectives.leam import (
     batch_tokens,
     label_embeddings,
     masked_softmax,
     text_tokens,
 )
-from superconext.objectives.options import parse_options
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
@@ -34,14 +40,8 @@ class Options:
     readout: str = "class"
 
     def __post_init__(self) -> None:
-        if self.attention < 1:
-            raise ConfigError(
-                f"options: attention = {self.attention}; expected a value of at least 1"
-            )
-        if self.readout not in READOUTS:
-            raise ConfigError(
-                f"options: readout = {self.readout!r}; expected one of {', '.join(READOUTS)}"
-            )
+        check_least(self, attention=1)
+        check_choice(self, readout=READOUTS)
 
 
 class LSAN(Objective):

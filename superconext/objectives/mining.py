@@ -1,4 +1,4 @@
-"""Hard negatives: which of an anchor's negatives stay in the loss after the warm-up.
+"""Hard negative mining: the choice of the negatives that stay in the loss after the warm-up.
 
 SuperConText section V.D words it three ways, and all three are here: negatives above a
 similarity threshold, the k most similar ones, or the most similar share.
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from superconext.core.errors import ConfigError
+from superconext.objectives.pairwise import count_true
 
 #: Columns in a block from which on looking at blocks first is the faster way.
 _WORTH = 4
@@ -86,7 +87,7 @@ class Miner:
 
     @torch.no_grad()
     def choose(self, cosine: Tensor, negative: Tensor | None, tally: Tally) -> Tensor:
-        """The kept negatives of some anchors, `[n, N]`; what happened is added to the tally.
+        """The kept negatives of some anchors, `[n, N]`; their counts are added to the tally.
 
         negative: which pairs are negatives, `[n, N]`, or None where all are.
         """
@@ -94,15 +95,15 @@ class Miner:
             available = torch.full((len(cosine),), cosine.shape[1], device=cosine.device)
             kept = self._hard(cosine, available)
         else:
-            available = count(negative)
+            available = count_true(negative)
             kept = negative & self._hard(_negatives_only(cosine, negative), available)
         if self.max_similarity < 1.0:
             kept = kept & (cosine <= self.max_similarity)
-        numbers = count(kept)
+        numbers = count_true(kept)
         empty = (numbers == 0) & (available > 0)
         if bool(empty.any()):
             kept = self._fall_back(kept, empty, cosine, negative)
-            numbers = count(kept)
+            numbers = count_true(kept)
         tally.available += int(available.sum())
         tally.anchors += int((available > 0).sum())
         tally.kept += int(numbers.sum())
@@ -110,7 +111,8 @@ class Miner:
         return kept
 
     def _hard(self, cosine: Tensor, available: Tensor) -> Tensor:
-        """Of cosines with what is no negative below all others, those that count as hard."""
+        """Which entries of `[n, N]` count as hard, bool; pairs that are no negatives must be below
+        all others."""
         if self.mode == "threshold" and self.level > -1:
             return cosine > self.level
         if self.mode in ("none", "threshold"):  # every cosine passes -1, rounding aside
@@ -134,13 +136,6 @@ class Miner:
         return kept.index_copy(0, rows, some)
 
 
-def count(mask: Tensor) -> Tensor:
-    """How many of each row are True, int64 `[n]`; numpy counts ten times as fast on a CPU."""
-    if mask.device.type == "cpu":
-        return torch.from_numpy(np.count_nonzero(mask.numpy(), axis=1))
-    return mask.sum(dim=1)
-
-
 def _negatives_only(cosine: Tensor, negative: Tensor) -> Tensor:
     """Cosines, with whatever is no negative below all of them."""
     return cosine.sub((~negative).to(cosine.dtype), alpha=4.0)
@@ -153,7 +148,7 @@ def _row_top(scores: Tensor, wanted: Tensor) -> Tensor:
         return torch.zeros_like(scores, dtype=torch.bool)
     chosen = scores >= _largest(scores, wanted)[:, None]
     chosen &= (wanted > 0)[:, None]
-    tied = torch.nonzero(count(chosen) > wanted)[:, 0]
+    tied = torch.nonzero(count_true(chosen) > wanted)[:, 0]
     if len(tied):
         order = torch.sort(scores[tied], dim=1, descending=True, stable=True).indices
         rank = torch.arange(largest, device=scores.device)

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.options import parse_options
-from superconext.objectives.pairing import cosine_sums, pairing, similarities
-from superconext.objectives.similarity import class_mean, normalised, widened
+from superconext.objectives.base import Batch, Objective, Shape, check_least, parse_options
+from superconext.objectives.pairwise import (
+    class_blocks,
+    class_mean,
+    cosine_sums,
+    normalised,
+    similarities,
+    widened,
+)
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
@@ -26,8 +30,7 @@ class Options:
     l2: float = 0.002
 
     def __post_init__(self) -> None:
-        if self.l2 < 0:
-            raise ConfigError(f"options: l2 = {self.l2:g}; expected a value of at least 0")
+        check_least(self, l2=0)
 
 
 class NPair(Objective):
@@ -68,8 +71,8 @@ class NPair(Objective):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities over the whole batch."""
         z = normalised(batch.projected)
-        order = pairing(batch.labels, batch.ids)
-        scalars = similarities(cosine_sums(z.detach(), order), order)
+        blocks = class_blocks(batch.labels, batch.ids)
+        scalars = similarities(cosine_sums(z.detach(), blocks), blocks)
         anchor, positive, tuple_set = tuple_sets(batch.labels, batch.ids)
         if len(anchor) == 0:
             return (batch.projected * 0).sum(), scalars

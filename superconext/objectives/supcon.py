@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.kernels import Terms, pairwise_loss
-from superconext.objectives.options import parse_options
-from superconext.objectives.pairing import cosine_sums, pairing, similarities
-from superconext.objectives.similarity import (
+from superconext.objectives.base import Batch, Objective, Shape, check_choice, parse_options
+from superconext.objectives.pairwise import (
+    Terms,
+    class_blocks,
+    cosine_sums,
     masked_log_mean_exp,
     masked_log_sum_exp,
     normalised,
     pairs,
+    pairwise_loss,
+    similarities,
     similarity_report,
 )
 
@@ -36,8 +37,7 @@ class Options:
     form: str = "out"
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ConfigError(f"options: form = {self.form!r}; expected one of {', '.join(FORMS)}")
+        check_choice(self, form=FORMS)
 
 
 class SupCon(Objective):
@@ -75,7 +75,7 @@ class SupCon(Objective):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities.
 
-        Large batches are computed in chunks, see `kernels`.
+        Large batches are computed in chunks, see `pairwise`.
         """
         if len(batch.labels) >= CHUNKED_FROM:
             return self.chunked(batch)
@@ -93,10 +93,10 @@ class SupCon(Objective):
     def chunked(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """The same loss a few rows at a time, its gradient formed with it."""
         z = normalised(batch.projected)
-        pairs = pairing(batch.labels, batch.ids)
-        valid = (pairs.positives > 0).to(z.dtype)
+        blocks = class_blocks(batch.labels, batch.ids)
+        valid = (blocks.positives > 0).to(z.dtype)
         weights = valid / valid.sum().clamp(min=1)
-        logs = pairs.positives.clamp(min=1).to(z.dtype).log()
+        logs = blocks.positives.clamp(min=1).to(z.dtype).log()
         inside = self.options.form == "in"
 
         def rule(p: Tensor, n: Tensor, negatives: Tensor, here: slice) -> Terms:
@@ -105,11 +105,11 @@ class SupCon(Objective):
             positive = w * (torch.exp(p - everyone) - (1.0 if inside else 0.0))
             return Terms(w * loss, positive, w * torch.exp(n - everyone))
 
-        loss, sums = pairwise_loss(z, pairs, self.temperature, rule), cosine_sums(z, pairs)
+        loss, sums = pairwise_loss(z, blocks, self.temperature, rule), cosine_sums(z, blocks)
         if not inside:  # the positives' mean similarity takes no N x N numbers
-            mean = sums[0] / pairs.positives.clamp(min=1)
+            mean = sums[0] / blocks.positives.clamp(min=1)
             loss = loss - (weights * mean).sum() / self.temperature
-        return loss, similarities(sums, pairs)
+        return loss, similarities(sums, blocks)
 
 
 def supcon_losses(

@@ -14,18 +14,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.kernels import Choice, Terms, pairwise_loss, survivors
+from superconext.objectives.base import Batch, Objective, Shape, parse_options
 from superconext.objectives.mining import Miner, Tally
-from superconext.objectives.options import parse_options
-from superconext.objectives.pairing import Pairing, cosine_sums, pairing, similarities
-from superconext.objectives.similarity import (
+from superconext.objectives.pairwise import (
+    Choice,
+    ClassBlocks,
     Pairs,
+    Terms,
+    class_blocks,
     class_mean,
+    cosine_sums,
     masked_log_mean_exp,
     normalised,
     pairs,
+    pairwise_loss,
+    similarities,
     similarity_report,
+    survivors,
 )
 
 if TYPE_CHECKING:
@@ -163,13 +168,13 @@ class SuperLoss(Objective):
     def chunked(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """The same loss a few rows at a time, its gradient formed with it."""
         z = normalised(batch.projected)
-        pairs = pairing(batch.labels, batch.ids)
-        positives, valid = pairs.positives, pairs.negatives > 0
+        blocks = class_blocks(batch.labels, batch.ids)
+        positives, valid = blocks.positives, blocks.negatives > 0
         if self.include_self:
-            positives = pairs.sizes[pairs.group]
+            positives = blocks.sizes[blocks.group]
         valid &= positives > 0
-        sums = cosine_sums(z.detach(), pairs)
-        scalars: dict[str, float] = similarities(sums, pairs, self.include_self) | {"kept": 1.0}
+        sums = cosine_sums(z.detach(), blocks)
+        scalars: dict[str, float] = similarities(sums, blocks, self.include_self) | {"kept": 1.0}
         tally = Tally()
         choose: Choice | None = None
         if self.miner.active(batch.epoch, batch.epochs):
@@ -180,9 +185,9 @@ class SuperLoss(Objective):
             choose = mined
 
             if self.miner.fallback == "skip":  # who is left decides the weights
-                valid &= survivors(z.detach(), pairs, choose)
+                valid &= survivors(z.detach(), blocks, choose)
                 tally = Tally()
-        weights = self._weights(valid, pairs).to(z.dtype)
+        weights = self._weights(valid, blocks).to(z.dtype)
 
         def rule(p: Tensor, n: Tensor, negatives: Tensor, here: slice) -> Terms:
             p = p - positives[here].clamp(min=1).to(p.dtype).log()
@@ -190,15 +195,15 @@ class SuperLoss(Objective):
             slope = weights[here] * torch.sigmoid(difference)
             return Terms(weights[here] * functional.softplus(difference), -slope, slope)
 
-        loss = pairwise_loss(z, pairs, self.temperature, rule, choose, self.include_self)
+        loss = pairwise_loss(z, blocks, self.temperature, rule, choose, self.include_self)
         return loss, scalars | (tally.report() if choose else {})
 
-    def _weights(self, valid: Tensor, pairs: Pairing) -> Tensor:
-        """Of each anchor's term, summing to 1, in the order of `pairs`."""
+    def _weights(self, valid: Tensor, blocks: ClassBlocks) -> Tensor:
+        """Of each anchor's term, summing to 1, in the order of `blocks`."""
         own = valid.double()
         if self.reduction == "macro":
-            of_class = own.new_zeros(len(pairs.sizes)).index_add(0, pairs.group, own)
-            own = own / of_class[pairs.group].clamp(min=1)
+            of_class = own.new_zeros(len(blocks.sizes)).index_add(0, blocks.group, own)
+            own = own / of_class[blocks.group].clamp(min=1)
         return own / own.sum().clamp(min=1e-30)
 
 

@@ -13,11 +13,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape
-from superconext.objectives.kernels import chunks, hardest
-from superconext.objectives.options import parse_options
-from superconext.objectives.pairing import Pairing, cosine_sums, pairing, similarities
-from superconext.objectives.similarity import normalised
+from superconext.objectives.base import Batch, Objective, Shape, check_choice, parse_options
+from superconext.objectives.pairwise import (
+    ClassBlocks,
+    chunks,
+    class_blocks,
+    cosine_sums,
+    hardest,
+    normalised,
+    similarities,
+)
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
@@ -38,8 +43,7 @@ class Options:
                 f"options: margin = {self.margin:g}; expected 0 to 2, for distances between "
                 "unit vectors are at most 2"
             )
-        if self.form not in FORMS:
-            raise ConfigError(f"options: form = {self.form!r}; expected one of {', '.join(FORMS)}")
+        check_choice(self, form=FORMS)
 
 
 class Triplet(Objective):
@@ -82,17 +86,17 @@ class Triplet(Objective):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities, share of active terms."""
         z = normalised(batch.projected)
-        order = pairing(batch.labels, batch.ids)
-        scalars = similarities(cosine_sums(z.detach(), order), order)
-        valid = (order.positives > 0) & (order.negatives > 0)
+        blocks = class_blocks(batch.labels, batch.ids)
+        scalars = similarities(cosine_sums(z.detach(), blocks), blocks)
+        valid = (blocks.positives > 0) & (blocks.negatives > 0)
         if not bool(valid.any()):
             return (batch.projected * 0).sum(), scalars
         form, margin = self.options.form, self.options.margin
         if form in ("all", "semi_hard"):
             over = _batch_all if form == "all" else _semi_hard
-            loss, active = over(z, order, margin)
+            loss, active = over(z, blocks, margin)
             return loss, scalars | {"active": active}
-        gap = _hardest_gap(z, order, valid)
+        gap = _hardest_gap(z, blocks, valid)
         if form == "soft":
             return functional.softplus(gap).mean(), scalars
         losses = functional.relu(gap + margin)
@@ -104,33 +108,33 @@ def _distance(cosine: Tensor) -> Tensor:
     return (2 - 2 * cosine).clamp_min(1e-12).sqrt()
 
 
-def _hardest_gap(z: Tensor, order: Pairing, valid: Tensor) -> Tensor:
+def _hardest_gap(z: Tensor, blocks: ClassBlocks, valid: Tensor) -> Tensor:
     """max_P D_ap - min_N D_an of the valid anchors: which ones these are has no gradient, so the
     N x N cosines are not passed back through."""
-    positive, negative = hardest(z, order)
-    rows = z[order.order]
+    positive, negative = hardest(z, blocks)
+    rows = z[blocks.order]
     anchor = rows[valid]
     far, near = ((anchor * rows[some[valid]]).sum(dim=1) for some in (positive, negative))
     return _distance(far) - _distance(near)
 
 
-def _by_window(z: Tensor, order: Pairing) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+def _by_window(z: Tensor, blocks: ClassBlocks) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Of some anchors at a time: their distances to the rows of a window with all their positives
     `[n, P]`, which of these are positives, their distances to their negatives, nearest first and
     then infinities, `[n, M]`, and how many these are, `[n, 1]`."""
-    rows = z[order.order]
-    for here, window in chunks(order):
-        own, columns = order.group[here], order.group[window]
+    rows = z[blocks.order]
+    for here, window in chunks(blocks):
+        own, columns = blocks.group[here], blocks.group[window]
         positive = own[:, None] == columns[None, :]
-        positive &= order.sentence[here][:, None] != order.sentence[window][None, :]
-        anchors, negatives = rows[here], order.negatives[here][:, None]
+        positive &= blocks.sentence[here][:, None] != blocks.sentence[window][None, :]
+        anchors, negatives = rows[here], blocks.negatives[here][:, None]
         if bool(columns[0] == columns[-1]):
             others = torch.cat([rows[: window.start], rows[window.stop :]])
             if len(others) == 0:
                 continue
             distance = _distance(anchors @ others.T)
         else:  # small classes together, whose negatives are in the window too
-            same = own[:, None] == order.group[None, :]
+            same = own[:, None] == blocks.group[None, :]
             distance = _distance(anchors @ rows.T).masked_fill(same, torch.inf)
         yield _distance(anchors @ rows[window].T), positive, _ascending(distance), negatives
 
@@ -142,10 +146,10 @@ def _ascending(values: Tensor) -> Tensor:
     return values.gather(1, torch.from_numpy(np.argsort(values.detach().numpy(), axis=1)))
 
 
-def _semi_hard(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
+def _semi_hard(z: Tensor, blocks: ClassBlocks, margin: float) -> tuple[Tensor, float]:
     """Mean over the positive pairs and the share of them with a positive loss."""
     total, count, active = z.new_zeros(()), 0, 0
-    for distance, positive, nearest, negatives in _by_window(z, order):
+    for distance, positive, nearest, negatives in _by_window(z, blocks):
         positive = positive & (negatives > 0)
         # How many negatives are no farther than p is the place of the first one that is.
         place = torch.searchsorted(nearest.detach(), distance.detach(), right=True)
@@ -157,10 +161,10 @@ def _semi_hard(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]
     return total / count, active / count
 
 
-def _batch_all(z: Tensor, order: Pairing, margin: float) -> tuple[Tensor, float]:
+def _batch_all(z: Tensor, blocks: ClassBlocks, margin: float) -> tuple[Tensor, float]:
     """Mean over the violated triplets and their share of all."""
     total, count, triplets = z.new_zeros(()), 0, 0
-    for distance, positive, nearest, negatives in _by_window(z, order):
+    for distance, positive, nearest, negatives in _by_window(z, blocks):
         limit = distance + margin
         # How many negatives are nearer than the limit, none where the pair is no positive.
         violated = torch.searchsorted(nearest.detach(), limit.detach()) * positive

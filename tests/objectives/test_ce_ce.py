@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.ce_ce import Options
+from superconext.objectives.cross_entropy import CECEOptions
 from tests.objectives.batches import build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, unit
 
@@ -48,7 +48,7 @@ def test_scaled_term_does_not_see_the_length():
 
 def test_options():
     objective = build("ce_ce", "weight=0.5,normalise_weights=true")
-    assert objective.options == Options(0.5, True)
+    assert objective.options == CECEOptions(0.5, True)
     assert (objective.batches, objective.uses_projection) == ("shuffled", False)
     with pytest.raises(ConfigError, match=r"weight = 1; .* bias gets no gradient"):
         build("ce_ce", "weight=1")

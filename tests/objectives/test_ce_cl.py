@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.core.errors import ConfigError, TrainingError
-from superconext.objectives.ce_cl import FORMS, Options
+from superconext.objectives.cross_entropy import CL_FORMS, CECLOptions
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, two_views
 
@@ -15,7 +15,7 @@ IDS = {"different": range(6), "with repeats": [0, 1, 0, 2, 0, 1], "one sentence"
 
 
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CL_FORMS)
 @pytest.mark.parametrize("temperature", [1.0, 0.05])
 def test_equals_the_definition(ids, form, temperature):
     labels = [0, 1, 0, 2, 0, 1]
@@ -32,7 +32,7 @@ def test_equals_the_definition(ids, form, temperature):
     assert scalars["positive_similarity"] == pytest.approx(float(cosine.mean()))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CL_FORMS)
 @pytest.mark.parametrize("labels", COMPOSITIONS.values(), ids=COMPOSITIONS.keys())
 def test_collapse_gives_the_log_of_the_candidates(form, labels):
     vectors = torch.ones(len(labels), 5, dtype=torch.float64)
@@ -41,7 +41,7 @@ def test_collapse_gives_the_log_of_the_candidates(form, labels):
     assert scalars["contrast"] == pytest.approx(math.log(candidates), abs=1e-12)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CL_FORMS)
 def test_gradient_flows_through_both_views(form):
     objective = build("ce_cl", f"form={form}", d=3)
     views = (random_vectors(5, 3).requires_grad_(), random_vectors(5, 3, 1).requires_grad_())
@@ -62,7 +62,7 @@ def test_weight_zero_is_cross_entropy():
 
 def test_options_and_declarations():
     objective = build("ce_cl")
-    assert objective.options == Options(0.15, "nt_xent", 0.1)
+    assert objective.options == CECLOptions(0.15, "nt_xent", 0.1)
     assert (objective.batches, objective.uses_projection) == ("shuffled", False)
 
 

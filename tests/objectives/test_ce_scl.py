@@ -5,7 +5,7 @@ import torch
 
 from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.ce_scl import Options
+from superconext.objectives.cross_entropy import CESCLOptions
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, supcon
 
@@ -51,7 +51,7 @@ def test_gradcheck():
 def test_declares_what_the_paper_trains_on():
     objective = build("ce_scl", temperature=0.3)
     assert (objective.batches, objective.uses_projection) == ("shuffled", False)
-    assert objective.temperature == 0.3 and objective.options == Options(0.9, "mean")
+    assert objective.temperature == 0.3 and objective.options == CESCLOptions(0.9, "mean")
 
 
 @pytest.mark.parametrize(

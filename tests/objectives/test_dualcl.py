@@ -12,7 +12,7 @@ from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.objectives.ensembling import ensembled_scores, spread_rows
+from superconext.objectives.dualcl import ensembled_scores, spread_rows
 from superconext.training.callbacks import Callback
 from tests.objectives.batches import COMPOSITIONS, random_vectors
 from tests.objectives.oracles import mean, unit
@@ -161,7 +161,7 @@ def test_both_representations_learn_from_both_terms():
 @pytest.mark.parametrize("kind", ["hard", "soft"])
 @pytest.mark.parametrize("rows", [1, 7])
 def test_ensembles_are_what_the_paper_says(kind, rows, monkeypatch):
-    monkeypatch.setattr("superconext.objectives.ensembling._CHUNK", 3 * 4 * rows)
+    monkeypatch.setattr("superconext.objectives.dualcl._CHUNK", 3 * 4 * rows)
     z, bank = random_vectors(rows, 3), random_vectors(11 * 4, 3, seed=1).reshape(11, 4, 3)
     found = ensembled_scores(z, bank, kind)
     assert torch.allclose(found.exp().sum(dim=1), torch.ones(rows).double())
@@ -237,7 +237,7 @@ def test_the_bank_is_made_at_the_end_and_loaded_with_the_weights():
         ("bank=dev", "bank = 'dev'; expected one of train, test"),
         ("bank_size=-1", "bank_size = -1; expected a number of rows"),
         ("class_tokens=letters", "class_tokens = 'letters'; expected one of words, random"),
-        ("weight=-1", "weight = -1; expected at least 0"),
+        ("weight=-1", "weight = -1; expected a value of at least 0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

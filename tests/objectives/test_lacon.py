@@ -9,8 +9,7 @@ import torch
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.lacon import LaCon, Options
-from superconext.objectives.lacon_terms import instance_centred, label_spread
+from superconext.objectives.lacon import LaCon, Options, instance_centred, label_spread
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, rename_classes, token_batch
 from tests.objectives.label_oracles import attended, cosine, lacon_terms, mlp

@@ -9,8 +9,7 @@ import torch
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.label_fusion import LabelAttention, masked_softmax
-from superconext.objectives.leam import Options
+from superconext.objectives.leam import LabelAttention, Options, masked_softmax
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, rename_classes, token_batch
 from tests.objectives.label_oracles import attended, attention_weights, log_softmax_at

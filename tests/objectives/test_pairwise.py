@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.objectives import kernels
+from superconext.objectives import pairwise
 from superconext.objectives.mining import Miner
-from superconext.objectives.pairing import pairing
+from superconext.objectives.pairwise import class_blocks
 from superconext.objectives.supcon import Options, SupCon
 from superconext.objectives.superloss import CHUNKED_FROM, SuperLoss
 from tests.objectives.batches import COMPOSITIONS, Largest, make_batch, random_vectors
@@ -58,7 +58,7 @@ def assert_same(plain, chunked, tolerance):
 @pytest.mark.parametrize(("labels", "ids"), BATCHES.values(), ids=BATCHES.keys())
 @pytest.mark.parametrize("rows", [1, 3, 1000])
 def test_equals_the_plain_form(monkeypatch, loss, labels, ids, rows):
-    monkeypatch.setattr(kernels, "CHUNK", rows * len(labels))
+    monkeypatch.setattr(pairwise, "CHUNK", rows * len(labels))
     drawn = range(len(labels)) if ids is None else ids
     vectors = random_vectors(max(drawn) + 1, 6)[list(drawn)]
     assert_same(*both(loss, vectors, labels, ids), 1e-9)
@@ -85,8 +85,8 @@ def test_equals_the_plain_form_whatever_the_classes(labels, data, rows, small):
     vectors = random_vectors(len(labels), 4)[drawn]
     classes = [labels[row] for row in drawn]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "SMALL", small)
-        patch.setattr(kernels, "CHUNK", rows * len(drawn))
+        patch.setattr(pairwise, "SMALL", small)
+        patch.setattr(pairwise, "CHUNK", rows * len(drawn))
         for name in ("superloss", "supcon out", "topk"):
             if name == "topk" and len(set(drawn)) < len(drawn):
                 continue  # copies tie, and which of them is kept is nobody's promise
@@ -106,10 +106,10 @@ def test_gradcheck(name):
 
 def test_chunks_hold_every_row_once_and_its_class_whole(monkeypatch):
     labels = torch.tensor([0] * 100 + [1] * 3 + [2] * 5 + [3] * 40 + [4] * 2)
-    pairs = pairing(labels, torch.arange(150))
+    pairs = class_blocks(labels, torch.arange(150))
     for rows in (1, 7, 50, 500):
-        monkeypatch.setattr(kernels, "CHUNK", rows * 150)
-        chunks = kernels.chunks(pairs)
+        monkeypatch.setattr(pairwise, "CHUNK", rows * 150)
+        chunks = pairwise.chunks(pairs)
         assert [i for here, _ in chunks for i in range(here.start, here.stop)] == list(range(150))
         for here, window in chunks:
             inside = set(pairs.group[here].tolist())
@@ -120,7 +120,7 @@ def test_chunks_hold_every_row_once_and_its_class_whole(monkeypatch):
 @pytest.mark.parametrize("name", ["superloss", "threshold", "supcon out", "supcon in"])
 def test_no_tensor_is_the_square_of_a_large_batch(monkeypatch, name):
     rows, width = 2 * CHUNKED_FROM, 8
-    monkeypatch.setattr(kernels, "CHUNK", 50 * rows)
+    monkeypatch.setattr(pairwise, "CHUNK", 50 * rows)
     x = random_vectors(rows, width).float().requires_grad_()
     with Largest() as largest:
         LOSSES[name](make_batch(x, [0, 1] * CHUNKED_FROM))[0].backward()
@@ -144,11 +144,11 @@ def test_small_batches_take_the_plain_form_and_large_ones_the_chunks(monkeypatch
 @pytest.mark.parametrize(("labels", "ids"), BATCHES.values(), ids=BATCHES.keys())
 @pytest.mark.parametrize("rows", [1, 3, 1000])
 def test_the_hardest_are_those_of_a_search_through_all_pairs(monkeypatch, labels, ids, rows):
-    monkeypatch.setattr(kernels, "CHUNK", rows * len(labels))
+    monkeypatch.setattr(pairwise, "CHUNK", rows * len(labels))
     ids = list(range(len(labels))) if ids is None else ids
     z = torch.nn.functional.normalize(random_vectors(len(labels)), dim=1)
-    order = pairing(torch.tensor(labels), torch.tensor(ids))
-    positive, negative = kernels.hardest(z, order)
+    order = class_blocks(torch.tensor(labels), torch.tensor(ids))
+    positive, negative = pairwise.hardest(z, order)
     for place, row in enumerate(order.order.tolist()):
         cosine = z @ z[row]
         own = [j for j in range(len(ids)) if labels[j] == labels[row] and ids[j] != ids[row]]

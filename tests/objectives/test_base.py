@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.options import parse_options
+from superconext.objectives.base import parse_options
 
 
 @dataclass(frozen=True)
