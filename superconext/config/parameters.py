@@ -87,6 +87,7 @@ class Config:
         choices=("mlp", "linear", "identity"),
     )
     projection_size: int = _encoder(256, "Width of the projected vector.", low=1)
+    encoder: str = _encoder("bilstm", "Sentence encoder, by name.")
     layers: int = parameter(1, "BiLSTM layers.", low=1, high=8)
     hidden_size: int = parameter(128, "LSTM units in each direction.", low=1, high=8192)
     dropout: float = _encoder(

@@ -122,6 +122,10 @@ class TrainingRows:
         return len(self.rows)
 
     @property
+    def tokenizer(self) -> Tokenizer:
+        return self.source.tokenizer
+
+    @property
     def labels(self) -> np.ndarray:
         """Class numbers int32 `[n]`."""
         return self.source.labels()[self.rows]

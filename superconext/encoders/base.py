@@ -1,15 +1,27 @@
-"""The door every encoder has: token ids and lengths in, token states and a sentence out."""
+"""The base of all encoders: texts to token ids, token ids to token states and a sentence vector.
+
+An encoder comes in two parts. Its `TextIndexer` turns texts into token ids and is shared by all
+members of a run; the `Encoder` itself is a torch module that reads those ids. Everything else in
+the package holds these two and never a concrete class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from superconext.core.progress import Progress
 from superconext.data.token_store import Newcomers, TokenStore
+from superconext.text.tokenize import Pieces, Tokenizer
+
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
+    from superconext.data.token_rows import TokenRows
 
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14
@@ -39,17 +51,158 @@ class EncoderOutput:
         return cls(empty, empty, sentence, class_states)
 
 
+class TextIndexer:
+    """Texts to token ids: the part of an encoder that all members of a run share.
+
+    Attributes:
+        tokenizer: the run's word tokenizer.
+        facts: what the run's manifest says of it.
+    """
+
+    tokenizer: Tokenizer
+    facts: dict[str, Any]
+
+    def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
+        """Token ids of texts `[N]`, or of texts that the tokenizer has cut into pieces."""
+        raise NotImplementedError
+
+    def training_store(self, rows: TokenRows, config: Config) -> TokenStore:
+        """Token ids of the training rows `[N]`, as training reads them."""
+        raise NotImplementedError
+
+    def missing_words(self, tokens: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """How many of the words of texts the encoder does not know, for the manifest."""
+        return {}
+
+    def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Input vectors float32 `[C, e]` that say what each class is called, and for which
+        classes there is one, bool `[C]`; None if the encoder has none."""
+        return None
+
+    def sizes(self) -> dict[str, int]:
+        """Rows of what `pruned` can make smaller, by name."""
+        return {}
+
+    def pruned(self, expected: Sequence[str] | None) -> TextIndexer:
+        """A smaller indexer for export: without what no text needs.
+
+        expected: texts such as the model will read; words that only other texts have are left
+            out too. None keeps all words.
+        """
+        return self
+
+    def without_rare_words(
+        self, min_count: int, public_vectors: bool
+    ) -> tuple[TextIndexer, dict[str, np.ndarray], int]:
+        """An indexer without the words seen fewer times in training, for privacy.
+
+        public_vectors: whether the word vectors came from a file, so that their words say
+            nothing of the training text.
+
+        Returns the indexer, the rows to keep of each table of the encoder (see
+        `Encoder.with_rows`) and how many words were left out. Raises RunError where the encoder
+        has no words to leave out.
+        """
+        from superconext.core.errors import RunError
+
+        raise RunError(
+            f"{type(self).__name__} keeps no list of words; expected an encoder over word "
+            "vectors: leave out --vocabulary-min-count"
+        )
+
+    def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """A JSON document and arrays from which `from_saved` makes the same indexer."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_saved(
+        cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], config: Config
+    ) -> TextIndexer:
+        """The indexer of a run folder, which may be a stranger's.
+
+        Raises ValueError, LookupError or TypeError where the parts do not fit together.
+        """
+        raise NotImplementedError
+
+
 class Encoder(nn.Module):
     """Base of all encoders.
 
-    sentence_size: the d of `EncoderOutput.sentence`.
-    class_tokens: how many class tokens each text is read with, 0 for none.
-    ragged: whether it takes ragged input on the CPU, which costs nothing for padding.
+    A subclass names its `indexer_class` and defines `fit_indexer`, `build`, `width_of`,
+    `from_tensors` and `forward`.
+
+    Attributes:
+        sentence_size: the d of `EncoderOutput.sentence`.
+        class_tokens: how many class tokens each text is read with, 0 for none.
+        ragged: whether it takes ragged input on the CPU, which costs nothing for padding.
+        reads_streams: whether it can be trained on rows that are read from the disk.
     """
 
+    indexer_class: ClassVar[type[TextIndexer]]
     sentence_size: int
     class_tokens: int = 0
     ragged: bool = False
+    reads_streams: bool = False
+
+    @classmethod
+    def fit_indexer(
+        cls, rows: TokenRows, config: Config, held_out: Sequence[str], progress: Progress
+    ) -> TextIndexer:
+        """Learn from the training rows what turns texts into ids: a vocabulary, word vectors.
+
+        held_out: dev and test texts; unlabelled text that repeats one of them is not learned
+            from.
+
+        Raises the project's errors for files that cannot be read.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def build(cls, config: Config, indexer: TextIndexer, class_tokens: int = 0) -> Encoder:
+        """A new encoder to train; its weights are drawn from torch's random state.
+
+        It starts from the folder `config.init` where one is named.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def width_of(cls, config: Config) -> int:
+        """The `sentence_size` of an encoder of this configuration."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_tensors(
+        cls, config: Config, indexer: TextIndexer, tensors: Mapping[str, Tensor]
+    ) -> Encoder:
+        """The encoder of a run folder from its weights by name.
+
+        Raises ValueError, LookupError or RuntimeError where the weights are not those of the
+        configuration, before it takes more memory than the weights do.
+        """
+        raise NotImplementedError
+
+    def start_class_tokens(self, vectors: np.ndarray, known: np.ndarray) -> None:
+        """Put vectors `[C, e]` into the class tokens for which `known` `[C]` holds."""
+
+    def finish(self) -> Encoder:
+        """The encoder as it is saved and predicts, in evaluation mode; no training follows."""
+        return self.eval()
+
+    def with_rows(self, rows: Mapping[str, np.ndarray]) -> Encoder:
+        """A copy with the given rows `[n]` of its tables, by the tables' names."""
+        raise NotImplementedError
+
+    def onnx_parts(self) -> Any:
+        """What an ONNX graph is made of, see `encoders.onnx`.
+
+        Raises RunError for an encoder that has no such form.
+        """
+        from superconext.core.errors import RunError
+
+        raise RunError(
+            f"{type(self).__name__} cannot be written as ONNX; expected an encoder that can: "
+            "use --format sentence-transformers, or the run folder itself"
+        )
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         """Encode padded ids `[N, T]` with lengths `[N]`.
@@ -174,3 +327,17 @@ def sentence_vectors(encoder: Encoder, store: TokenStore, block: int = 1024) -> 
     for rows, output in encoded_blocks(encoder, store, block=block):
         result[rows] = output.sentence.float().cpu().numpy()
     return result
+
+
+#: Numbers a model may have beside those of its file: what need not be saved.
+_SLACK = 1 << 20
+
+
+def check_affordable(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Raise ValueError if a module (on torch's meta device) has more numbers than the tensors."""
+    asked = sum(part.numel() for part in (*module.parameters(), *module.buffers()))
+    there = sum(tensor.numel() for tensor in tensors.values())
+    if asked > there + _SLACK:
+        raise ValueError(
+            f"config.toml asks for {asked} numbers, encoder.safetensors has {there} of them"
+        )

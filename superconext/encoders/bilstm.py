@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.data.token_store import Newcomers
-from superconext.encoders.base import Encoder, EncoderOutput
+from superconext.config.parameters import Config
+from superconext.encoders.base import EncoderOutput, TextIndexer
 from superconext.encoders.dropout import Dropout
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.packed.inference import pooled_rows, read_rows
@@ -27,10 +27,12 @@ from superconext.encoders.packed.lstm import packed_bilstm
 from superconext.encoders.packed.packing import Packing, align, surround
 from superconext.encoders.packed.pooling import PACKED_POOLING
 from superconext.encoders.pooling import POOLING
+from superconext.encoders.pretrained import start_from
+from superconext.encoders.words import WordEncoder
 from superconext.text.vocabulary import PAD_ID, UNK_ID
 
 
-class BiLSTMEncoder(Encoder):
+class BiLSTMEncoder(WordEncoder):
     """Word vectors, `layers` bidirectional LSTM layers, pooling.
 
     Args:
@@ -73,6 +75,36 @@ class BiLSTMEncoder(Encoder):
             known = not embedding.words.is_meta
             spread = (float(embedding.words.detach().std()) if known else 0.0) or 0.1
             self.class_rows = nn.Parameter(spread * torch.randn(class_tokens, embedding.dimension))
+
+    @classmethod
+    def over_words(
+        cls, embedding: WordEmbedding, config: Config, class_tokens: int
+    ) -> BiLSTMEncoder:
+        return cls(
+            embedding,
+            hidden_size=config.hidden_size,
+            layers=config.layers,
+            dropout=config.dropout,
+            word_dropout=config.word_dropout,
+            pooling=config.pooling,
+            class_tokens=class_tokens,
+        )
+
+    @classmethod
+    def build(cls, config: Config, indexer: TextIndexer, class_tokens: int = 0) -> BiLSTMEncoder:
+        encoder = super().build(config, indexer, class_tokens)
+        if config.init:
+            start_from(encoder, config.init)
+        return encoder
+
+    @classmethod
+    def width_of(cls, config: Config) -> int:
+        return 2 * config.hidden_size
+
+    def start_class_tokens(self, vectors: np.ndarray, known: np.ndarray) -> None:
+        assert self.class_rows is not None
+        with torch.no_grad():
+            self.class_rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         columns = torch.arange(ids.shape[1], device=ids.device)
@@ -212,9 +244,6 @@ class BiLSTMEncoder(Encoder):
         source = torch.where(column < end, column, column + width - lengths[:, None])
         source = torch.where(column < end + count, source, column - count)
         return whole.gather(1, source.unsqueeze(2).expand(texts, -1, whole.shape[2]))
-
-    def vector_table(self, newcomers: Newcomers | None) -> Tensor:
-        return self.embedding.table(newcomers)
 
     def _vectors(self, ids: Tensor, table: Tensor | None) -> Tensor:
         if self.training and self.word_dropout > 0:

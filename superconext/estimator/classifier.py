@@ -56,6 +56,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         second_batch_size: int | None = None,
         projection: str = "mlp",
         projection_size: int | None = None,
+        encoder: str = "bilstm",
         layers: int | None = None,
         hidden_size: int | None = None,
         dropout: float | None = None,
@@ -116,6 +117,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.second_batch_size = second_batch_size
         self.projection = projection
         self.projection_size = projection_size
+        self.encoder = encoder
         self.layers = layers
         self.hidden_size = hidden_size
         self.dropout = dropout

@@ -47,7 +47,8 @@ def write_onnx(model: Model, folder: Path) -> float:
     proto = build_graph(model)
     onnx.checker.check_model(proto, full_check=True)
     onnx.save(proto, str(folder / "model.onnx"))
-    model.reserve.save(folder / "vectors")
+    indexer: Any = model.indexer
+    indexer.oov_vectors.save(folder / "vectors")
     arrays: dict[str, np.ndarray] = {}
     for member, encoder in enumerate(model.encoders):
         assert isinstance(encoder, BiLSTMEncoder)
@@ -60,9 +61,9 @@ def write_onnx(model: Model, folder: Path) -> float:
         "format": FORMAT,
         "classes": model.classes,
         "max_length": model.config.max_length,
-        "tokenizer": model.tokenizer.to_dict(),
-        "vocabulary": model.vocabulary.to_json(),
-        "ngrams": None if model.ngrams is None else model.ngrams.to_json(),
+        "tokenizer": indexer.tokenizer.to_dict(),
+        "vocabulary": indexer.vocabulary.to_json(),
+        "ngrams": None if indexer.ngrams is None else indexer.ngrams.to_json(),
         "files": {name: file_sha256(folder / name) for name in names},
     }
     write_json(folder / "model.json", document)
@@ -82,7 +83,8 @@ def _difference(model: Model, folder: Path) -> float:
 
     session = session_of(folder / "model.onnx")
     generator = np.random.default_rng(0)
-    words = len(model.vocabulary)
+    indexer: Any = model.indexer
+    words = len(indexer.vocabulary)
     sizes = [int(encoder.embedding.dimension) for encoder in model.encoders]  # type: ignore[union-attr,arg-type]
     largest = 0.0
     for rows, width, new in ((1, 1, 0), (3, 7, 2), (17, 40, 5)):

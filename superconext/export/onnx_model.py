@@ -13,7 +13,7 @@ import numpy as np
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
 from superconext.core.files import file_sha256
 from superconext.data.token_store import Newcomers
-from superconext.fitting.oov_words import store_with_newcomers
+from superconext.encoders.words import store_with_oov
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -90,7 +90,7 @@ class OnnxModel:
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         pieces = self.tokenizer.pieces(texts)
-        store = store_with_newcomers(
+        store = store_with_oov(
             pieces, self._vocabulary, self._reserve, self._ngrams, self._max_length
         )
         assert store.newcomers is not None

@@ -41,7 +41,7 @@ class SentenceModule(nn.Module):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        return self.model.tokenizer
+        return self.model.indexer.tokenizer
 
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, **unused: Any
@@ -54,11 +54,10 @@ class SentenceModule(nn.Module):
             "attention_mask": torch.from_numpy(ids != 0).long(),
             "sentence_lengths": torch.from_numpy(lengths),
         }
-        known = len(self.model.vocabulary)
         for member, encoder in enumerate(self.model.encoders):
-            table = encoder.vector_table(store.newcomers)
-            assert table is not None
-            features[f"newcomers_{member}"] = table[known:].detach()
+            own, table = encoder.vector_table(None), encoder.vector_table(store.newcomers)
+            assert own is not None and table is not None
+            features[f"newcomers_{member}"] = table[len(own) :].detach()
         return features
 
     def tokenize(self, texts: Sequence[str], **unused: Any) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.encoders.projection import projected_size
+from superconext.encoders.registry import encoder_class
 from superconext.fitting.ensemble_members import check_members, kinds, reading_pool
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
@@ -49,7 +50,7 @@ def _check_probe(config: Config) -> None:
 def _check_options(config: Config) -> None:
     """Build the objective for two classes, without weights: it says what is wrong by then."""
     objective = objective_class(config.objective)
-    width = 2 * config.hidden_size
+    width = encoder_class(config.encoder).width_of(config)
     projection = config.projection if objective.uses_projection else "identity"
     projected = projected_size(projection, width, config.projection_size)
     with torch.device("meta"):

@@ -16,7 +16,6 @@ from superconext.core.memory import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.data.file_rows import TrainingRows
 from superconext.encoders.base import Encoder
-from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.fitting.checks import check_config
 from superconext.fitting.ensemble_members import unused_objective
 from superconext.fitting.model import Model, member_features
@@ -31,7 +30,6 @@ from superconext.probe.logistic_regression import LogisticRegressionProbe, adjus
 from superconext.probe.metrics import collapse_report
 from superconext.training.callbacks import Callback, Record
 from superconext.training.length import with_epochs
-from superconext.training.unfreezing import check_unfreezing
 from superconext.training.world import leave_to_main
 
 
@@ -100,7 +98,6 @@ def fit_model(
         if whole is not None:
             give_back_freed_memory()
         config = with_epochs(config, len(prepared.labels))
-        check_unfreezing(config)
         planned = total_epochs(config)
         encoders: list[Encoder] = []
         objectives: list[Objective] = []
@@ -116,7 +113,7 @@ def fit_model(
                     break  # earlier members answer by a softmax, and this one has none yet
                 config = replace(config, finetune=False, finetune_frozen=False)
             history += [{"member": member + 1, **record} for record in trained.history]
-            encoders.append(_folded(trained.encoder))
+            encoders.append(trained.encoder.finish())
             objectives.append(trained.objective.eval())
             if interrupted:
                 break
@@ -130,10 +127,7 @@ def fit_model(
     model = Model(
         config,
         prepared.classes,
-        prepared.tokenizer,
-        prepared.vocabulary,
-        prepared.reserve,
-        prepared.ngrams,
+        prepared.indexer,
         encoders,
         objectives,
         probe,
@@ -141,13 +135,6 @@ def fit_model(
     )
     collapse = collapse_report(features)
     return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
-
-
-def _folded(encoder: Encoder) -> Encoder:
-    """The encoder as it is saved: n-grams of vocabulary words added into their rows."""
-    if isinstance(encoder, BiLSTMEncoder):
-        encoder.embedding.fold()
-    return encoder.eval()
 
 
 def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:

@@ -15,15 +15,17 @@ from torch import Tensor
 from superconext.config.parameters import Config
 from superconext.core.gc_pause import not_collecting
 from superconext.data.token_store import TokenStore
-from superconext.encoders.base import Encoder, EncoderOutput, encoded_blocks, sentence_vectors
-from superconext.fitting.oov_words import store_with_newcomers
+from superconext.encoders.base import (
+    Encoder,
+    EncoderOutput,
+    TextIndexer,
+    encoded_blocks,
+    sentence_vectors,
+)
 from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
 from superconext.probe.ensemble import Ensemble
-from superconext.text.ngrams import NgramVocabulary
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.table import WordVectors
+from superconext.text.tokenize import Pieces
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,7 @@ class Model:
     """Everything prediction needs.
 
     classes: labels in sorted order.
-    vocabulary: training words, whose vectors the encoders own (and may have tuned).
-    reserve: vectors of words the training text lacks.
-    ngrams: character n-grams the encoders have vectors for, or None.
+    indexer: texts to the token ids the encoders read.
     encoders: one for each member.
     objectives: the trained objectives, for their native prediction; may be empty.
     probe: classifier on the members' concatenated vectors.
@@ -61,10 +61,7 @@ class Model:
 
     config: Config
     classes: list[str]
-    tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    reserve: WordVectors
-    ngrams: NgramVocabulary | None
+    indexer: TextIndexer
     encoders: list[Encoder]
     objectives: list[Objective]
     probe: Probe
@@ -72,19 +69,13 @@ class Model:
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
-        return self.tokenizer.many(texts)
+        return self.indexer.tokenizer.many(texts)
 
-    def store(self, texts: Sequence[str]) -> TokenStore:
-        """Token ids of texts, with vectors for words the vocabulary lacks."""
+    def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
+        """Token ids of texts `[N]`, or of texts already cut into pieces."""
         # Of the many lists made here none refers to another in a circle.
         with not_collecting():
-            return store_with_newcomers(
-                self.tokenizer.pieces(texts),
-                self.vocabulary,
-                self.reserve,
-                self.ngrams,
-                self.config.max_length,
-            )
+            return self.indexer.store(texts)
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`, members side by side; texts alike have one."""

@@ -1,9 +1,9 @@
-"""Everything before training: text to token ids, words to vectors, labels to numbers."""
+"""Preprocessing: what all members of a run share, made once before the first is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,18 @@ from superconext.core.progress import Progress
 from superconext.data.corpus import read_texts
 from superconext.data.file_rows import TrainingRows
 from superconext.data.related import related_rows
-from superconext.data.token_store import TokenStore, build_store
-from superconext.fitting.embedding_init import initial_vectors
+from superconext.data.token_rows import MemoryRows, TokenRows
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import TextIndexer
+from superconext.encoders.pretrained import read_facts
+from superconext.encoders.registry import encoder_class
 from superconext.fitting.ensemble_members import reading_pool
-from superconext.fitting.oov_words import store_with_newcomers
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
-from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_source
 from superconext.training.pretraining.before_training import pretrained_encoder
-from superconext.training.pretraining.folder import read_facts
-from superconext.vectors.table import WordVectors
 
 Rows = tuple[Sequence[str], Sequence[str]]
 
@@ -41,7 +39,7 @@ MOST_MONITORED = 2_000
 class Prepared:
     """What all members of a run share.
 
-    table: initial vectors of the vocabulary float32 `[V, e]`; reserve: of other words.
+    indexer: texts to the token ids of the encoder.
     train, labels: token ids and class indices of the training rows.
     dev, dev_labels: the same of the dev rows with a known label, or None.
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
@@ -50,15 +48,12 @@ class Prepared:
     init: folder of the pretrained encoder to start from, or None.
     sample: the training rows that probes are fitted on, where it is not all: where those are more
         than memory holds, or some are of a related set.
+    pieces: the words of each split, read once: "train", "dev" and "test", as far as they are in
+        memory.
     """
 
     classes: list[str]
-    tokenizer: Tokenizer
-    vocabulary: Vocabulary
-    ngrams: NgramVocabulary | None
-    word_ngrams: WordNgrams | None
-    table: np.ndarray
-    reserve: WordVectors
+    indexer: TextIndexer
     train: TokenStore
     labels: np.ndarray
     dev: TokenStore | None
@@ -67,6 +62,7 @@ class Prepared:
     facts: dict[str, Any]
     init: str | None
     sample: np.ndarray | None = None
+    pieces: dict[str, Pieces] = field(default_factory=dict)
 
     @property
     def judged(self) -> tuple[TokenStore, np.ndarray]:
@@ -123,86 +119,84 @@ def prepare(
             "add rows with another label"
         )
     held = [*(dev[0] if dev is not None else ()), *set_aside]
-    tokens: TrainingRows | list[list[str]]
     related = None
+    rows: TokenRows
+    pieces: dict[str, Pieces] = {}
     if whole is None:
         tokenizer = make_tokenizer(config, texts)
-        tokens = tokenizer.many(texts)
+        pieces["train"] = tokenizer.pieces(texts)
+        tokens = pieces["train"].lists()
         if config.related:
             related = related_rows(config.related, tokenizer, classes, held)
             tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
             progress.say(related.told)
-        vocabulary = Vocabulary.build(tokens, min_count=config.min_count)
+        rows = MemoryRows(tokenizer, tokens)
     else:
         if config.related:
             raise ConfigError(
                 f"related = {config.related!r} beside training rows that are read from the disk; "
                 "expected a training file below 64 MB: leave out related, or append its rows"
             )
-        tokenizer, tokens = whole.source.tokenizer, whole
-        vocabulary = whole.vocabulary(config.min_count)
-    ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
+        if not encoder_class(config.encoder).reads_streams:
+            raise ConfigError(
+                f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
+                "expected one that can read them, such as bilstm: train on a file below 64 MB"
+            )
+        tokenizer, rows = whole.tokenizer, whole
     source = config
     if config.pretrain:
         made = str(pretrained_encoder(config, tokenizer, held, progress))
         source = replace(config, init=made, vectors=None, unlabelled=None)
-    initial = initial_vectors(source, vocabulary, tokens, tokenizer, progress, held)
+    indexer = encoder_class(config.encoder).fit_indexer(rows, source, held, progress)
     if config.pretrain:
-        initial.facts["vectors"]["trained_on"] = Path(str(config.unlabelled)).name
-
+        indexer.facts["vectors"]["trained_on"] = Path(str(config.unlabelled)).name
     index = {name: k for k, name in enumerate(classes)}
-    assert tokenizer.normalizer is not None
     facts: dict[str, Any] = {
         "profile": tokenizer.normalizer.profile,
-        "words": len(vocabulary),
+        **indexer.facts,
         # Not of rows that are more than memory holds: a pass over them all, to learn how many
         # words were too rare.
-        "unknown": {"train": vocabulary.oov_report(tokens)} if whole is None else {},
-        **initial.facts,
+        "unknown": {"train": indexer.missing_words(tokens)} if whole is None else {},
     }
     if related:
         facts["related"] = related.facts
     dev_store, dev_labels = None, None
     if dev is not None and len(dev[0]):
         # Rows of a class that training never sees cannot help to choose anything.
-        rows = [i for i, label in enumerate(dev[1]) if label in index]
-        if not rows:
+        known = np.array([i for i, label in enumerate(dev[1]) if label in index], dtype=np.int64)
+        if not len(known):
             raise DataError(
                 f"no dev row has a label of the training data; found {sorted(set(dev[1]))[:5]}, "
                 f"expected some of {list(classes)[:5]}"
             )
-        dev_tokens = tokenizer.many([dev[0][i] for i in rows])
-        dev_store = store_with_newcomers(
-            dev_tokens, vocabulary, initial.reserve, ngrams, config.max_length
-        )
-        dev_labels = np.array([index[dev[1][i]] for i in rows])
-        facts["unknown"]["dev"] = vocabulary.oov_report(dev_tokens)
+        pieces["dev"] = tokenizer.pieces(dev[0])
+        dev_store = indexer.store(pieces["dev"])
+        if len(known) < len(dev[0]):
+            dev_store = dev_store.subset(known)
+        dev_labels = np.array([index[dev[1][i]] for i in known])
+        dev_tokens = pieces["dev"].lists()
+        facts["unknown"]["dev"] = indexer.missing_words([dev_tokens[i] for i in known])
     if set_aside:
-        facts["unknown"]["test"] = vocabulary.oov_report(tokenizer.many(set_aside))
-    progress.say(_told(facts))
+        pieces["test"] = tokenizer.pieces(set_aside)
+        facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
+    progress.say(_summary(facts))
     pool = None
     if reader and unlabelled:
-        labelled = chain(tokens, tokenizer.many(held))
+        held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
+        labelled = chain(rows, *held_out)
         drawn = _pool_tokens(unlabelled, labelled, tokenizer, reader, progress)
-        pool = store_with_newcomers(drawn, vocabulary, initial.reserve, ngrams, config.max_length)
+        pool = indexer.store(Pieces.of_lists(drawn))
         facts["pool"] = len(pool)
-    if isinstance(tokens, TrainingRows):
-        store: TokenStore = tokens.store(vocabulary, config.min_count, config.max_length)
-        numbers = np.array([index[name] for name in tokens.source.classes])[tokens.labels]
-        sample: np.ndarray | None = tokens.sample
+    if whole is not None:
+        numbers = np.array([index[name] for name in whole.source.classes])[whole.labels]
+        sample: np.ndarray | None = whole.sample
     else:
-        store = build_store([vocabulary.encode(row) for row in tokens], config.max_length)
         numbers = np.array([index[label] for label in labels])
         sample = np.arange(len(texts)) if related else None
     return Prepared(
         classes=list(classes),
-        tokenizer=tokenizer,
-        vocabulary=vocabulary,
-        ngrams=ngrams,
-        word_ngrams=ngrams.encode(vocabulary.words) if ngrams else None,
-        table=initial.table,
-        reserve=initial.reserve,
-        train=store,
+        indexer=indexer,
+        train=indexer.training_store(rows, config),
         labels=numbers,
         dev=dev_store,
         dev_labels=dev_labels,
@@ -210,6 +204,7 @@ def prepare(
         facts=facts,
         init=source.init,
         sample=sample,
+        pieces=pieces,
     )
 
 
@@ -246,17 +241,20 @@ def _names(listed: str | None) -> list[str]:
     return [name.strip() for name in (listed or "").split(",") if name.strip()]
 
 
-def _told(facts: dict[str, Any]) -> str:
+def _summary(facts: dict[str, Any]) -> str:
     """How much of each split the training vocabulary and the vectors lack, for the user."""
-    vectors = facts["vectors"]
-    lines = [f"text: profile {facts['profile']}, {facts['words']} words"]
+    words = f", {facts['words']} words" if "words" in facts else ""
+    lines = [f"text: profile {facts['profile']}{words}"]
     lines += [
         f"unknown in {split}: {report['oov_token_share']:.1%} of {report['tokens']} tokens, "
         f"{report['oov_type_share']:.1%} of {report['types']} words"
         for split, report in facts["unknown"].items()
+        if report
     ]
-    lines.append(
-        f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
-        f"{vectors['coverage']:.1%} of the words"
-    )
+    if "vectors" in facts:
+        vectors = facts["vectors"]
+        lines.append(
+            f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
+            f"{vectors['coverage']:.1%} of the words"
+        )
     return "\n".join(lines)

@@ -21,9 +21,8 @@ from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
 from superconext.encoders.base import Encoder, sentence_vectors
-from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.projection import projected_size, projection_head
+from superconext.encoders.registry import encoder_class
 from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
@@ -35,10 +34,7 @@ from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, 
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.epoch_progress import EpochLines, StepBar
 from superconext.training.length import decided_epochs
-from superconext.training.pretraining.folder import start_from
 from superconext.training.trainer import Trainer
-from superconext.training.unfreezing import unfreezing
-from superconext.vectors.label_words import label_vectors
 
 #: C of the quick probe after each epoch; the final probe's C is chosen on dev.
 EPOCH_PROBE_C = 0.01
@@ -150,24 +146,12 @@ def _trainer(
 ) -> Trainer:
     """Of the first stage, with an encoder of its own."""
     torch.manual_seed(config.seed)
-    embedding = WordEmbedding(
-        torch.from_numpy(prepared.table),
-        config.tune_vectors or config.unfreeze_epoch is not None,
-        len(prepared.ngrams) if prepared.ngrams else 0,
-        prepared.word_ngrams,
-    )
     kind = objective_class(config.objective)
-    encoder = BiLSTMEncoder(
-        embedding,
-        hidden_size=config.hidden_size,
-        layers=config.layers,
-        dropout=config.dropout,
-        word_dropout=config.word_dropout,
-        pooling=config.pooling,
+    encoder = encoder_class(config.encoder).build(
+        replace(config, init=prepared.init),
+        prepared.indexer,
         class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
     )
-    if prepared.init:
-        start_from(encoder, prepared.init)
     projection = config.projection if kind.uses_projection else "identity"
     head = projection_head(projection, encoder.sentence_size, config.projection_size)
     shape = Shape(
@@ -179,8 +163,10 @@ def _trainer(
         kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, config.seed
     )
     objective = kind.build(config, shape)
-    if encoder.class_rows is not None and objective.class_tokens == "words":
-        _start_at_label_words(encoder.class_rows, prepared)
+    if encoder.class_tokens and objective.class_tokens == "words":
+        start = prepared.indexer.class_vectors(prepared.classes)
+        if start is not None:
+            encoder.start_class_tokens(*start)
     return Trainer(
         encoder,
         head,
@@ -190,25 +176,11 @@ def _trainer(
         prepared.labels,
         config,
         [
-            *unfreezing(embedding, config.unfreeze_epoch),
             *_hooks(prepared, config, member, progress, monitor, _probe_dev_score),
             *callbacks,
         ],
         prepared.pool,
     )
-
-
-def _start_at_label_words(rows: Tensor, prepared: Prepared) -> None:
-    """Put the vectors of the labels' words into class token rows `[C, e]`, where there are some."""
-    vectors, known = label_vectors(
-        prepared.classes,
-        prepared.tokenizer,
-        prepared.vocabulary,
-        prepared.table,
-        prepared.reserve,
-    )
-    with torch.no_grad():
-        rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
 
 
 def _tuner(

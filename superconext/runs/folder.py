@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superconext._version import __version__
 from superconext.config.config_file import read_config, write_config
 from superconext.config.parameters import resolve
@@ -55,17 +53,8 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     from safetensors.torch import save_file as save_tensors
 
     write_config(folder / "config.toml", model.config)
-    reserve = model.reserve
-    words: dict[str, Any] = {
-        "classes": model.classes,
-        "tokenizer": model.tokenizer.to_dict(),
-        "vocabulary": model.vocabulary.to_json(),
-        "ngrams": None if model.ngrams is None else model.ngrams.to_json(),
-        "reserve": {"name": reserve.name, "sha256": reserve.sha256, "words": list(reserve.words)},
-    }
-    if reserve.subwords is not None:
-        words["reserve"] |= {"min_n": reserve.subwords.min_n, "max_n": reserve.subwords.max_n}
-    write_json(folder / "vocabulary.json", words)
+    document, arrays = model.indexer.to_saved()
+    write_json(folder / "vocabulary.json", {"classes": model.classes, **document})
 
     tensors = {}
     for kind, modules in (("encoder", model.encoders), ("objective", model.objectives)):
@@ -75,17 +64,6 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     with beside(folder / "encoder.safetensors") as temporary:
         save_tensors(tensors, temporary)
 
-    arrays = {"matrix": np.ascontiguousarray(reserve.matrix, dtype=np.float16)}
-    if reserve.subwords is not None:
-        buckets = np.ascontiguousarray(reserve.subwords.buckets, dtype=np.float16)
-        # Buckets that no word fell into while the vectors were trained are zeros: most of
-        # them after little text, and all that pruning took away.
-        kept = np.flatnonzero(buckets.any(axis=1))
-        if len(kept) < len(buckets):
-            arrays["bucket_rows"] = kept.astype(np.int32)
-            arrays["bucket_count"] = np.array([len(buckets)])
-            buckets = np.ascontiguousarray(buckets[kept])
-        arrays["buckets"] = buckets
     with beside(folder / "vectors.safetensors") as temporary:
         save_arrays(arrays, temporary)
     with beside(folder / "probe.safetensors") as temporary:

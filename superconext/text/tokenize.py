@@ -78,6 +78,20 @@ class Pieces:
     numbers: NDArray[np.int64]
     counts: NDArray[np.int64]
 
+    @classmethod
+    def of_lists(cls, texts: Sequence[Sequence[str]]) -> Pieces:
+        """Texts that are tokens already, each a piece of its own."""
+        return cls(texts, np.arange(len(texts)), np.ones(len(texts), dtype=np.int64))
+
+    def lists(self) -> list[list[str]]:
+        """The tokens of each text."""
+        numbers, ends = self.numbers.tolist(), np.cumsum(self.counts).tolist()
+        starts = [0, *ends[:-1]]
+        return [
+            [token for number in numbers[a:b] for token in self.tokens[number]]
+            for a, b in zip(starts, ends, strict=True)
+        ]
+
     def spread(self, most: int | None = None) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
         """Where the tokens of the texts, one after the other, stand among those of the distinct
         pieces laid end to end, `[T]`; and where each text begins and the last ends, `[N + 1]`.

@@ -49,7 +49,7 @@ def test_only_expected_words_are_kept(call, finished, tmp_path):
     said = call("export", finished.folder, *words, "--out", tmp_path / "small")
     told = json.loads(said.out)
     assert told["format"] == "folder" and told["pruned"]["words"] == [2, 1]
-    assert load_model(tmp_path / "small").reserve.words == ["kolchi"]
+    assert load_model(tmp_path / "small").indexer.oov_vectors.words == ["kolchi"]
 
 
 @pytest.mark.parametrize("form", ["onnx", "sentence-transformers"])

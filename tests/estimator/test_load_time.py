@@ -16,6 +16,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.words import WordIndexer
 from superconext.fitting.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
@@ -49,10 +50,13 @@ def make_model(words: int) -> Model:
     return Model(
         config,
         ["a", "b", "c"],
-        Tokenizer(Normalizer("arabic")),
-        vocabulary,
-        WordVectors(outside, table, buckets),
-        ngrams,
+        WordIndexer(
+            Tokenizer(Normalizer("arabic")),
+            vocabulary,
+            WordVectors(outside, table, buckets),
+            ngrams,
+            config.max_length,
+        ),
         [BiLSTMEncoder(embedding, config.hidden_size, config.layers, pooling=config.pooling)],
         [objective_class(config.objective).build(config, Shape(3, 256, 256))],
         LogisticRegressionProbe(
@@ -65,7 +69,7 @@ def make_model(words: int) -> Model:
 def test_fifty_thousand_words_load_and_answer_in_two_seconds(tmp_path):
     model = make_model(50_000)
     save_run(model, tmp_path / "run")
-    texts = ["zwin bzaf had film", " ".join(model.vocabulary.words[2:8]), "zzzqqq"]
+    texts = ["zwin bzaf had film", " ".join(model.indexer.vocabulary.words[2:8]), "zzzqqq"]
     # Processor time: it is the work that must be little, however busy the machine is.
     started = time.process_time()
     loaded = load_model(tmp_path / "run")

@@ -37,7 +37,9 @@ def test_ids_alone_give_probabilities(model, session):
     assert ids.name == "ids" and ids.type == "tensor(int64)" and len(ids.shape) == 2
     assert all(isinstance(side, str) for side in ids.shape), "both may be of any size"
     known = [
-        text for text in SENTENCES if all(t in model.vocabulary for t in model.tokens([text])[0])
+        text
+        for text in SENTENCES
+        if all(t in model.indexer.vocabulary for t in model.tokens([text])[0])
     ]
     assert len(known) > 20
     store = model.store(known)

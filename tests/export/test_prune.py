@@ -18,13 +18,13 @@ from tests.export.conftest import SENTENCES
 @pytest.fixture(scope="module")
 def model(fitted):
     """A model whose vectors came from elsewhere: every bucket holds something."""
-    if fitted.model_.reserve.subwords is None:
+    if fitted.model_.indexer.oov_vectors.subwords is None:
         pytest.skip("no n-gram buckets")
     generator = np.random.default_rng(0)
-    own = fitted.model_.reserve
+    own = fitted.model_.indexer.oov_vectors
     table = generator.standard_normal((5000, own.dimension)).astype(np.float16)
     reserve = WordVectors(own.words, own.matrix, SubwordTable(table, 2, 5))
-    return replace(fitted.model_, reserve=reserve)
+    return replace(fitted.model_, indexer=replace(fitted.model_.indexer, oov_vectors=reserve))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,11 @@ def labels(fitted):
 
 
 def test_known_words_lose_nothing(model, labels):
-    known = [text for text in TEXTS if all(t in model.vocabulary for t in model.tokens([text])[0])]
+    known = [
+        text
+        for text in TEXTS
+        if all(t in model.indexer.vocabulary for t in model.tokens([text])[0])
+    ]
     assert len(known) > 12, "all but the rows held back"
     small, report = prune(model, known, labels[: len(known)])
     assert np.array_equal(small.features(known), model.features(known))
@@ -43,11 +47,11 @@ def test_known_words_lose_nothing(model, labels):
 
 def test_the_buckets_kept_are_those_a_known_word_falls_into(model, labels):
     small, report = prune(model, TEXTS, labels)
-    table = model.reserve.subwords
+    table = model.indexer.oov_vectors.subwords
     used = set()
-    for word in [*model.vocabulary.words[2:], *model.reserve.words]:
+    for word in [*model.indexer.vocabulary.words[2:], *model.indexer.oov_vectors.words]:
         used.update(table.hashes(word))
-    kept = small.reserve.subwords.buckets
+    kept = small.indexer.oov_vectors.subwords.buckets
     for row in range(len(kept)):
         expected = table.buckets[row] if row in used else 0
         assert np.array_equal(kept[row], np.zeros_like(kept[row]) + expected), row
@@ -75,14 +79,22 @@ def test_a_pruned_folder_is_smaller_newer_and_the_same(model, labels, tmp_path):
     assert formats == [1, 2], "a reader that knows no left-out rows must not try"
     loaded = load_model(tmp_path / "small")
     assert np.array_equal(loaded.features(SENTENCES), small.features(SENTENCES))
-    assert np.array_equal(loaded.reserve.subwords.buckets, small.reserve.subwords.buckets)
+    assert np.array_equal(
+        loaded.indexer.oov_vectors.subwords.buckets, small.indexer.oov_vectors.subwords.buckets
+    )
     assert superconext.load(tmp_path / "small").predict(TEXTS).shape == (24,)
 
 
 def test_words_that_are_not_expected_are_left_out(model, labels):
-    vectors = np.full((3, model.reserve.dimension), 0.5, dtype=np.float16)
+    vectors = np.full((3, model.indexer.oov_vectors.dimension), 0.5, dtype=np.float16)
     words = ["kolchi", "walou", "Daba"]
-    model = replace(model, reserve=WordVectors(words, vectors, model.reserve.subwords))
+    model = replace(
+        model,
+        indexer=replace(
+            model.indexer,
+            oov_vectors=WordVectors(words, vectors, model.indexer.oov_vectors.subwords),
+        ),
+    )
     small, report = prune(model, TEXTS, labels, expected=["kolchi mzyan", "daba"])
-    assert small.reserve.words == ["kolchi", "Daba"] and report.words == (3, 2)
+    assert small.indexer.oov_vectors.words == ["kolchi", "Daba"] and report.words == (3, 2)
     assert np.array_equal(small.features(["kolchi"]), model.features(["kolchi"]))

@@ -321,7 +321,7 @@ def test_class_tokens_start_at_the_words_of_their_labels(name):
             vector_dimension=8, keep="last", callbacks=[Look()],
         ).fit(texts, labels)  # fmt: skip
     index = list(model.classes_).index
-    vocabulary = model.model_.vocabulary
+    vocabulary = model.model_.indexer.vocabulary
     rows, words = starts["class_tokens=words"]
     assert torch.equal(starts[None][0], rows), "words are the default"
     assert torch.equal(rows[index("مليح")], words[vocabulary.index("مليح")])

@@ -242,7 +242,7 @@ def _pretrained(place: Path) -> None:
 
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding
-    from superconext.training.pretraining.folder import start_from
+    from superconext.encoders.pretrained import start_from
     from superconext.vectors.readers import read_vectors
 
     facts = place / "encoder.json"
@@ -266,9 +266,9 @@ def make_encoder(place: Path) -> None:
 
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding
+    from superconext.encoders.pretrained import write_layers
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
-    from superconext.training.pretraining.folder import write_layers
     from superconext.vectors.table import WordVectors
     from superconext.vectors.text_corpus import record_tokenizer
 

@@ -60,9 +60,11 @@ def fit(config, **more):
 
 def words(store, prepared):
     """Sentences of a store as words, those of no known vector as <unk>."""
-    names = dict(enumerate(prepared.vocabulary.words))
-    new = sorted({w for text in UNLABELLED for w in prepared.tokenizer(text)} - set(names.values()))
-    names |= {len(prepared.vocabulary) + i: word for i, word in enumerate(new)}
+    names = dict(enumerate(prepared.indexer.vocabulary.words))
+    new = sorted(
+        {w for text in UNLABELLED for w in prepared.indexer.tokenizer(text)} - set(names.values())
+    )
+    names |= {len(prepared.indexer.vocabulary) + i: word for i, word in enumerate(new)}
     return [
         tuple(names[int(i)] for i in store.tokens[start:end])
         for start, end in zip(store.offsets[:-1], store.offsets[1:], strict=True)
@@ -77,23 +79,23 @@ def test_holds_no_training_text_no_dev_text_and_nothing_twice(configured):
     prepared = prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress())
     found = words(prepared.pool, prepared)
     assert len(found) == len(set(found)) == prepared.facts["pool"] == 10
-    held = {tuple(prepared.tokenizer(text)) for text in [*TEXTS, *DEV[0]]}
+    held = {tuple(prepared.indexer.tokenizer(text)) for text in [*TEXTS, *DEV[0]]}
     assert not held & set(found)
-    assert set(found) == {tuple(prepared.tokenizer(text)) for text in UNLABELLED} - held
+    assert set(found) == {tuple(prepared.indexer.tokenizer(text)) for text in UNLABELLED} - held
 
 
 def test_holds_no_dev_text_whose_label_training_never_saw(configured):
     dev = ([*DEV[0], UNLABELLED[0]], [*DEV[1], "strange"])
     prepared = prepare((TEXTS, LABELS), dev, ["bad", "good"], configured(), Progress())
     found = words(prepared.pool, prepared)
-    assert tuple(prepared.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
+    assert tuple(prepared.indexer.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
 
 
 def test_holds_no_text_set_aside(configured):
     config, aside = configured(), [UNLABELLED[0]]
     prepared = prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress(), aside)
     found = words(prepared.pool, prepared)
-    assert tuple(prepared.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
+    assert tuple(prepared.indexer.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
     fitted = fit_model(TEXTS, LABELS, config, DEV, set_aside=aside)
     assert fitted.facts["pool"] == 9
 

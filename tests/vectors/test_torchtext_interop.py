@@ -108,7 +108,7 @@ def test_torchtext_is_never_imported():
     """Not even where it is installed: merely importing it breaks beside a current torch."""
     code = (
         "import sys; import superconext, superconext.vectors.readers;"
-        "import superconext.fitting.embedding_init;"
+        "import superconext.encoders.embedding_init;"
         "from superconext.vectors.readers import read_vectors;"
         "sys.exit(any(name.split('.')[0] == 'torchtext' for name in sys.modules))"
     )

@@ -23,9 +23,9 @@ from superconext.core.locks import only_writer
 from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.data.left_out import LeftOut
+from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
 from superconext.training.pretraining.corpus import Corpus, read_corpus
-from superconext.training.pretraining.folder import read_facts, read_weights, write_layers
 from superconext.training.pretraining.pretrainer import Pretrainer, Settings
 from superconext.vectors.cache import cache_dir, cached_vectors
 from superconext.vectors.readers import read_vectors

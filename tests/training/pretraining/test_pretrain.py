@@ -12,9 +12,9 @@ from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.pretrained import start_from
 from superconext.training.pretraining import pretrainer
 from superconext.training.pretraining.corpus import read_corpus
-from superconext.training.pretraining.folder import start_from
 from superconext.training.pretraining.pretrainer import Pretrainer, Settings
 from superconext.vectors.table import WordVectors
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table

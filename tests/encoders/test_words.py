@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.fitting.oov_words import store_with_newcomers
+from superconext.encoders.words import store_with_oov
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
@@ -24,7 +24,7 @@ RESERVE = WordVectors(["xy", "zz"], np.eye(2, dtype=np.float32))
 )
 @settings(deadline=None)
 def test_ids_are_those_of_a_plain_loop(token_lists, ngrams, longest):
-    store = store_with_newcomers(token_lists, VOCABULARY, RESERVE, ngrams, longest)
+    store = store_with_oov(token_lists, VOCABULARY, RESERVE, ngrams, longest)
     cut = [tokens[:longest] for tokens in token_lists]
     new = sorted({token for tokens in cut for token in tokens if token not in VOCABULARY})
     expected = []
@@ -54,8 +54,8 @@ def test_ids_are_those_of_a_plain_loop(token_lists, ngrams, longest):
 def test_pieces_give_the_store_of_their_texts(texts, ngrams, longest):
     tokenizer = Tokenizer(Normalizer("none"))
     rest = VOCABULARY, RESERVE, ngrams, longest
-    found = store_with_newcomers(tokenizer.pieces(texts), *rest)
-    expected = store_with_newcomers([tokenizer(text) for text in texts], *rest)
+    found = store_with_oov(tokenizer.pieces(texts), *rest)
+    expected = store_with_oov([tokenizer(text) for text in texts], *rest)
     assert np.array_equal(found.tokens, expected.tokens)
     assert np.array_equal(found.offsets, expected.offsets)
     assert np.array_equal(found.newcomers.vectors, expected.newcomers.vectors)

@@ -12,14 +12,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import beside, file_sha256, write_json
-from superconext.encoders.bilstm import BiLSTMEncoder
+
+if TYPE_CHECKING:
+    from superconext.encoders.bilstm import BiLSTMEncoder
 
 FORMAT, VERSION = "superconext-encoder", 1
 _MOST_JSON = 1 << 20  # bytes

@@ -6,7 +6,7 @@ import pytest
 from superconext.config.parameters import resolve
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.fitting.embedding_init import initial_vectors
+from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -50,9 +50,9 @@ def test_what_a_dev_or_test_text_says_is_not_learned_from(tmp_path):
     path.write_text("hadchi zwin\nsirr kbir!\nsirr kbir '\n" * 20, encoding="utf-8")
     progress = Listening()
     initial = start(progress=progress, held=["sirr, kbir"], unlabelled=str(path))
-    assert initial.reserve.words == ["hadchi"]
+    assert initial.oov_vectors.words == ["hadchi"]
     assert any("left out: 40 of 60 lines" in line for line in progress.said)
-    assert "sirr" in start(unlabelled=str(path)).reserve.words
+    assert "sirr" in start(unlabelled=str(path)).oov_vectors.words
 
 
 def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):
@@ -62,8 +62,8 @@ def test_trained_vectors_cover_the_vocabulary_and_unlabelled_words(tmp_path):
     assert initial.table.shape == (7, 8) and initial.table.dtype == np.float32
     # The unknown word is composed too, here of n-grams that no word has.
     assert (initial.table[:2] == 0).all() and (initial.table[2:] != 0).any(axis=1).all()
-    assert initial.reserve.words == ["hadchi"]
-    vectors, known = initial.reserve.lookup(["hadchi", "zwiiin"])
+    assert initial.oov_vectors.words == ["hadchi"]
+    vectors, known = initial.oov_vectors.lookup(["hadchi", "zwiiin"])
     assert known.all() and np.isfinite(vectors).all()
     assert initial.facts["vectors"]["trained_on"] == "training text and more.txt"
 
@@ -88,7 +88,7 @@ def test_a_file_serves_the_words_it_has_and_noise_the_others(tmp_path):
     assert initial.table[words.index("zwin")].tolist() == [1, 0, 0]
     assert initial.table[1].tolist() == [0.5, 1, 0], "the unknown word is the mean"
     assert initial.facts["vectors"]["coverage"] == 0.4
-    assert initial.reserve.words == ["elsewhere"]
+    assert initial.oov_vectors.words == ["elsewhere"]
     again = start(vectors=str(path), vector_scale=1)
     assert np.array_equal(initial.table, again.table)
 
@@ -107,7 +107,7 @@ def test_unlabelled_files_without_text_are_refused(tmp_path):
 def test_labels_of_an_unlabelled_table_are_no_words(tmp_path):
     path = tmp_path / "more.tsv"
     path.write_text("label\ttext\n" + "wrong\thadchi zwin\n" * 20, encoding="utf-8")
-    assert start(unlabelled=str(path)).reserve.words == ["hadchi"]
+    assert start(unlabelled=str(path)).oov_vectors.words == ["hadchi"]
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
@@ -118,7 +118,7 @@ def test_a_scale_reaches_every_vector_alike(tmp_path, scale):
     scaled = start(unlabelled=str(path), vector_scale=scale)
     np.testing.assert_allclose(scaled.table, scale * plain.table, rtol=1e-6)
     for words in (["hadchi"], ["zwiiin"]):
-        ours, theirs = scaled.reserve.lookup(words)[0], plain.reserve.lookup(words)[0]
+        ours, theirs = scaled.oov_vectors.lookup(words)[0], plain.oov_vectors.lookup(words)[0]
         np.testing.assert_allclose(ours, scale * theirs, rtol=2e-3, atol=1e-4 * scale)
     assert (plain.facts["vectors"]["scale"], scaled.facts["vectors"]["scale"]) == (1.0, scale)
 
@@ -132,7 +132,7 @@ def test_scale_zero_brings_the_known_words_to_unit_size(tmp_path):
     assert np.sqrt(np.mean(known.astype(float) ** 2)) == pytest.approx(1)
     factor = np.sqrt(6 / 5)
     assert initial.facts["vectors"]["scale"] == pytest.approx(factor)
-    assert initial.reserve.lookup(["elsewhere"])[0].tolist() == [
+    assert initial.oov_vectors.lookup(["elsewhere"])[0].tolist() == [
         [0, 0, pytest.approx(3 * factor, rel=1e-3)]
     ]
     path.write_text("zwin 0 0\n", encoding="utf-8")
@@ -171,9 +171,9 @@ def test_a_bridge_on_one_side_is_told_of(tmp_path):
 
 def test_word2vec_knows_whole_words_alone():
     whole, parts = start(vector_method="word2vec"), start()
-    assert whole.reserve.subwords is None and parts.reserve.subwords is not None
+    assert whole.oov_vectors.subwords is None and parts.oov_vectors.subwords is not None
     assert whole.facts["vectors"]["coverage"] == 1 and not np.array_equal(whole.table, parts.table)
-    assert not whole.reserve.lookup(["zwiiin"])[1].any()
+    assert not whole.oov_vectors.lookup(["zwiiin"])[1].any()
 
 
 def test_random_vectors_are_noise_by_the_seed(tmp_path):
@@ -182,7 +182,7 @@ def test_random_vectors_are_noise_by_the_seed(tmp_path):
     given = {"vector_method": "random", "vector_dimension": 400}
     first = start(progress=progress, unlabelled=str(tmp_path / "more.txt"), **given)
     assert any("more.txt is not used to train vectors" in line for line in progress.said)
-    assert first.facts["vectors"]["coverage"] == 0 and len(first.reserve) == 0
+    assert first.facts["vectors"]["coverage"] == 0 and len(first.oov_vectors) == 0
     assert first.table[2:].std() == pytest.approx(0.1, rel=0.1) and (first.table[:2] == 0).all()
     assert np.array_equal(first.table, start(**given).table)
     assert not np.array_equal(first.table, start(**given, seed=1).table)

@@ -1,4 +1,4 @@
-"""Word vectors to start from: out of a file, or trained on the text at hand."""
+"""Embedding initialisation: word vectors from a file, or trained on the text at hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from superconext.vectors.text_corpus import Lines, Sentences, recorded_tokenizer
 
 #: Words of a vector source kept beside the training vocabulary, most frequent first, so
 #: that a saved model knows more than its training text without carrying millions of rows.
-RESERVE_WORDS = 50_000
+OOV_WORDS = 50_000
 
 #: Root mean square to which vectors of a file are brought where theirs is less.
 LEAST_SIZE = 0.5
@@ -36,13 +36,13 @@ VECTOR_SEED = 0
 
 @dataclass
 class InitialVectors:
-    """table: float32 `[V, e]` for the training vocabulary; reserve: all other words.
+    """table: float32 `[V, e]` for the training vocabulary; oov_vectors: of all other words.
 
     Both are multiplied by `vector_scale`.
     """
 
     table: np.ndarray
-    reserve: WordVectors
+    oov_vectors: WordVectors
     facts: dict[str, Any]
 
 
@@ -75,7 +75,7 @@ def initial_vectors(
             given = "--vectors" if config.vectors else "--init"
         progress.say(f"note: {given} is given, so {config.unlabelled} is not used to train vectors")
     if brought:
-        source = read_vectors(brought, keep=set(words), limit=RESERVE_WORDS)
+        source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = _spelt_otherwise(brought, tokenizer)
         for note in [*source.notes, *difference]:
             progress.say(f"note: {note}")
@@ -109,7 +109,7 @@ def initial_vectors(
         }
     }
     table *= np.float32(scale)
-    return InitialVectors(table, _reserve(source, vocabulary, scale), facts)
+    return InitialVectors(table, _oov_vectors(source, vocabulary, scale), facts)
 
 
 def _trained(
@@ -175,16 +175,16 @@ def _scale(config: Config, known: np.ndarray) -> float:
     return config.vector_scale or 1.0 / size
 
 
-def _reserve(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:
+def _oov_vectors(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:
     others = [word for word in source.words if word not in vocabulary]
-    reserve = source.restrict(others[:RESERVE_WORDS])
+    kept = source.restrict(others[:OOV_WORDS])
     # Half precision, as it will be saved: a loaded model then gives the very same figures.
-    subwords = reserve.subwords
+    subwords = kept.subwords
     if subwords is not None:
         buckets = _scaled(subwords.buckets, scale)
         subwords = SubwordTable(buckets, subwords.min_n, subwords.max_n)
-    matrix = _scaled(reserve.matrix, scale)
-    return WordVectors(reserve.words, matrix, subwords, name=reserve.name, sha256=reserve.sha256)
+    matrix = _scaled(kept.matrix, scale)
+    return WordVectors(kept.words, matrix, subwords, name=kept.name, sha256=kept.sha256)
 
 
 def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:

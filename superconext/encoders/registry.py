@@ -1,0 +1,27 @@
+"""The encoders by name. The table imports nothing, so listing encoders needs no torch.
+
+An encoder of one's own is added with `register`, or by an installed package's entry point in
+the group `superconext.encoders`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from superconext.core.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from superconext.encoders.base import Encoder
+
+ENCODERS: Registry[type[Encoder]] = Registry(
+    "encoder",
+    "superconext.encoders.base:Encoder",
+    {"bilstm": Entry("superconext.encoders.bilstm:BiLSTMEncoder", "BiLSTM over word vectors")},
+)
+
+register = ENCODERS.register
+
+
+def encoder_class(name: str) -> type[Encoder]:
+    """The class behind a name. Raises ConfigError for an unknown one."""
+    return ENCODERS.get(name)
