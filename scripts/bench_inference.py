@@ -125,7 +125,7 @@ def main() -> int:
     import torch
 
     from superconext.core.errors import SuperConTextError
-    from superconext.data.corpus import read_labelled, read_texts
+    from superconext.data.reading import read_labelled, read_texts
 
     torch.set_num_threads(1)
     try:

@@ -40,7 +40,7 @@ STAGES = ("tokenise", "again", "step")
 
 def generate(source: Path, path: Path, rows: int) -> int:
     """Write a labelled file of so many reviews; gives back its bytes."""
-    from superconext.data.corpus import read_labelled
+    from superconext.data.reading import read_labelled
 
     corpus = read_labelled(source)
     names = sorted(corpus.class_counts())
@@ -81,12 +81,12 @@ def tokenised(path: Path, home: Path) -> tuple[object, float]:
 
 
 def stage_tokenise(path: Path, home: Path) -> dict:
-    from superconext.data.labelled_stream import LabelledStream
+    from superconext.data.reading import RowStream
     from superconext.data.tokenising import processors, tokenise_block
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
 
-    first, *blocks = islice(LabelledStream(path).blocks(), 9)
+    first, *blocks = islice(RowStream(path).large_blocks(), 9)
     tokenizer = Tokenizer(Normalizer("arabic"))
     size = sum(len(text.encode()) for block in blocks for text in block.texts) / 1e6
     tokenise_block(tokenizer, first.texts)  # whose words it then remembers

@@ -26,7 +26,7 @@ from protocol_splits import splits
 from superconext.baselines.baseline import Split, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import SuperConTextError
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.experiments.significance import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
 from superconext.fitting.fit import Fitted, fit_model

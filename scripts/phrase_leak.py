@@ -25,7 +25,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 
 SIZES = (60_000, 3_500, 3_500)
 PART = 4  # words of a training phrase that a test row holds

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from superconext.baselines.baseline import Split
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.data.splits import deduplicate
 
 Parts = tuple[int, Split, Split, Split]

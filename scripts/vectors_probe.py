@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.data.splits import deduplicate
 from superconext.report.table import render
 from superconext.text.normalize import Normalizer, choose_profile

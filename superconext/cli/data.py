@@ -286,7 +286,7 @@ def _find(name: str) -> Any:
 
 
 def _read(path: str, text_column: str | None, label_column: str | None) -> Dataset:
-    from superconext.data.corpus import read_labelled
+    from superconext.data.reading import read_labelled
 
     corpus = read_labelled(path, text_column, label_column)
     for note in corpus.notes:

@@ -96,7 +96,7 @@ def export(
 
 
 def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:
-    from superconext.data.corpus import read_labelled, read_texts
+    from superconext.data.reading import read_labelled, read_texts
     from superconext.export.prune import prune
 
     rows = read_labelled(test)

@@ -12,7 +12,7 @@ from superconext.core.files import tsv_cell
 if TYPE_CHECKING:
     import numpy as np
 
-    from superconext.data.stream import TextStream
+    from superconext.data.reading import RowStream
     from superconext.fitting.model import Model
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
@@ -21,7 +21,7 @@ _AT_ONCE = 4096
 
 def write_predictions(
     model: Model,
-    texts: TextStream,
+    texts: RowStream,
     as_json: bool = False,
     proba: bool = False,
     abstain_below: float | None = None,
@@ -42,7 +42,7 @@ def write_predictions(
     for block in texts:
         tell()
         for start in range(0, len(block), _AT_ONCE):
-            part = block[start : start + _AT_ONCE]
+            part = block.texts[start : start + _AT_ONCE]
             shares = model.probabilities(part)
             labels: list[str | None] = [model.classes[k] for k in shares.argmax(axis=1)]
             if abstain_below is not None:

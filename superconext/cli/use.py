@@ -40,7 +40,7 @@ def evaluate(
     threads: int,
 ) -> None:
     """Figures of merit of RUN on the labelled FILE."""
-    from superconext.data.corpus import read_labelled
+    from superconext.data.reading import read_labelled
     from superconext.probe.metrics import probability_metrics
     from superconext.report.scores import class_table, score_table
 
@@ -109,10 +109,10 @@ def predict(
     predicted and written a piece at a time, in its order.
     """
     from superconext.cli.predictions import write_predictions
-    from superconext.data.stream import TextStream
+    from superconext.data.reading import RowStream
 
     model = _load_any(run, threads)
-    texts = TextStream(file, text_column, on_error)
+    texts = RowStream(file, text_column, labelled=False, on_error=on_error)
     write_predictions(model, texts, as_json, proba, abstain_below)
 
 
@@ -170,7 +170,7 @@ def _load_any(run: str, threads: int) -> Any:
 
 
 def _texts(file: str, text_column: str | None) -> Sequence[str]:
-    from superconext.data.corpus import read_texts
+    from superconext.data.reading import read_texts
 
     found = read_texts(file, text_column)
     for note in found.notes:

@@ -13,6 +13,7 @@ from typing import Any
 #: Modules that documentation named and that have moved: old path, new path.
 MOVED = {
     "superconext.errors": "superconext.core.errors",
+    "superconext.data.corpus": "superconext.data.reading",
     "superconext.lexical": "superconext.probe.tfidf",
     "superconext.metrics": "superconext.probe.metrics",
     "superconext.calibration": "superconext.probe.metrics",

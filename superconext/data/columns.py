@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from superconext.core.errors import DataError
-from superconext.data.source import shown
+from superconext.data.lines import shown
 
 ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the default
 

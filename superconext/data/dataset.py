@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from superconext.core.errors import DataError
-from superconext.data.source import shown
+from superconext.data.lines import shown
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from superconext._version import __version__
 from superconext.core.folders import clear_beside, folder_beside, put_folder
 from superconext.data.file_store import FileStore, IdFile, chunks, open_ids, write_cut
-from superconext.data.labelled_stream import LabelledStream
+from superconext.data.reading import RowStream
 from superconext.data.tokenising import text_hashes, tokenise_file
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -194,7 +194,7 @@ def tokenised_rows(
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
-        for done in tokenise_file(LabelledStream(file, *columns), tokenizer, folder, jobs):
+        for done in tokenise_file(RowStream(file, *columns), tokenizer, folder, jobs):
             advance(done)
 
     return _kept(home / "tokens" / name[:32], FileRows, make)

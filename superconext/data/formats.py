@@ -1,6 +1,4 @@
-"""What format is a file in, and what examples does it hold?
-
-The suffix decides (behind a closing `.gz`); any other file is judged by its first line.
+"""The built-in file formats.
 
 | format | suffix | columns |
 |---|---|---|
@@ -10,251 +8,456 @@ The suffix decides (behind a closing `.gz`); any other file is judged by its fir
 | fastText | first line opens with `__label__` | one `__label__x` before each text |
 | plain text | `.txt`, standard input | the whole line; text only, never labelled |
 
-Blank lines hold no example and are left out, with a note that counts them.
+Blank lines hold no row and are left out, with a note that counts them.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from superconext.core.errors import DataError, MissingExtraError
-from superconext.data.columns import Columns, ColumnSpec, find_columns, resolve
-from superconext.data.delimited import Rows, parse_csv, parse_tsv
-from superconext.data.json_lines import json_record, json_value
-from superconext.data.source import STDIN_NAME, Source, decode, shown
+from superconext.data.columns import Columns, find_columns
+from superconext.data.file_format import (
+    Block,
+    FileFormat,
+    LineFormat,
+    RowFile,
+    is_plain_source,
+    parsed_rows,
+)
+from superconext.data.lines import STDIN_NAME, shown
 
 FASTTEXT_PREFIX = "__label__"
-_FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+
+Records = Iterator[tuple[Sequence[int], list[list[str]]]]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What to take from a file: the two columns, and whether labels are needed at all."""
-
-    text_column: ColumnSpec = None
-    label_column: ColumnSpec = None
-    labelled: bool = True
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Texts, labels (empty where not wanted) and 1-based line or record numbers, as found."""
-
-    texts: list[str]
-    labels: list[str]
-    lines: list[int]
-    notes: list[str]
-
-
-def read_examples(source: Source, wanted: Wanted) -> Examples:
-    """Read any supported format. Raises DataError; MissingExtraError for Parquet."""
-    if _FORMATS.get(source.suffix) == "parquet" or source.data.startswith(b"PAR1"):
-        return read_parquet(source, wanted)
-    text = decode(source)
-    readers: dict[str, Callable[[str, str, Wanted], Examples]] = {
-        "csv": read_csv,
-        "tsv": read_tsv,
-        "jsonl": read_jsonl,
-        "fasttext": read_fasttext,
-        "plain": read_plain,
-    }
-    return readers[format_of(source, text, wanted)](text, source.name, wanted)
-
-
-def format_of(source: Source, text: str, wanted: Wanted) -> str:
-    """`csv`, `tsv`, `jsonl`, `fasttext` or `plain`, from the suffix or else the first line."""
-    known = _FORMATS.get(source.suffix)
-    first = text.lstrip("\r\n ").split("\n", 1)[0]
-    if first.startswith(FASTTEXT_PREFIX) and known in (None, "tsv"):
-        return "fasttext"
-    if known is not None:
-        return known
-    plain = source.suffix == ".txt" or source.name == STDIN_NAME
-    if plain and not wanted.labelled and wanted.text_column is None:
-        return "plain"
-    if first.startswith("{"):
-        return "jsonl"
-    if "\t" in first:
-        return "tsv"
-    if not wanted.labelled and wanted.text_column is None:
-        return "plain"
-    if "," in first and not plain:
-        return "csv"
-    raise DataError(
-        f"{source.name}: format not recognised, first line is {shown(first)}, expected columns, "
-        "JSON lines or __label__ lines: name the file .csv, .tsv or .jsonl for what it is"
-    )
-
-
-def read_csv(text: str, source: str, wanted: Wanted) -> Examples:
-    """CSV after RFC 4180: quoting, doubled quotes, newlines inside quotes."""
-    return _from_rows(parse_csv(text, source), source, wanted)
-
-
-def read_tsv(text: str, source: str, wanted: Wanted) -> Examples:
-    """TSV without quoting."""
-    return _from_rows(parse_tsv(text), source, wanted)
-
-
-def _from_rows(rows: Rows, source: str, wanted: Wanted) -> Examples:
-    columns = find_columns(
-        rows.cells, wanted.text_column, wanted.label_column, source, wanted.labelled
-    )
-    first = 1 if columns.header else 0
-    cells, lines = rows.cells[first:], rows.lines[first:]
-    if not cells:
-        raise DataError(f"{source}: found a header and no rows, expected examples under it")
-    width = len(rows.cells[0])
-    for record, line in zip(cells, lines, strict=True):
-        check_record(record, columns, width, rows.separator, f"{source}, line {line}")
-    notes = columns.notes + _blank_note(rows.blank)
-    texts = [record[columns.text] for record in cells]
-    labels = [] if columns.label is None else [record[columns.label] for record in cells]
-    return Examples(texts, labels, lines, notes)
-
-
-def check_record(
-    record: Sequence[str], columns: Columns, width: int, separator: str, where: str
-) -> None:
-    """Raise DataError unless a row under a first row of `width` cells is whole.
-
-    A short record is whole as long as the wanted cells are there; a long one is not, for
-    the separator too many may stand before them. Empty cells at the end are harmless.
-    """
-    needed = max(columns.text, -1 if columns.label is None else columns.label) + 1
-    count = len(record)
-    if count >= needed and (count <= width or not any(record[width:])):
-        return
-    advice = "complete the row or remove it"
-    if count >= needed:
-        quote = " or quote the cell" if separator == "comma" else ""
-        advice = f"remove the extra {separator}{quote}"
-    raise DataError(
-        f"{where}: found {count} {'column' if count == 1 else 'columns'} separated by "
-        f"{separator}s, expected {needed if count < needed else width}: {advice}"
-    )
-
-
-def read_jsonl(text: str, source: str, wanted: Wanted) -> Examples:
-    """One JSON object a line. Numbers are taken as they are spelt, so 1 and 1.0 differ."""
-    texts, labels, lines = [], [], []
-    keys: list[str] | None = None
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.strip()
-        if not line:
-            continue
-        record = json_record(line, source, number)
-        if keys is None:
-            found = list(record)
-            keys = [found[resolve(found, wanted.text_column, "text", "--text-column", source)]]
-            if wanted.labelled:
-                spec = wanted.label_column
-                keys.append(found[resolve(found, spec, "label", "--label-column", source)])
-        values = [json_value(record, key, source, number) for key in keys]
-        texts.append(values[0])
-        labels.extend(values[1:])
-        lines.append(number)
-    return Examples(texts, labels, lines, _blank_note(lines[-1] - len(lines)))
-
-
-def read_fasttext(text: str, source: str, wanted: Wanted) -> Examples:
-    """fastText's supervised format with one label a line, before the text."""
-    texts, labels, lines = [], [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        label, text = fasttext_line(line, source, number)
-        labels.append(label)
-        texts.append(text)
-        lines.append(number)
-    labels = labels if wanted.labelled else []
-    notes = ["read as fastText lines: __label__ and the label, then the text"]
-    return Examples(texts, labels, lines, notes + _blank_note(lines[-1] - len(lines)))
-
-
-def fasttext_line(line: str, source: str, number: int) -> tuple[str, str]:
-    """Label and text of one line that is not blank."""
-    head, rest = [*line.split(None, 1), ""][:2]
-    if not head.startswith(FASTTEXT_PREFIX) or head == FASTTEXT_PREFIX:
-        raise DataError(
-            f"{source}, line {number}: begins with {shown(head)}, expected __label__ and "
-            "the label's name, as in the first line: label the line or remove it"
-        )
-    if FASTTEXT_PREFIX in rest and any(token.startswith(FASTTEXT_PREFIX) for token in rest.split()):
-        raise DataError(
-            f"{source}, line {number}: found several __label__ on the line, expected one: "
-            "classification here is single-label only, keep one label for each text"
-        )
-    return head[len(FASTTEXT_PREFIX) :], rest.rstrip()
-
-
-def read_plain(text: str, source: str, wanted: Wanted) -> Examples:
+class PlainText(FileFormat):
     """One sentence a line, for prediction."""
-    del wanted
-    numbered = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    notes = ["read as plain text, one sentence a line"]
-    notes += _blank_note(numbered[-1][0] - len(numbered))
-    tabs = sum("\t" in line for _, line in numbered)
-    if tabs:
-        where = "name the file .tsv or " if source != STDIN_NAME else ""
-        notes.append(
-            f"{tabs} of {len(numbered)} lines hold a tab, kept as part of the sentence: "
-            f"{where}give --text-column if the tab separates columns"
-        )
-    return Examples([line for _, line in numbered], [], [n for n, _ in numbered], notes)
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        if file.wanted.labelled or file.wanted.text_column is not None:
+            return False
+        return is_plain_source(file) or not (first_line.startswith("{") or "\t" in first_line)
+
+    def blocks(self) -> Iterator[Block]:
+        file = self.file
+        file.notes.append("read as plain text, one sentence a line")
+        count = tabs = 0
+        for numbers, lines in file.filled():
+            count += len(lines)
+            tabs += sum("\t" in line for line in lines)
+            yield Block(lines, [], numbers)
+        if tabs:
+            where = "name the file .tsv or " if file.name != STDIN_NAME else ""
+            file.notes.append(
+                f"{tabs} of {count} lines hold a tab, kept as part of the sentence: "
+                f"{where}give --text-column if the tab separates columns"
+            )
 
 
-def read_parquet(source: Source, wanted: Wanted) -> Examples:
-    """A Parquet table; rows are counted from 1. Raises MissingExtraError without pyarrow."""
+class FastText(LineFormat):
+    """fastText's supervised format with one label a line, before the text."""
+
+    def __init__(self, file: RowFile) -> None:
+        super().__init__(file)
+        file.notes.append("read as fastText lines: __label__ and the label, then the text")
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return first_line.startswith(FASTTEXT_PREFIX)
+
+    def row(self, line: str, number: int) -> tuple[str, str]:
+        head, rest = [*line.split(None, 1), ""][:2]
+        where = f"{self.file.name}, line {number}"
+        if not head.startswith(FASTTEXT_PREFIX) or head == FASTTEXT_PREFIX:
+            raise DataError(
+                f"{where}: begins with {shown(head)}, expected __label__ and the label's name, as "
+                "in the first line: label the line or remove it"
+            )
+        if FASTTEXT_PREFIX in rest and any(
+            token.startswith(FASTTEXT_PREFIX) for token in rest.split()
+        ):
+            raise DataError(
+                f"{where}: found several __label__ on the line, expected one: classification here "
+                "is single-label only, keep one label for each text"
+            )
+        return rest.rstrip(), head[len(FASTTEXT_PREFIX) :]
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class JsonLines(LineFormat):
+    """One JSON object a line. Numbers are taken as they are spelt, so 1 and 1.0 differ."""
+
+    suffixes = (".jsonl", ".ndjson", ".json")
+
+    def __init__(self, file: RowFile) -> None:
+        super().__init__(file)
+        self.keys: list[str] | None = None
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return first_line.startswith("{")
+
+    def row(self, line: str, number: int) -> tuple[str, str]:
+        where = f"{self.file.name}, line {number}"
+        record = json_record(line.strip(), where)
+        if self.keys is None:
+            names = list(record)
+            self.keys = [names[i] for i in self.file.wanted.resolve(names, self.file.name)]
+        text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
+        return text, label
+
+
+def json_record(line: str, where: str) -> dict[str, Any]:
+    """The object on one line. Numbers stay as spelt; other constants become None."""
     try:
-        import pyarrow as arrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise MissingExtraError("Reading Parquet files", "parquet") from None
-    name = source.name
-    try:
-        table = parquet.ParquetFile(io.BytesIO(source.data))
-        found = list(table.schema_arrow.names)
-        text = resolve(found, wanted.text_column, "text", "--text-column", name)
-        picked = [found[text]]
-        if wanted.labelled:
-            label = resolve(found, wanted.label_column, "label", "--label-column", name)
-            picked.append(found[label])
-        read = table.read(columns=picked)
-        columns = [read.column(column).to_pylist() for column in picked]
-    except (arrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        record = _DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
         raise DataError(
-            f"{name}: not a readable Parquet file ({reason}): write or copy it again"
+            f"{where}: not valid JSON ({reason}), expected one object a line: correct the line"
         ) from None
-    for column, values in zip(picked, columns, strict=True):
-        values[:] = [
-            parquet_text(value, column, name, number) for number, value in enumerate(values, 1)
-        ]
-    labels = columns[1] if wanted.labelled else []
-    return Examples(columns[0], labels, list(range(1, len(columns[0]) + 1)), [])
+    if not isinstance(record, dict):
+        raise DataError(
+            f"{where}: found a JSON {_json_type(record)}, expected one object a line such as "
+            '{"text": "...", "label": "..."}: write each record on its own line'
+        )
+    return record
 
 
-def parquet_text(value: object, column: str, source: str, number: int) -> str:
+def json_value(record: dict[str, Any], key: str, where: str) -> str:
+    """The text or number under a key, as text."""
+    if key not in record:
+        names = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
+        raise DataError(
+            f"{where}: no key {shown(key)}, found {names}, expected the keys of the first record: "
+            "complete the record or remove it"
+        )
+    value = record[key]
+    if not isinstance(value, str):
+        raise DataError(
+            f"{where}: {shown(key)} is a JSON {_json_type(value)}, expected a string or a number: "
+            "one text and one label a record"
+        )
+    # JSON escapes can spell what no UTF-8 file can hold.
+    if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
+        raise DataError(
+            f"{where}: found an escaped NUL or half a surrogate pair, expected text: correct the "
+            "escape or remove the line"
+        )
+    return value
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "boolean", list: "array", dict: "object", str: "string or number"}
+    return names.get(type(value), "null or NaN")
+
+
+class TableFormat(FileFormat):
+    """Rows of cells that a character separates, without quoting, with or without a header.
+
+    Attributes:
+        separator: the character. separator_name: the same in words, for messages.
+        quoted: whether quotes can keep a separator inside a cell.
+    """
+
+    separator = "\t"
+    separator_name = "tab"
+    quoted = False
+
+    def records(self) -> Records:
+        """The cells of every row, the header among them, with the lines they start on."""
+        for numbers, lines in self.file.filled(keep_tabs=True):
+            yield numbers, [line.split(self.separator) for line in lines]
+
+    def blocks(self) -> Iterator[Block]:
+        file = self.file
+        given = 0
+        columns: Columns | None = None
+        width = 0
+        for columns, numbers, cells in self._with_columns():
+            if not width:
+                width = len(cells[0])
+                file.notes += columns.notes
+                numbers, cells = numbers[columns.header :], cells[columns.header :]
+            given += len(cells)
+            yield self._rows(columns, width, numbers, cells)
+        if columns is not None and not given + file.skipped:
+            raise DataError(f"{file.name}: found a header and no rows, expected examples under it")
+
+    def _with_columns(self) -> Iterator[tuple[Columns, Sequence[int], list[list[str]]]]:
+        """The records with the columns that the first rows tell; the header is among them.
+
+        The first row tells, but for two columns without a header: there the rows of the first
+        `look_ahead` characters do.
+        """
+        columns: Columns | None = None
+        waiting: bool | None = None
+        head: list[list[str]] = []
+        lines: list[int] = []
+        size, limit, most = 0, 0, self.file.look_ahead
+        for numbers, cells in self.records():
+            if columns is not None:
+                yield columns, numbers, cells
+                continue
+            if waiting is None:
+                waiting = self._undecided(cells[0])
+            lines += numbers
+            for record in cells:
+                head.append(record)
+                size += sum(map(len, record))
+                limit += size - sum(map(len, record)) <= most
+            if waiting and size <= most:
+                continue
+            columns = self._find(head[:limit] if waiting else head[:1])
+            yield columns, lines, head
+        if columns is None and head:
+            yield self._find(head), lines, head
+
+    def _undecided(self, first: list[str]) -> bool:
+        """Whether the first row leaves open which of two columns is which."""
+        wanted = self.file.wanted
+        if len(first) != 2 or (wanted.text_column is not None and not wanted.labelled):
+            return False
+        try:
+            return not self._find([first]).header
+        except DataError:
+            return True
+
+    def _find(self, rows: list[list[str]]) -> Columns:
+        wanted = self.file.wanted
+        label = wanted.label_column if wanted.labelled else None
+        return find_columns(rows, wanted.text_column, label, self.file.name, wanted.labelled)
+
+    def _rows(
+        self, columns: Columns, width: int, numbers: Sequence[int], cells: list[list[str]]
+    ) -> Block:
+        text, label = columns.text, columns.label
+        if {width}.issuperset(map(len, cells)):
+            labels = [] if label is None else [record[label] for record in cells]
+            return Block([record[text] for record in cells], labels, numbers)
+
+        def parse(record: list[str], number: int) -> tuple[str, str]:
+            self._check(record, number, columns, width)
+            return record[text], "" if label is None else record[label]
+
+        return parsed_rows(self.file, numbers, cells, parse, label is not None)
+
+    def _check(self, record: list[str], number: int, columns: Columns, width: int) -> None:
+        """Raise DataError unless a row under a first row of `width` cells is whole.
+
+        A short record is whole as long as the wanted cells are there; a long one is not, for
+        the separator too many may stand before them. Empty cells at the end are harmless.
+        """
+        needed = max(columns.text, -1 if columns.label is None else columns.label) + 1
+        count, name = len(record), self.separator_name
+        if count >= needed and (count <= width or not any(record[width:])):
+            return
+        advice = "complete the row or remove it"
+        if count >= needed:
+            quote = " or quote the cell" if self.quoted else ""
+            advice = f"remove the extra {name}{quote}"
+        raise DataError(
+            f"{self.file.name}, line {number}: found {count} "
+            f"{'column' if count == 1 else 'columns'} separated by {name}s, expected "
+            f"{needed if count < needed else width}: {advice}"
+        )
+
+
+class Tsv(TableFormat):
+    """Columns separated by tabs; a `"` is a character."""
+
+    suffixes = (".tsv", ".tab")
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return "\t" in first_line
+
+
+class Csv(TableFormat):
+    """RFC 4180: quoting, doubled quotes, newlines inside quotes.
+
+    A `"` inside a cell that does not open with one is a character. The parser is the project's
+    own because the standard one refuses fields over a process-wide limit, breaks on a stray
+    carriage return, and does not say where a quote that never closes was opened.
+    """
+
+    suffixes = (".csv",)
+    separator, separator_name, quoted = ",", "comma", True
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return "," in first_line and not is_plain_source(file)
+
+    def records(self) -> Records:
+        record = _QuotedRecord(self.file.name)
+        for first, lines in self.file.runs():
+            if not record.lines and not any('"' in line for line in lines):
+                numbers, lines = self.file.without_blank(first, lines, keep_tabs=True)
+                if lines:
+                    yield numbers, [line.split(",") for line in lines]
+                continue
+            yield from self._quoted(record, deque(enumerate(lines, first)))
+        if record.lines:
+            yield from self._quoted(record, deque(), last=True)
+
+    def _quoted(
+        self, record: _QuotedRecord, lines: deque[tuple[int, str]], last: bool = False
+    ) -> Records:
+        """Records of lines of which some hold a quote; the last one may stay open."""
+        file = self.file
+        numbers: list[int] = []
+        cells: list[list[str]] = []
+        while lines or (last and record.lines):
+            problem: DataError | None = None
+            if lines:
+                number, line = lines.popleft()
+                if not record.lines and '"' not in line:
+                    for at, kept in zip(*file.without_blank(number, [line], True), strict=True):
+                        numbers.append(at)
+                        cells.append(kept.split(","))
+                    continue
+                try:
+                    whole = record.add(number, line)
+                except DataError as error:
+                    problem = error
+                else:
+                    if whole:
+                        file.without_blank(number, ["filled"])
+                        numbers.append(record.lines[0][0])
+                        cells.append(record.take())
+                        continue
+                    long = len(record.lines) >= file.cell_lines or record.size >= file.look_ahead
+                    if not long:
+                        continue
+            if problem is None:
+                problem = record.unclosed()
+            file.bad(problem)
+            # The line that opened the quote is bad; those after it may be well.
+            lines.extendleft(reversed(record.lines[1:]))
+            record.take()
+        if cells:
+            yield numbers, cells
+
+
+class _QuotedRecord:
+    """A record that may go over several lines, put together line by line.
+
+    lines: number and text of those so far; none between two records. size: their characters.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.take()
+
+    def take(self) -> list[str]:
+        """The cells; begins a new record."""
+        cells = getattr(self, "cells", [])
+        self.lines: list[tuple[int, str]] = []
+        self.size = self.opened = 0
+        self.cells: list[str] = []
+        self.open: list[str] | None = None  # the lines of a cell whose quote is not closed
+        return cells
+
+    def add(self, number: int, line: str) -> bool:
+        """Whether the record is whole with this line. Linear in the length of the line.
+
+        Raises DataError for characters between a closing quote and the next comma.
+        """
+        self.lines.append((number, line))
+        self.size += len(line)
+        position = 0
+        while True:
+            if self.open is None:
+                if not line.startswith('"', position):
+                    comma = line.find(",", position)
+                    self.cells.append(line[position:] if comma < 0 else line[position:comma])
+                    if comma < 0:
+                        return True
+                    position = comma + 1
+                    continue
+                self.open, self.opened = [], number
+                position += 1
+            close = line.find('"', position)
+            while close >= 0 and line.startswith('""', close):
+                close = line.find('"', close + 2)
+            self.open.append(line[position:] if close < 0 else line[position:close])
+            if close < 0:
+                return False
+            self.cells.append("\n".join(self.open).replace('""', '"'))
+            self.open = None
+            position = close + 2
+            if position > len(line):
+                return True
+            if line[close + 1] != ",":
+                raise DataError(
+                    f"{self.source}, line {number}: found characters after a closing quote, "
+                    "expected a comma or the end of the line: double each quote inside a quoted "
+                    'cell ("")'
+                )
+
+    def unclosed(self) -> DataError:
+        """What is wrong with a record whose last quote is open at the end of the file."""
+        return DataError(
+            f"{self.source}, line {self.opened}: found a quote that is never closed, expected a "
+            'closing quote: close it, or double a quote that belongs to the text ("")'
+        )
+
+
+class Parquet(FileFormat):
+    """Columns of a Parquet file, read in batches; needs the `parquet` extra."""
+
+    suffixes = (".parquet", ".pq")
+    magic = b"PAR1"
+
+    def blocks(self) -> Iterator[Block]:
+        file, name = self.file, self.file.name
+        try:
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise MissingExtraError("Reading Parquet files", "parquet") from None
+        number = 1
+        try:
+            table = parquet.ParquetFile(file.file.binary())
+            names = list(table.schema_arrow.names)
+            columns = [names[place] for place in file.wanted.resolve(names, name)]
+
+            def parse(values: Sequence[object], number: int) -> tuple[str, str]:
+                cells = [
+                    _parquet_text(value, column, f"{name}, row {number}")
+                    for value, column in zip(values, columns, strict=True)
+                ]
+                return cells[0], cells[1] if len(cells) > 1 else ""
+
+            for batch in table.iter_batches(4096, columns=list(dict.fromkeys(columns))):
+                rows = list(zip(*(batch.column(c).to_pylist() for c in columns), strict=True))
+                numbers = range(number, number + len(rows))
+                number += len(rows)
+                yield parsed_rows(file, numbers, rows, parse, file.wanted.labelled)
+        except (arrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DataError(
+                f"{name}: not a readable Parquet file ({reason}): write or copy it again"
+            ) from None
+
+
+def _parquet_text(value: object, column: str, where: str) -> str:
     """The text or number in one cell, as text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DataError(
-            f"{source}, row {number}: {shown(column)} holds {type(value).__name__}, expected "
-            "a string or a number: complete the row or remove it"
+            f"{where}: {shown(column)} holds {type(value).__name__}, expected a string or a "
+            "number: complete the row or remove it"
         )
     return str(value)
-
-
-def _blank_note(count: int) -> list[str]:
-    return [f"{count} blank line{'s' if count > 1 else ''} left out"] if count else []

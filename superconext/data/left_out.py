@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from superconext.data.corpus import read_texts
+from superconext.data.reading import read_texts
 from superconext.text.rules import PLACEHOLDERS
 from superconext.text.tokenize import Tokenizer
 

@@ -1,48 +1,141 @@
-"""How is a file of any size read line by line, in constant memory?
+"""The bytes of a file as lines of text, in blocks and in bounded memory.
 
-The rules of `source` hold: UTF-8 with or without a byte order mark, plain or gzipped;
-`\\n` and `\\r\\n` end a line, and a lone `\\r` does in a file without `\\n` (here: one whose
-first piece has none). Lines come in blocks, as many as one read brings, so that a slow
-pipe is answered line by line and a file in large pieces.
+A file is UTF-8, with or without a byte order mark, plain or gzipped. `\\r\\n` and `\\n` end a
+line; a lone `\\r` does in a file without `\\n` (one whose first piece has none) and is a stray
+character otherwise. U+2028, U+0085 and the vertical tab never end a line: they occur inside
+scraped sentences. A block holds as many lines as one read brings, so that a slow pipe is answered
+line by line and a file in large pieces.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import sys
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from superconext.core.errors import DataError
-from superconext.data.source import STDIN, STDIN_NAME, Source, decode, shown
+
+STDIN = "-"
+STDIN_NAME = "standard input"
 
 #: Bytes asked for at once.
 CHUNK = 1 << 18
 
-#: A longer line (in bytes) is not held; it comes out as None.
+#: A longer line (in bytes) is not held; it is reported as bad.
 LONGEST = 1 << 24
 
-Lines = list[bytes | None]
+#: Lines given out at once, at most.
+RUN_LINES = 4096
+
+#: What a gzip file read into memory may unpack to in any case (bytes), and how many times its
+#: own size beyond.
+ALWAYS_UNPACKED, MOST_RATIO = 1 << 26, 100
+
+#: Consecutive lines and the 1-based number of the first.
+Run = tuple[int, list[str]]
 
 
-@dataclass(frozen=True)
-class LineStream:
-    """An open file.
+def shown(value: str, limit: int = 40) -> str:
+    """A value quoted for a one-line message, shortened to `limit` characters."""
+    short = value if len(value) <= limit else value[: limit - 1] + "…"
+    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short) + "'"
 
-    name, suffix: as `Source` has them. first: the first bytes, unpacked, empty for an
-    empty file. blocks: its lines without their ends, None for one that is too long.
+
+@dataclass
+class OpenFile:
+    """A file that is being read; made by `open_file`.
+
+    Attributes:
+        path: as given by the caller; "-" is standard input.
+        name: the same for messages.
+        suffix: lower case, without a closing ".gz": ".tsv", ".csv", "" ...
+        first: the first bytes, unpacked; empty for an empty file.
+        chunks: all bytes, unpacked, without a byte order mark.
+        packed: whether the file is gzipped.
+        digest: SHA-256 of the bytes read so far, as they lie on disk.
     """
 
+    path: str | Path
     name: str
     suffix: str
     first: bytes
-    blocks: Iterator[Lines]
+    chunks: Iterator[bytes]
+    packed: bool = False
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def binary(self) -> Any:
+        """The whole as a path or a seekable stream of bytes, for readers of binary formats."""
+        if str(self.path) == STDIN or self.packed:
+            return io.BytesIO(b"".join(self.chunks))
+        return self.path
+
+    def runs(self, bad: Callable[[DataError], None]) -> Iterator[Run]:
+        """All lines in runs of consecutive ones; a line that cannot be read goes to `bad`.
+
+        Raises DataError for a broken gzip, and what `bad` raises.
+        """
+        number = 1
+        for block in _whole_lines(self.chunks):
+            if block is None:
+                bad(
+                    DataError(
+                        f"{self.name}, line {number}: longer than {LONGEST >> 20} MiB, expected a "
+                        "sentence: break it up"
+                    )
+                )
+                number += 1
+                continue
+            try:
+                text = block.decode("utf-8")
+            except UnicodeDecodeError:
+                text = "\0"
+            if "\0" not in text:
+                lines = (text.replace("\r\n", "\n") if "\r" in text else text).split("\n")
+                if not lines[-1]:
+                    lines.pop()
+                for begin in range(0, len(lines), RUN_LINES):
+                    yield number + begin, lines[begin : begin + RUN_LINES]
+                number += len(lines)
+                del lines, text  # so that two chunks are never held at once
+                continue
+            good: list[Run] = [(number, [])]
+            for raw in _split(block):
+                line = self._decoded(raw, number)
+                number += 1
+                if isinstance(line, str):
+                    good[-1][1].append(line)
+                else:
+                    bad(line)
+                    good.append((number, []))
+            yield from good
+
+    def _decoded(self, raw: bytes, number: int) -> str | DataError:
+        where = f"{self.name}, line {number}"
+        if b"\0" in raw:
+            return DataError(f"{where}: found a NUL byte, expected text: save the file as UTF-8")
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return DataError(
+                f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: convert "
+                "the file (such as iconv -f WINDOWS-1256 -t UTF-8)"
+            )
 
 
-def open_lines(path: str | Path) -> LineStream:
+def open_file(path: str | Path, limited: bool = False, hashed: bool = False) -> OpenFile:
     """Open a file, or standard input for `"-"`.
+
+    Args:
+        limited: whether a gzip file may unpack only to what sentences can be packed from; for
+            readers that keep the whole in memory.
+        hashed: whether `digest` is to be computed.
 
     Raises DataError for a missing file, a directory, and bytes that are no text; later,
     while reading, for a broken gzip.
@@ -52,53 +145,55 @@ def open_lines(path: str | Path) -> LineStream:
     else:
         name, suffixes = str(path), [suffix.lower() for suffix in Path(path).suffixes]
         stream = _open(Path(path), name)
-    chunks = _chunks(stream, name, close=str(path) != STDIN)
+    digest = hashlib.sha256()
+    chunks = _chunks(stream, name, str(path) != STDIN, digest.update if hashed else None)
     first = next(chunks, b"")
     gzipped = suffixes[-1:] == [".gz"]
     if gzipped:
         suffixes.pop()
-    if first and (gzipped or first.startswith(b"\x1f\x8b")):
-        chunks = _unpacked(_with_first(first, chunks), name)
+    # The two magic bytes cannot open a UTF-8 file, so a gzip without the suffix is safe to see.
+    gzipped = bool(first) and (gzipped or first.startswith(b"\x1f\x8b"))
+    if gzipped:
+        size = os.fstat(stream.fileno()).st_size if limited and str(path) != STDIN else None
+        chunks = _unpacked(_with_first(first, chunks), name, limited, size)
         first = next(chunks, b"")
-    if first[:4].startswith((b"\xff\xfe", b"\xfe\xff", b"PK\x03\x04")):
-        decode(Source(name, "", first[:4], ""))  # says what it is instead of UTF-8 text
-    suffix = suffixes[-1] if suffixes else ""
+    file = _of_bytes(path, name, suffixes[-1] if suffixes else "", first, chunks)
+    file.packed, file.digest = gzipped, digest
+    return file
+
+
+def open_bytes(name: str, suffix: str, data: bytes) -> OpenFile:
+    """The same of bytes in memory. Raises DataError for bytes that are no text."""
+    return _of_bytes(name, name, suffix, data, iter(()))
+
+
+def whole_lines(file: OpenFile) -> list[str]:
+    """All lines of a file. Raises DataError for one that cannot be read and for an empty file."""
+
+    def refuse(error: DataError) -> None:
+        raise error
+
+    lines = list(chain.from_iterable(lines for _, lines in file.runs(refuse)))
+    if not any(map(str.strip, lines)):
+        raise DataError(f"{file.name} is empty, expected one example a line: check the file")
+    return lines
+
+
+def _of_bytes(
+    path: str | Path, name: str, suffix: str, first: bytes, chunks: Iterator[bytes]
+) -> OpenFile:
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(
+            f"{name}: found a UTF-16 byte order mark, expected UTF-8: save the file as UTF-8 "
+            "(iconv -f UTF-16 -t UTF-8)"
+        )
+    if first.startswith(b"PK\x03\x04"):
+        raise DataError(
+            f"{name}: found a zip archive or a spreadsheet, expected text: unpack it, or save the "
+            "sheet as CSV in UTF-8"
+        )
     body = _with_first(first.removeprefix(b"\xef\xbb\xbf"), chunks)
-    return LineStream(name, suffix, first, _lines(body))
-
-
-def decode_lines(
-    lines: Lines, first_number: int, source: str
-) -> Iterator[tuple[int, str | DataError]]:
-    """Each line's number and its text, or what is wrong with it."""
-    whole = [line for line in lines if line is not None]
-    if len(whole) == len(lines):
-        joined = b"\n".join([*whole, b""])
-        try:
-            text = joined.decode("utf-8").replace("\r\n", "\n")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" not in text:
-            yield from enumerate(text.split("\n")[:-1], first_number)
-            return
-    for number, line in enumerate(lines, first_number):
-        yield number, _decoded(line, f"{source}, line {number}")
-
-
-def _decoded(line: bytes | None, where: str) -> str | DataError:
-    if line is None:
-        return DataError(
-            f"{where}: longer than {LONGEST >> 20} MiB, expected a sentence: break it up"
-        )
-    if b"\0" in line:
-        return DataError(f"{where}: found a NUL byte, expected text: save the file as UTF-8")
-    try:
-        return line.removesuffix(b"\r").decode("utf-8")
-    except UnicodeDecodeError as error:
-        return DataError(
-            f"{where}: byte 0x{line[error.start]:02x} is not UTF-8, expected UTF-8: convert the "
-            "file (such as iconv -f WINDOWS-1256 -t UTF-8)"
-        )
+    return OpenFile(path, name, suffix, first, body)
 
 
 def _open(path: Path, name: str) -> BinaryIO:
@@ -113,11 +208,15 @@ def _open(path: Path, name: str) -> BinaryIO:
         raise DataError(f"{shown(name, 200)} cannot be read ({reason}): check the path") from None
 
 
-def _chunks(stream: BinaryIO, name: str, close: bool) -> Iterator[bytes]:
+def _chunks(
+    stream: BinaryIO, name: str, close: bool, update: Callable[[bytes], None] | None
+) -> Iterator[bytes]:
     # read1 gives what has arrived instead of waiting until the chunk is full.
     read = getattr(stream, "read1", stream.read)
     try:
         while chunk := read(CHUNK):
+            if update is not None:
+                update(chunk)
             yield chunk
     except OSError as error:
         raise DataError(f"{name} cannot be read ({error.strerror}): check the file") from None
@@ -132,11 +231,18 @@ def _with_first(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The content of a gzip file, which may be several put one after the other."""
+def _unpacked(
+    chunks: Iterator[bytes], name: str, limited: bool, size: int | None
+) -> Iterator[bytes]:
+    """The content of a gzip file, which may be several put one after the other.
+
+    size: bytes of the packed file, None where only those read so far are known.
+    """
     unpacker = zlib.decompressobj(31)
+    taken = given = 0
     try:
         for chunk in chunks:
+            taken += len(chunk)
             while chunk:
                 if unpacker.eof:
                     chunk = chunk.lstrip(b"\0")  # padding that some tapes and tools leave
@@ -144,6 +250,8 @@ def _unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
                         break
                     unpacker = zlib.decompressobj(31)
                 if piece := unpacker.decompress(chunk, CHUNK):
+                    given += len(piece)
+                    _check_ratio(name, given, size or taken, limited)
                     yield piece
                 chunk = unpacker.unconsumed_tail or unpacker.unused_data
         if piece := unpacker.flush():
@@ -156,33 +264,53 @@ def _unpacked(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
         ) from None
 
 
-def _lines(chunks: Iterator[bytes]) -> Iterator[Lines]:
+def _check_ratio(name: str, given: int, packed: int, limited: bool) -> None:
+    limit = max(ALWAYS_UNPACKED, MOST_RATIO * packed)
+    if limited and given > limit:
+        raise DataError(
+            f"{name}: {packed} bytes that unpack to more than {limit}, expected sentences, which "
+            f"no packing makes {MOST_RATIO} times shorter: do not trust the file"
+        )
+
+
+def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes | None]:
+    """Pieces of whole lines, a line feed behind each but perhaps the file's last one.
+
+    None stands for one line that is too long.
+    """
     end = b""
     pieces: list[bytes] = []  # of the line that has begun
     held = 0
     several = False
-
-    def whole(last: bytes) -> bytes | None:
-        if held + len(last) > LONGEST:
-            return None
-        return b"".join([*pieces, last]) if pieces else last
-
     for chunk in chunks:
         if not end:
             end = b"\r" if b"\r" in chunk[:-1] and b"\n" not in chunk else b"\n"
-        head, *rest = chunk.split(end)
-        if rest:
-            block = [whole(head)]
-            *middle, head = rest
-            pieces, held, several = [], 0, True
-            yield [*block, *middle]
-        held += len(head)
+        cut = chunk.rfind(end) + 1
+        if cut:
+            several = True
+            if held + cut <= LONGEST:
+                block = b"".join([*pieces, chunk[:cut]])
+                yield block if end == b"\n" else block.replace(end, b"\n")
+            else:  # some line may be too long
+                head, *rest = chunk[: cut - 1].split(end)
+                for place, line in enumerate([head, *rest]):
+                    size = len(line) + (0 if place else held)
+                    whole = line if place else b"".join([*pieces, line])
+                    yield whole + b"\n" if size <= LONGEST else None
+            pieces, held, chunk = [], 0, chunk[cut:]
+        held += len(chunk)
         if held > LONGEST:
             pieces = []
-        elif head:
-            pieces.append(head)
-    if held:
-        # A carriage return with no line feed behind it, in a file that has some, is a stray
-        # character; whoever decodes takes one off each line.
-        stray = several and bool(pieces) and pieces[-1].endswith(b"\r")
-        yield [whole(b"\r" if stray else b"")]
+        elif chunk:
+            pieces.append(chunk)
+    if held > LONGEST:
+        yield None
+    elif held:
+        # A carriage return at the end of the only line is its end, in other files a character.
+        yield b"".join(pieces) if several else b"".join(pieces).removesuffix(b"\r")
+
+
+def _split(block: bytes) -> list[bytes]:
+    """The lines of a block without their ends."""
+    *ended, last = block.split(b"\n")
+    return [line.removesuffix(b"\r") for line in ended] + ([last] if last else [])

@@ -14,9 +14,10 @@ from pathlib import Path
 from superconext.core.errors import DataError
 from superconext.data.archives import read_tar, read_zip
 from superconext.data.columns import resolve
-from superconext.data.delimited import parse_csv, parse_tsv
+from superconext.data.file_format import RowFile, Wanted
 from superconext.data.folder import Row
-from superconext.data.source import Source, decode, open_source
+from superconext.data.formats import Csv, TableFormat, Tsv
+from superconext.data.lines import OpenFile, open_bytes, open_file, whole_lines
 
 Files = Mapping[str, Path]
 Parts = dict[str, list[Row]]
@@ -26,7 +27,7 @@ Parser = Callable[[Files, Options], Parts]
 
 def tsv(files: Files, options: Options) -> Parts:
     """Tables with a header and tabs, no quoting; `unescape` names an escape written for a space."""
-    parts = {role: _table(open_source(path), "tab", options) for role, path in files.items()}
+    parts = {role: _table(Tsv, _opened(path), options) for role, path in files.items()}
     escape = options.get("unescape")
     if escape:
         parts = {
@@ -38,21 +39,28 @@ def tsv(files: Files, options: Options) -> Parts:
 
 def csv(files: Files, options: Options) -> Parts:
     """Tables with a header, after RFC 4180."""
-    return {role: _table(open_source(path), "comma", options) for role, path in files.items()}
+    return {role: _table(Csv, _opened(path), options) for role, path in files.items()}
 
 
-def _table(source: Source, separator: str, options: Options) -> list[Row]:
-    text = decode(source)
-    table = parse_tsv(text) if separator == "tab" else parse_csv(text, source.name)
-    header = table.cells[0]
+def _opened(path: Path) -> OpenFile:
+    return open_file(path, limited=True)
+
+
+def _table(layout: type[TableFormat], file: OpenFile, options: Options) -> list[Row]:
+    records = (
+        pair
+        for numbers, cells in layout(RowFile(file, Wanted())).records()
+        for pair in zip(numbers, cells, strict=True)
+    )
+    _, header = next(records, (0, []))
     label, content = (
-        resolve(header, options[name], name, "the catalogue's entry", source.name)
+        resolve(header, options[name], name, "the catalogue's entry", file.name)
         for name in ("label", "text")
     )
     rows = []
-    for cells, line in zip(table.cells[1:], table.lines[1:], strict=True):
+    for line, cells in records:
         if len(cells) <= max(label, content):
-            raise _unexpected(source.name, line, f"{len(cells)} columns", f"{len(header)}")
+            raise _unexpected(file.name, line, f"{len(cells)} columns", f"{len(header)}")
         rows.append((cells[label], cells[content]))
     return rows
 
@@ -61,17 +69,18 @@ def label_first(files: Files, options: Options) -> Parts:
     """Lines `label text`: a word, a space, the sentence. UTF-8, or else Latin-1 as Kim's files."""
     parts: Parts = {}
     for role, path in files.items():
-        source = open_source(path)
+        file = _opened(path)
+        data = b"".join(file.chunks)
         try:
-            text = source.data.decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError:
-            text = source.data.decode("latin-1")
+            text = data.decode("latin-1")
         rows = []
         for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
             if line.strip():
                 label, space, sentence = line.partition(" ")
                 if not label or (not space and len(label) > 40):
-                    raise _unexpected(source.name, number, "no label", "a label and a space")
+                    raise _unexpected(file.name, number, "no label", "a label and a space")
                 rows.append((label, sentence))
         parts[role] = rows
     return parts
@@ -82,7 +91,7 @@ def lines_of_label(files: Files, options: Options) -> Parts:
     parts: Parts = {}
     for role, path in files.items():
         part, label = role.split("/")
-        lines = decode(open_source(path)).split("\n")
+        lines = whole_lines(_opened(path))
         parts.setdefault(part, []).extend((label, line) for line in lines)
     return parts
 
@@ -96,12 +105,12 @@ def arff(files: Files, options: Options) -> Parts:
     """Weka's format with two attributes, text and class; quoted values with backslash escapes."""
     parts: Parts = {}
     for role, path in files.items():
-        source = open_source(path)
-        lines = decode(source).split("\n")
+        file = _opened(path)
+        lines = whole_lines(file)
         marks = [n for n, line in enumerate(lines) if line.strip().casefold() == "@data"]
         if not marks:
             raise DataError(
-                f"{source.name}: found no line @data, expected an ARFF file: fetch it again"
+                f"{file.name}: found no line @data, expected an ARFF file: fetch it again"
             )
         rows = []
         for number, line in enumerate(lines[marks[0] + 1 :], start=marks[0] + 2):
@@ -109,7 +118,7 @@ def arff(files: Files, options: Options) -> Parts:
                 continue
             values = _arff_values(line)
             if values is None or len(values) != 2:
-                raise _unexpected(source.name, number, "another row", "a text and a class")
+                raise _unexpected(file.name, number, "another row", "a text and a class")
             rows.append((values[1].strip(), values[0]))
         parts[role] = rows
     return parts
@@ -137,9 +146,9 @@ def jsonl(files: Files, options: Options) -> Parts:
     """A JSON object a line, with the keys `text` and `label`."""
     parts: Parts = {}
     for role, path in files.items():
-        source = open_source(path)
+        file = _opened(path)
         rows = []
-        for number, line in enumerate(decode(source).split("\n"), start=1):
+        for number, line in enumerate(whole_lines(file), start=1):
             if not line.strip():
                 continue
             try:
@@ -149,7 +158,7 @@ def jsonl(files: Files, options: Options) -> Parts:
                 row = (None, None)
             if not all(isinstance(value, str) for value in row):
                 raise _unexpected(
-                    source.name, number, "another line", "a JSON object with text and label"
+                    file.name, number, "another line", "a JSON object with text and label"
                 )
             rows.append(row)
         parts[role] = rows
@@ -158,14 +167,14 @@ def jsonl(files: Files, options: Options) -> Parts:
 
 def numbered(files: Files, options: Options) -> Parts:
     """ASTD: `tweets` holds text, tab, label; the others 0-based lines of it that make a part."""
-    source = open_source(files["tweets"])
-    lines = decode(source).rstrip("\n").split("\n")
+    file = _opened(files["tweets"])
+    lines = whole_lines(file)
     parts: Parts = {}
     for role, path in files.items():
         if role == "tweets":
             continue
         rows = []
-        for number, word in enumerate(decode(open_source(path)).split("\n"), start=1):
+        for number, word in enumerate(whole_lines(_opened(path)), start=1):
             if not word.strip():
                 continue
             place = int(word) if word.strip().isascii() and word.strip().isdigit() else -1
@@ -175,7 +184,7 @@ def numbered(files: Files, options: Options) -> Parts:
                 )
             text, tab, label = lines[place].rpartition("\t")
             if not tab:
-                raise _unexpected(source.name, place + 1, "no tab", "a tweet, a tab, a label")
+                raise _unexpected(file.name, place + 1, "no tab", "a tweet, a tab, a label")
             rows.append((label, text))
         parts[role] = rows
     return parts
@@ -190,7 +199,7 @@ def glue_zip(files: Files, options: Options) -> Parts:
     for name, part in names.items():
         if part not in found:
             raise DataError(f"{path}: found no {name} in it, expected one: fetch it again")
-        parts[part] = _table(Source(f"{path}:{name}", ".tsv", found[part], ""), "tab", options)
+        parts[part] = _table(Tsv, open_bytes(f"{path}:{name}", ".tsv", found[part]), options)
     return parts
 
 

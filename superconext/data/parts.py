@@ -10,8 +10,8 @@ from typing import Any
 from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
+from superconext.data.lines import STDIN
 from superconext.data.same_text import text_keys, without_copies
-from superconext.data.source import STDIN
 
 #: Names of parts in the order in which they are compared and kept.
 ORDER = ("all", "train", "dev", "valid", "validation", "test")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
-from superconext.data.corpus import read_labelled
 from superconext.data.left_out import LeftOut
+from superconext.data.reading import read_labelled
 from superconext.text.tokenize import Tokenizer
 
 

@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from superconext.core.files import write_array, write_json
-from superconext.data.labelled_stream import Block, LabelledStream
+from superconext.data.file_format import Block
+from superconext.data.reading import RowStream
 from superconext.text.tokenize import Tokenizer
 
 #: Blocks given to each process before the next ones are read.
@@ -67,7 +68,7 @@ def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:
 
 
 def tokenise_file(
-    stream: LabelledStream, tokenizer: Tokenizer, folder: Path, jobs: int | None = None
+    stream: RowStream, tokenizer: Tokenizer, folder: Path, jobs: int | None = None
 ) -> Iterator[int]:
     """Write what the head of this page lists into `folder`; gives out the rows done so far.
 
@@ -81,7 +82,7 @@ def tokenise_file(
     classes: dict[str, int] = {}
     lengths, labels, lines, hashes = array("i"), array("i"), array("q"), array("Q")
     with (folder / "tokens.bin").open("wb") as tokens:
-        for block, (words, ids, sizes, keys) in _tokenised(stream.blocks(), tokenizer, jobs):
+        for block, (words, ids, sizes, keys) in _tokenised(stream.large_blocks(), tokenizer, jobs):
             there = np.array([index.setdefault(word, len(index)) for word in words], dtype=np.int32)
             if len(index) > len(counts):
                 counts = np.concatenate([counts, np.zeros(len(index), dtype=np.int64)])

@@ -16,9 +16,9 @@ import numpy as np
 
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_labelled
 from superconext.data.dataset import Dataset, check_training
-from superconext.data.source import STDIN
+from superconext.data.lines import STDIN
+from superconext.data.reading import read_labelled
 from superconext.data.splits import conflicting, deduplicate, leaks
 from superconext.experiments.near_rows import near_findings, subsampled, without_near
 from superconext.experiments.plan import Labelled

@@ -13,8 +13,8 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_texts
 from superconext.data.file_rows import TrainingRows
+from superconext.data.reading import read_texts
 from superconext.data.related import related_rows
 from superconext.data.token_rows import MemoryRows, TokenRows
 from superconext.data.token_store import TokenStore

@@ -19,8 +19,8 @@ from superconext.core.files import file_sha256
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset, check_counts
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
-from superconext.data.labelled_stream import LabelledStream
-from superconext.data.source import STDIN
+from superconext.data.lines import STDIN
+from superconext.data.reading import RowStream
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.vectors.cache import cache_dir
 
@@ -79,7 +79,7 @@ def read_big(
     Raises DataError for rows that cannot be read or trained on.
     """
     sha256 = file_sha256(Path(path))
-    blocks = LabelledStream(path, *columns).blocks()
+    blocks = RowStream(path, *columns).large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
     tokenizer = make_tokenizer(config, head)
     home = Path(store) if store else cache_dir()
@@ -136,7 +136,7 @@ def _texts(path: str, columns: tuple[str | None, str | None], wanted: np.ndarray
     """The texts of the given rows, ascending, in a second pass over the file."""
     found: list[str] = []
     at, position = 0, 0
-    for block in LabelledStream(path, *columns).blocks():
+    for block in RowStream(path, *columns).large_blocks():
         end = at + len(block.texts)
         while position < len(wanted) and wanted[position] < end:
             found.append(block.texts[wanted[position] - at])

@@ -9,8 +9,8 @@ from typing import Any
 from superconext.config.parameters import Config
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_labelled
 from superconext.data.dataset import Dataset, check_training
+from superconext.data.reading import read_labelled
 from superconext.data.splits import leaks, stratified_holdout
 
 #: Share of the training rows held back where no dev file is given.

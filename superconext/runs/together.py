@@ -10,7 +10,7 @@ from typing import Any
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
-from superconext.data.source import STDIN
+from superconext.data.lines import STDIN
 from superconext.runs.request import TrainRequest, read_splits
 from superconext.training.distributed import joined
 from superconext.training.world import LeftToMain, World, current_world

@@ -15,7 +15,7 @@ from superconext.core.errors import RunError, StoppedEarly
 from superconext.core.files import write_json
 from superconext.core.folders import folder_beside, remove_folder, sync_tree
 from superconext.core.progress import Progress
-from superconext.data.source import STDIN
+from superconext.data.lines import STDIN
 from superconext.runs.contents import Evaluation, write_run
 from superconext.runs.place import (
     CHECKPOINT,

@@ -16,8 +16,8 @@ from superconext._version import __version__
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
-from superconext.data.corpus import read_texts
 from superconext.data.left_out import LeftOut
+from superconext.data.reading import read_texts
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 

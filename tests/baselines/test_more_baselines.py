@@ -160,7 +160,7 @@ def test_a_run_with_tfidf_beside_the_encoder_is_a_system(request_of, data, tmp_p
     mean, alone = lines[name, 0, "given"], lines["superloss:epochs=1", 0, "given"]
     assert mean["tfidf_C"] == 1 and "tfidf_C" not in alone
     from superconext.config.parameters import resolve
-    from superconext.data.corpus import read_labelled
+    from superconext.data.reading import read_labelled
     from superconext.fitting.fit import fit_model
 
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))

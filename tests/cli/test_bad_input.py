@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from superconext.data import source
+from superconext.data import lines
 from tests.cli.conftest import blame, rows, write_table
 
 SOME = rows(16, seed=3)
@@ -305,9 +305,9 @@ def test_a_file_to_use_that_is_not_there_or_empty(call, finished, tmp_path, verb
 
 
 def test_standard_input_that_is_empty_or_not_text(call, finished):
-    assert f"{source.STDIN_NAME} is empty" in blame(call("predict", finished.folder))
+    assert f"{lines.STDIN_NAME} is empty" in blame(call("predict", finished.folder))
     line = blame(call("predict", finished.folder, "-", stdin=b"zwin\n\xff\n"))
-    assert f"{source.STDIN_NAME}, line 2" in line
+    assert f"{lines.STDIN_NAME}, line 2" in line
 
 
 def test_evaluating_needs_labels(call, finished, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from superconext.config.parameters import resolve
 from superconext.core.errors import StoppedEarly
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.runs import big_file
 from superconext.runs.big_file import read_big
 from superconext.runs.request import TrainRequest, read_splits

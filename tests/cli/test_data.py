@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from superconext.data import catalogue
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from tests.cli.conftest import blame, call_main, environment, rows, write_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "data.md"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from superconext.cli.predictions import write_predictions
-from superconext.data.stream import TextStream
+from superconext.data.reading import RowStream
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows
 
@@ -51,7 +51,9 @@ def test_memory_does_not_grow_with_the_file(finished, tmp_path, form):
                 stream.write(" ".join(draw.choices(words, k=6)) + "\n")
         with (tmp_path / "out").open("w", encoding="utf-8") as out, redirect_stdout(out):
             tracemalloc.start()
-            write_predictions(model, TextStream(path), form == "json", form == "proba")
+            write_predictions(
+                model, RowStream(path, labelled=False), form == "json", form == "proba"
+            )
             _, highest = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         return highest

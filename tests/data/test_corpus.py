@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.data.corpus import read_labelled, read_texts
 from superconext.data.dataset import Dataset, check_training
+from superconext.data.reading import read_labelled, read_texts
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ import pytest
 
 from superconext.core.errors import DataError
 from superconext.core.files import file_sha256
-from superconext.data import file_store, labelled_stream
-from superconext.data.corpus import read_labelled
+from superconext.data import file_store, reading
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
-from superconext.data.labelled_stream import LabelledStream
+from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
@@ -47,7 +46,7 @@ def table(tmp_path):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """So that a small file has many blocks and chunks."""
-    monkeypatch.setattr(labelled_stream, "BLOCK", 300)
+    monkeypatch.setattr(reading, "BLOCK", 300)
     monkeypatch.setattr(file_store, "CHUNK", 64)
 
 
@@ -75,8 +74,8 @@ def test_the_stream_gives_what_the_reader_of_whole_files_gives(name, packed, tmp
     data = WRITERS[name](list(zip(*rows_of(200), strict=True))).encode()
     path = tmp_path / (name + ".gz" * packed)
     path.write_bytes(gzip.compress(data) if packed else data)
-    stream = LabelledStream(path)
-    blocks = list(stream.blocks())
+    stream = RowStream(path)
+    blocks = list(stream.large_blocks())
     read = read_labelled(path)
     assert len(blocks) > 3
     assert [text for block in blocks for text in block.texts] == read.texts
@@ -92,7 +91,7 @@ def test_parquet_too(tmp_path):
     labels, texts = rows_of(50)
     path = tmp_path / "rows.parquet"
     parquet.write_table(arrow.table({"label": labels, "text": texts}), path)
-    blocks = list(LabelledStream(path).blocks())
+    blocks = list(RowStream(path).large_blocks())
     assert [text for block in blocks for text in block.texts] == texts
     assert [label for block in blocks for label in block.labels] == labels
 
@@ -105,7 +104,7 @@ def test_a_bad_row_is_named(line, message, tmp_path):
     path = tmp_path / "rows.tsv"
     path.write_text(f"label\ttext\npos\ta\n{line}\n")
     with pytest.raises(DataError, match=message):
-        list(LabelledStream(path).blocks())
+        list(RowStream(path).large_blocks())
     with pytest.raises(DataError):
         tokenised(path, tmp_path / "home")
     assert not list((tmp_path / "home" / "tokens").iterdir())

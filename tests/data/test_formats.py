@@ -13,15 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import DataError, MissingExtraError
-from superconext.data.corpus import read_labelled, read_texts
-from superconext.data.delimited import parse_csv, parse_tsv
-from superconext.data.formats import Wanted, read_jsonl
+from superconext.data.file_format import RowFile, Wanted
+from superconext.data.formats import Csv, JsonLines, Tsv
+from superconext.data.lines import open_bytes
+from superconext.data.reading import read_labelled, read_texts
 
 
 def write(tmp_path, name, content):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8", newline="")
     return path
+
+
+def records(kind, text, name):
+    """(cells of all records, their lines) of a table in memory."""
+    file = RowFile(open_bytes(name, "", text.encode()), Wanted())
+    blocks = list(kind(file).records())
+    return [r for _, cells in blocks for r in cells], [n for lines, _ in blocks for n in lines]
 
 
 def refusal(path, **columns):
@@ -38,17 +46,17 @@ cell = st.text(alphabet='ab ,"\n\tب', max_size=6)
 
 @given(st.lists(st.lists(cell, min_size=2, max_size=4), min_size=1, max_size=6), st.booleans())
 @settings(deadline=None)
-def test_csv_reads_what_the_standard_writer_writes(records, quote_all):
+def test_csv_reads_what_the_standard_writer_writes(written, quote_all):
     out = io.StringIO()
     quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
-    csv.writer(out, quoting=quoting, lineterminator="\n").writerows(records)
-    rows = parse_csv(out.getvalue(), "x.csv")
-    assert rows.cells == records
+    csv.writer(out, quoting=quoting, lineterminator="\n").writerows(written)
+    cells, lines = records(Csv, out.getvalue(), "x.csv")
+    assert cells == written
     line, expected = 1, []
-    for record in records:
+    for record in written:
         expected.append(line)
         line += 1 + sum(value.count("\n") for value in record)
-    assert rows.lines == expected
+    assert lines == expected
 
 
 @given(st.text(alphabet='ab,"\n', max_size=30))
@@ -58,9 +66,9 @@ def test_csv_reads_or_refuses_any_text_as_the_strict_standard_reader(text):
         expected = [r for r in csv.reader(io.StringIO(text, newline=""), strict=True) if r]
     except csv.Error:
         with pytest.raises(DataError):
-            parse_csv(text, "x.csv")
+            records(Csv, text, "x.csv")
     else:
-        assert parse_csv(text, "x.csv").cells == expected
+        assert records(Csv, text, "x.csv")[0] == expected
 
 
 def test_csv_quoting_and_lines(tmp_path):
@@ -89,10 +97,11 @@ def test_csv_quote_never_closed_names_the_line_where_it_opened(tmp_path):
     )
 )
 @settings(deadline=None)
-def test_tsv_has_no_quoting(records):
-    rows = parse_tsv("\n".join("\t".join(record) for record in records) + "\n")
-    assert rows.cells == records
-    assert rows.lines == list(range(1, len(records) + 1))
+def test_tsv_has_no_quoting(written):
+    text = "\n".join("\t".join(record) for record in written) + "\n"
+    cells, lines = records(Tsv, text, "x.tsv")
+    assert cells == written
+    assert lines == list(range(1, len(written) + 1))
 
 
 def test_tsv_quotes_are_characters(tmp_path):
@@ -109,8 +118,10 @@ def test_jsonl_round_trip(pairs):
     pairs = [(text, label) for text, label in pairs if "\0" not in text] or [("a", "x")]
     for ascii_only in (True, False):
         lines = [json.dumps({"text": t, "label": y}, ensure_ascii=ascii_only) for t, y in pairs]
-        found = read_jsonl("\n".join(lines), "x.jsonl", Wanted())
-        assert list(zip(found.texts, found.labels, strict=True)) == pairs
+        data = "\n".join(lines).encode("utf-8", "surrogatepass")
+        blocks = list(JsonLines(RowFile(open_bytes("x.jsonl", "", data), Wanted())).blocks())
+        read = [pair for rows in blocks for pair in zip(rows.texts, rows.labels, strict=True)]
+        assert read == pairs
 
 
 def test_jsonl_keys_numbers_and_lines(tmp_path):

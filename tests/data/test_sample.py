@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from superconext.data.corpus import read_labelled
 from superconext.data.dataset import check_training
+from superconext.data.reading import read_labelled
 from superconext.data.splits import deduplicate, leaks
 
 ROOT = Path(__file__).resolve().parents[2]

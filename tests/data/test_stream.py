@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError
 from superconext.data import lines
-from superconext.data.corpus import read_texts
-from superconext.data.stream import TextStream
+from superconext.data.reading import RowStream, read_texts
 
 
 def whole(path, column=None):
@@ -28,7 +27,8 @@ def whole(path, column=None):
 
 def streamed(path, column=None, on_error="fail"):
     try:
-        return [text for block in TextStream(path, column, on_error) for text in block]
+        stream = RowStream(path, column, labelled=False, on_error=on_error)
+        return [text for block in stream for text in block.texts]
     except DataError:
         return None
 
@@ -61,8 +61,9 @@ def test_the_same_texts_as_from_the_whole_file(
     ]
     path.write_bytes(end.join(rows).encode())
     with pytest.MonkeyPatch.context() as patch:
+        expected = whole(path, column)
         patch.setattr(lines, "CHUNK", chunk)
-        assert streamed(path, column) == whole(path, column)
+        assert streamed(path, column) == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,9 +92,9 @@ def test_bad_lines_end_the_reading_or_are_counted(tmp_path, kind):
     path = tmp_path / f"some.{kind}"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"line \d"):
-        list(TextStream(path))
-    stream = TextStream(path, on_error="skip")
-    assert [text for block in stream for text in block] == ["one", "three"]
+        list(RowStream(path, labelled=False))
+    stream = RowStream(path, labelled=False, on_error="skip")
+    assert [text for block in stream for text in block.texts] == ["one", "three"]
     assert (stream.read, stream.skipped) == (2, bad)
     assert len(stream.problems) == min(bad, 5) and all("line " in told for told in stream.problems)
 
@@ -117,17 +118,17 @@ def test_what_is_wrong_with_the_whole_file_is_never_skipped(tmp_path):
     ]:
         path.write_bytes(content)
         with pytest.raises(DataError, match=message):
-            list(TextStream(path, on_error="skip"))
+            list(RowStream(path, labelled=False, on_error="skip"))
     with pytest.raises(DataError, match="no such file"):
-        list(TextStream(tmp_path / "none.tsv", on_error="skip"))
+        list(RowStream(tmp_path / "none.tsv", labelled=False, on_error="skip"))
     with pytest.raises(DataError, match="directory"):
-        list(TextStream(tmp_path, on_error="skip"))
+        list(RowStream(tmp_path, labelled=False, on_error="skip"))
 
 
 def test_notes_say_what_read_texts_says(tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("one\n\n\ntwo\tand\n\n", encoding="utf-8")
-    stream = TextStream(path)
+    stream = RowStream(path, labelled=False)
     list(stream)
     assert sorted(stream.notes) == sorted(read_texts(path).notes)
 
@@ -139,7 +140,7 @@ def test_gzip_also_several_in_one_and_byte_order_marks(tmp_path):
     assert streamed(path) == ["one", "two"] == whole(path)
     path.write_bytes(gzip.compress(content * 1000)[:-20])
     with pytest.raises(DataError, match="broken gzip"):
-        list(TextStream(path))
+        list(RowStream(path, labelled=False))
 
 
 def test_lines_end_as_they_do_in_the_whole_file(tmp_path):
@@ -155,9 +156,9 @@ def test_parquet_in_batches(tmp_path):
     path = tmp_path / "some.parquet"
     texts = [f"text {i}" for i in range(10_000)]
     parquet.write_table(arrow.table({"text": texts, "n": list(range(10_000))}), path)
-    stream = TextStream(path)
+    stream = RowStream(path, labelled=False)
     blocks = list(stream)
-    assert len(blocks) > 1 and [text for block in blocks for text in block] == texts
+    assert len(blocks) > 1 and [text for block in blocks for text in block.texts] == texts
     parquet.write_table(arrow.table({"text": ["a", None, "b"]}), path)
     assert streamed(path) is None and streamed(path, on_error="skip") == ["a", "b"]
 
@@ -181,8 +182,8 @@ def test_a_slow_pipe_is_answered_line_by_line(monkeypatch):
     asked: list[int] = []
     monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": SlowPipe(asked)}))
     seen = []
-    for block in TextStream("-"):
-        seen.append((block, len(asked)))
+    for block in RowStream("-", labelled=False):
+        seen.append((block.texts, len(asked)))
     assert [block for block, _ in seen] == [["one"], ["two"], ["three"]]
     assert [reads for _, reads in seen] == [1, 2, 4], "before more is waited for"
 
@@ -199,7 +200,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, suffix):
         content = "\n".join(rows).encode()
         path.write_bytes(gzip.compress(content, 1) if suffix.endswith("gz") else content)
         tracemalloc.start()
-        total = sum(len(block) for block in TextStream(path))
+        total = sum(len(block) for block in RowStream(path, labelled=False))
         _, highest = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert total == count
@@ -216,13 +217,13 @@ def test_a_line_without_end_is_bad_and_not_held(tmp_path, monkeypatch):
     path.write_bytes(b"one\n" + b"x" * 5000 + b"\ntwo\n" + b"y" * 1001)
     assert streamed(path, on_error="skip") == ["one", "two"]
     with pytest.raises(DataError, match="line 2: longer than"):
-        list(TextStream(path))
+        list(RowStream(path, labelled=False))
 
 
 def test_an_open_quote_takes_only_its_own_line_along(tmp_path):
     path = tmp_path / "some.csv"
     path.write_text('text,label\none,a\n"open,b\n' + "two,a\n" * 2500 + '"x\ny",b\n')
-    stream = TextStream(path, on_error="skip")
-    texts = [text for block in stream for text in block]
+    stream = RowStream(path, labelled=False, on_error="skip")
+    texts = [text for block in stream for text in block.texts]
     # The quote closes only at the next one, 2,500 lines on: too far to be a cell.
     assert texts == ["one", *["two"] * 2500, "x\ny"] and stream.skipped == 1

@@ -11,7 +11,7 @@ from superconext.baselines.linear import TfidfLogisticRegression
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly, TrainingError
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.experiments import compare as comparing
 from superconext.experiments import one_fit
 from superconext.experiments.compare import compare

@@ -9,7 +9,7 @@ from scipy import stats
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import FIGURE, fewshot
 from superconext.experiments.results import read_results

@@ -83,8 +83,8 @@ class Reader:
 
 def _labelled(path: Path) -> None:
     from superconext.core.errors import DataError
-    from superconext.data.corpus import read_labelled, read_texts
     from superconext.data.dataset import check_training
+    from superconext.data.reading import read_labelled, read_texts
 
     try:
         corpus = read_labelled(path)
@@ -100,7 +100,7 @@ def _labelled(path: Path) -> None:
 
 def _stream(path: Path) -> None:
     """Predictions' input: bytes on standard input, stopping at bad lines and leaving them out."""
-    from superconext.data.stream import TextStream
+    from superconext.data.reading import RowStream
 
     column = "text" if path.suffix in (".csv", ".tsv", ".jsonl") else None
     stdin = sys.stdin
@@ -108,8 +108,9 @@ def _stream(path: Path) -> None:
         for on_error in ("skip", "fail"):
             source = io.BytesIO(path.read_bytes())
             sys.stdin = SimpleNamespace(buffer=source)  # type: ignore[assignment]
-            for texts in TextStream("-" if column is None else path, column, on_error):
-                assert all(map(str.strip, texts))
+            name = "-" if column is None else path
+            for rows in RowStream(name, column, labelled=False, on_error=on_error):
+                assert all(map(str.strip, rows.texts))
     finally:
         sys.stdin = stdin
 

@@ -23,7 +23,7 @@ from superconext.config.config_file import read_config
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, VectorsError
 from superconext.data.archives import read_tar, read_zip
-from superconext.data.corpus import read_labelled
+from superconext.data.reading import read_labelled
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.runs.folder import load_model
@@ -416,7 +416,7 @@ def test_archives_that_explode(tmp_path):
 
 
 def test_a_packed_labelled_file_that_explodes(tmp_path, monkeypatch):
-    monkeypatch.setattr("superconext.data.source._ALWAYS", 1 << 20)
+    monkeypatch.setattr("superconext.data.lines.ALWAYS_UNPACKED", 1 << 20)
     path = tmp_path / "rows.tsv.gz"
     path.write_bytes(gzip.compress(b"label\ttext\n" + b"a\tb\n" * (8 << 20)))
     tracemalloc.start()

@@ -1,0 +1,276 @@
+"""File formats: the base class of every layout of rows in a file, and their registry.
+
+A format turns an open file into blocks of rows. It is chosen by the file's suffix (behind a
+closing `.gz`), else by its first line. A package adds one under the entry-point group
+`superconext.file_formats`, a program by `FILE_FORMATS.register("name", MyFormat)`, a user of the
+command line by the environment variable `SUPERCONEXT_FILE_FORMATS=name=path/to/file.py:MyFormat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from superconext.core.errors import DataError
+from superconext.core.registry import Entry, Registry
+from superconext.data.columns import ColumnSpec, resolve
+from superconext.data.lines import STDIN_NAME, OpenFile, Run, shown
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to take from a file: the two columns, and whether labels are needed at all."""
+
+    text_column: ColumnSpec = None
+    label_column: ColumnSpec = None
+    labelled: bool = True
+
+    def resolve(self, names: Sequence[str], source: str) -> list[int]:
+        """0-based places of the text and, where wanted, the label among named columns."""
+        places = [resolve(names, self.text_column, "text", "--text-column", source)]
+        if self.labelled:
+            places.append(resolve(names, self.label_column, "label", "--label-column", source))
+        return places
+
+
+@dataclass
+class Block:
+    """Some rows; the lists have the same length, but `labels` is empty where none are wanted.
+
+    lines: 1-based line (in binary formats: row) that each row starts on.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    lines: Sequence[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class RowFile:
+    """An open file as a format sees it.
+
+    Args:
+        file: the bytes.
+        wanted: what to take from it.
+        on_bad: called with each row that cannot be read; it may raise the error.
+        look_ahead: characters that may be kept back to decide on columns, or to find the end of
+            a quoted cell.
+        cell_lines: lines that a quoted cell may go over.
+
+    Attributes:
+        name, suffix: of the file, for messages and for choosing a format.
+        notes: what was decided, for the user to read; formats add to it.
+        skipped: rows and lines given to `bad`.
+    """
+
+    def __init__(
+        self,
+        file: OpenFile,
+        wanted: Wanted,
+        on_bad: Callable[[DataError], None] | None = None,
+        look_ahead: float = float("inf"),
+        cell_lines: float = float("inf"),
+    ) -> None:
+        self.file, self.wanted = file, wanted
+        self.name, self.suffix = file.name, file.suffix
+        self.look_ahead, self.cell_lines = look_ahead, cell_lines
+        self.notes: list[str] = []
+        self.skipped = 0
+        self._on_bad = on_bad
+        self._runs: Iterator[Run] | None = None
+        self._blank = self._pending_blank = 0
+
+    def bad(self, error: DataError) -> None:
+        """Report a row that cannot be read. Raises the error unless bad rows are left out."""
+        if self._on_bad is None:
+            raise error
+        self._on_bad(error)
+        self.skipped += 1
+
+    def runs(self) -> Iterator[Run]:
+        """All lines, blank ones too, in runs: (number of the first, lines)."""
+        if self._runs is None:
+            self._runs = self.file.runs(self.bad)
+        return self._runs
+
+    def filled(self, keep_tabs: bool = False) -> Iterator[tuple[Sequence[int], list[str]]]:
+        """The lines on which something stands, as they arrive: (their numbers, lines).
+
+        keep_tabs: a line of tabs is not blank, for it is a row of empty cells.
+        """
+        for first, lines in self.runs():
+            numbers, kept = self.without_blank(first, lines, keep_tabs)
+            if kept:
+                yield numbers, kept
+
+    def without_blank(
+        self, first: int, lines: list[str], keep_tabs: bool = False
+    ) -> tuple[Sequence[int], list[str]]:
+        """Numbers and lines of a run without its blank ones, which are counted."""
+        if "" not in lines and not any(map(str.isspace, lines)):
+            if lines:
+                self._filled()
+            return range(first, first + len(lines)), lines
+        numbers, kept = [], []
+        for number, line in enumerate(lines, first):
+            if not line or (line.isspace() and not (keep_tabs and "\t" in line)):
+                self._pending_blank += 1
+            else:
+                self._filled()
+                numbers.append(number)
+                kept.append(line)
+        return numbers, kept
+
+    def _filled(self) -> None:
+        """Count the blank lines so far; those at the very end of a file go uncounted."""
+        self._blank += self._pending_blank
+        self._pending_blank = 0
+
+    def blank_note(self) -> list[str]:
+        """How many blank lines were left out."""
+        return [f"{self._blank} blank line{'s' * (self._blank > 1)} left out"] * bool(self._blank)
+
+    def first_line(self) -> str | None:
+        """The first line on which something stands, or None; it is read again by `runs`."""
+        runs = self.runs()
+        held: list[Run] = []
+        for first, lines in runs:
+            # A line of tabs is a row of empty cells, unless nothing else is in the file.
+            if held or any(line.strip("\r\n ") for line in lines):
+                held.append((first, lines))
+            else:
+                self._pending_blank += len(lines)
+            if any(map(str.strip, lines)):
+                self._runs = chain(held, runs)
+                every = chain.from_iterable(lines for _, lines in held)
+                return next(filter(None, (line.lstrip("\r\n ") for line in every)))
+        return None
+
+
+class FileFormat:
+    """A layout of rows in a file; one object reads one file.
+
+    A subclass sets `suffixes`, or `recognises` a first line, and gives the rows by `blocks`.
+    Where a row is a line, extend `LineFormat`; where cells are separated, `formats.TableFormat`.
+
+    Attributes:
+        suffixes: lower-case endings of file names of this format, such as (".psv",).
+        magic: the bytes with which every file of a binary format begins.
+    """
+
+    suffixes: tuple[str, ...] = ()
+    magic: bytes = b""
+
+    def __init__(self, file: RowFile) -> None:
+        self.file = file
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        """Whether a file of an unknown suffix is of this format, by its first line."""
+        del first_line, file
+        return False
+
+    def blocks(self) -> Iterator[Block]:
+        """The rows in the order of the file, a block for what one read brought.
+
+        Rows with an empty text or label are given too. Raises DataError for what is wrong with
+        the whole file; a row that cannot be read goes to `self.file.bad`.
+        """
+        raise NotImplementedError
+
+
+class LineFormat(FileFormat):
+    """A format in which every line that is not blank is a row."""
+
+    def row(self, line: str, number: int) -> tuple[str, str]:
+        """Text and label ("" where none is wanted) of one line. Raises DataError."""
+        raise NotImplementedError
+
+    def blocks(self) -> Iterator[Block]:
+        labelled = self.file.wanted.labelled
+        for numbers, lines in self.file.filled():
+            yield parsed_rows(self.file, numbers, lines, self.row, labelled)
+
+
+def parsed_rows(
+    file: RowFile,
+    numbers: Iterable[int],
+    items: Iterable[object],
+    parse: Callable[..., tuple[str, str]],
+    labelled: bool,
+) -> Block:
+    """The rows `parse(item, number)` of each item; bad ones are reported to the file."""
+    lines: list[int] = []
+    block = Block(lines=lines)
+    for number, item in zip(numbers, items, strict=True):
+        try:
+            text, label = parse(item, number)
+        except DataError as error:
+            file.bad(error)
+            continue
+        block.texts.append(text)
+        if labelled:
+            block.labels.append(label)
+        lines.append(number)
+    return block
+
+
+_BUILT_IN = "superconext.data.formats:"
+
+#: The formats in the order in which they are asked for an unknown suffix.
+FILE_FORMATS: Registry[type[FileFormat]] = Registry(
+    "file format",
+    "superconext.data.file_format:FileFormat",
+    {
+        "fasttext": Entry(_BUILT_IN + "FastText", "__label__ and the label, then the text"),
+        "plain": Entry(_BUILT_IN + "PlainText", "one sentence a line, without labels"),
+        "jsonl": Entry(_BUILT_IN + "JsonLines", "one JSON object a line"),
+        "tsv": Entry(_BUILT_IN + "Tsv", "columns separated by tabs, without quoting"),
+        "csv": Entry(_BUILT_IN + "Csv", "columns separated by commas, quoted after RFC 4180"),
+        "parquet": Entry(_BUILT_IN + "Parquet", "columns of a Parquet file"),
+    },
+    "SUPERCONEXT_FILE_FORMATS",
+)
+
+
+def open_rows(file: RowFile) -> FileFormat | None:
+    """The file in the format it is in; None for an empty one.
+
+    Raises DataError where the format is not recognised.
+    """
+    kinds = [FILE_FORMATS.get(name) for name in FILE_FORMATS.built_in]
+    for kind in kinds:
+        if kind.magic and file.file.first.startswith(kind.magic):
+            return kind(file)
+    known = _of_suffix(kinds, file.suffix)
+    if known is None:
+        others = FILE_FORMATS.names()[len(kinds) :]
+        kinds = [FILE_FORMATS.get(name) for name in others] + kinds
+        known = _of_suffix(kinds[: len(others)], file.suffix)
+    if known is not None and known.magic:
+        return known(file)
+    line = file.first_line()
+    if line is None:
+        return None
+    fasttext = FILE_FORMATS.get("fasttext")
+    if known in (None, FILE_FORMATS.get("tsv")) and fasttext.recognises(line, file):
+        return fasttext(file)
+    for kind in (known,) if known else kinds:
+        if known or kind.recognises(line, file):
+            return kind(file)
+    raise DataError(
+        f"{file.name}: format not recognised, first line is {shown(line)}, expected columns, "
+        "JSON lines or __label__ lines: name the file .csv, .tsv or .jsonl for what it is"
+    )
+
+
+def _of_suffix(kinds: Iterable[type[FileFormat]], suffix: str) -> type[FileFormat] | None:
+    return next((kind for kind in kinds if suffix and suffix in kind.suffixes), None)
+
+
+def is_plain_source(file: RowFile) -> bool:
+    """Whether a file's name says that it holds plain text, as far as a name can."""
+    return file.suffix == ".txt" or file.name == STDIN_NAME

@@ -1,0 +1,202 @@
+"""Readers of labelled files and of texts: in memory, or in blocks and bounded memory.
+
+`read_labelled` and `read_texts` collect what a `RowStream` gives. What a reader decides on its
+own is in `notes`. Rows are never dropped without a word: an empty text or label is an error that
+names the line; only lines with nothing on them are left out, and counted in a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from superconext.core.errors import DataError
+from superconext.data.columns import ColumnSpec
+from superconext.data.dataset import Dataset, Texts
+from superconext.data.file_format import Block, RowFile, Wanted, open_rows
+from superconext.data.lines import open_file
+
+#: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
+#: process costs little.
+BLOCK = 1 << 20
+
+#: Characters that a stream keeps back at most, to tell columns or the end of a quoted cell, and
+#: lines that such a cell may go over; after these, its quote counts as never closed.
+LOOK_AHEAD, CELL_LINES = 1 << 20, 1000
+
+#: Bad rows that are reported one by one.
+_REPORTED = 5
+
+
+class RowStream:
+    """Iterates over the rows of a file of any size in blocks (`file_format.Block`).
+
+    Args:
+        path: a file of a registered format, or "-" for standard input.
+        text_column, label_column: names or 1-based numbers; `text` and `label` by default.
+        labelled: whether labels are wanted. Without, a `.txt` file and standard input are plain
+            text, one sentence a line, unless `text_column` is given or the first line opens with
+            `__label__`.
+        on_error: "fail" raises DataError at the first bad row, "skip" leaves it out. What is
+            wrong with the file as a whole (no such column, no UTF-8 text at all) always raises.
+
+    Attributes, all growing while one iterates:
+        name: the file's, for messages.
+        notes: what the reader decided and left out; whole after the last block.
+        read, skipped: rows given out, bad rows left out.
+        problems: what was wrong with the first of these.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        text_column: ColumnSpec = None,
+        label_column: ColumnSpec = None,
+        labelled: bool = True,
+        on_error: str = "fail",
+    ) -> None:
+        self.path, self.on_error = path, on_error
+        self.wanted = Wanted(text_column, label_column if labelled else None, labelled)
+        self.name = ""
+        self.notes: list[str] = []
+        self.problems: list[str] = []
+        self.read = self.skipped = 0
+
+    def __iter__(self) -> Iterator[Block]:
+        skip = self._leave_out if self.on_error == "skip" else None
+        file = RowFile(open_file(self.path), self.wanted, skip, LOOK_AHEAD, CELL_LINES)
+        for block in self._blocks(file):
+            good = self._filled(file, block)
+            if good:
+                self.read += len(good)
+                yield good
+        if not self.read:
+            raise DataError(
+                f"{self.name}: none of {self.skipped} lines can be used, expected texts; the "
+                f"first: {self.problems[0]}"
+            )
+
+    def large_blocks(self) -> Iterator[Block]:
+        """The same rows, about `BLOCK` characters of text at a time."""
+        texts: list[str] = []
+        labels: list[str] = []
+        lines: list[int] = []
+        size = 0
+        for block in self:
+            begin = 0
+            for end, text in enumerate(block.texts, 1):
+                size += len(text)
+                if size >= BLOCK or end == len(block):
+                    texts += block.texts[begin:end]
+                    labels += block.labels[begin:end]
+                    lines += block.lines[begin:end]
+                    begin = end
+                if size >= BLOCK:
+                    yield Block(texts, labels, lines)
+                    texts, labels, lines, size = [], [], [], 0
+        if texts:
+            yield Block(texts, labels, lines)
+
+    def collect(self) -> tuple[Block, str]:
+        """All rows in one block, and the SHA-256 of the file as it lies on disk.
+
+        Raises DataError for a row that cannot be read, or that has no text or label.
+        """
+        opened = open_file(self.path, limited=True, hashed=True)
+        file = RowFile(opened, self.wanted)
+        lines: list[int] = []
+        rows = Block(lines=lines)
+        for block in self._blocks(file):
+            rows.texts += block.texts
+            rows.labels += block.labels
+            lines += block.lines
+        for what, values in (("text", rows.texts), ("label", rows.labels)):
+            empty = [line for value, line in zip(values, lines, strict=False) if not value.strip()]
+            if empty:
+                count = f"{len(empty)} rows" if len(empty) > 1 else "1 row"
+                raise _empty(what, f"{self.name}, line {empty[0]}", f" ({count} in all)", "them")
+        for _ in opened.chunks:  # binary formats may have read the file in their own way
+            pass
+        return rows, opened.digest.hexdigest()
+
+    def _leave_out(self, error: DataError) -> None:
+        self.skipped += 1
+        if len(self.problems) < _REPORTED:
+            self.problems.append(str(error))
+
+    def _blocks(self, file: RowFile) -> Iterator[Block]:
+        """Blocks with labels stripped; texts and labels may be empty."""
+        self.name, self.notes = file.name, file.notes
+        rows = open_rows(file)
+        count = stray = 0
+        for block in rows.blocks() if rows is not None else ():
+            count += len(block)
+            if block.labels:
+                labels = [label.strip() for label in block.labels]
+                if labels != block.labels:
+                    stray += sum(a != b for a, b in zip(labels, block.labels, strict=True))
+                    block.labels = labels
+            yield block
+        if not count + file.skipped:
+            raise DataError(f"{self.name} is empty, expected one example a line: check the file")
+        self.notes += file.blank_note()
+        if stray:
+            self.notes.append(f"stray spaces stripped from {stray} label{'s' * (stray > 1)}")
+
+    def _filled(self, file: RowFile, block: Block) -> Block:
+        """The rows of a block that have a text and, where wanted, a label."""
+        if all(
+            "" not in values and not any(map(str.isspace, values))
+            for values in (block.texts, block.labels)
+        ):
+            return block
+        lines: list[int] = []
+        kept = Block(lines=lines)
+        for place, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
+            where = f"{self.name}, line {line}"
+            if not text.strip():
+                file.bad(_empty("text", where, "", "it"))
+            elif block.labels and not block.labels[place]:
+                file.bad(_empty("label", where, "", "it"))
+            else:
+                kept.texts.append(text)
+                kept.labels += block.labels[place : place + 1]
+                lines.append(line)
+        return kept
+
+
+def read_labelled(
+    path: str | Path, text_column: ColumnSpec = None, label_column: ColumnSpec = None
+) -> Dataset:
+    """Read a labelled file: CSV, TSV, JSON lines, fastText lines (also `.gz`), Parquet, or a
+    registered format.
+
+    Columns are `text` and `label`, or those given by name or 1-based number (`2` or
+    `"2"`; digits are always a number). Stray spaces around labels are stripped.
+    `"-"` reads standard input.
+
+    Raises DataError, one line with file and line number, for anything that cannot be
+    read as examples; MissingExtraError for Parquet without pyarrow.
+    """
+    stream = RowStream(path, text_column, label_column)
+    rows, sha256 = stream.collect()
+    return Dataset(rows.texts, rows.labels, list(rows.lines), stream.name, sha256, stream.notes)
+
+
+def read_texts(path: str | Path, text_column: ColumnSpec = None) -> Texts:
+    """Read the same files as `read_labelled`, labels ignored, or plain text.
+
+    A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
+    `text_column` is given or the first line opens with `__label__`. Blank lines of
+    plain text are left out with a note; an empty text in a column is a DataError.
+    """
+    stream = RowStream(path, text_column, labelled=False)
+    rows, _ = stream.collect()
+    return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
+
+
+def _empty(what: str, where: str, count: str, which: str) -> DataError:
+    advice = f"label {which} or remove {which}" if what == "label" else f"remove {which}"
+    return DataError(
+        f"{where}: found an empty {what}{count}, expected a {what} in every row: {advice}"
+    )
