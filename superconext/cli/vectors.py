@@ -110,8 +110,8 @@ def train(
     from superconext.core.progress import TerminalProgress
     from superconext.data.left_out import LeftOut
     from superconext.report.vectors import facts_of, tokens_of
-    from superconext.vectors.cache import cached_vectors
     from superconext.vectors.text_corpus import Lines, Sentences, make_tokenizer, record_tokenizer
+    from superconext.vectors.training import cached_vectors
 
     folder = free_folder(out, force)
     progress, began = TerminalProgress(quiet), time.perf_counter()

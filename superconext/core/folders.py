@@ -1,4 +1,4 @@
-"""How does a folder come to its place whole or not at all, over an earlier one of its name?"""
+"""Folders that come to their place whole or not at all, and where the cache is."""
 
 from __future__ import annotations
 
@@ -147,3 +147,23 @@ def _clear_dead(hidden: Path, alone: bool) -> None:
             _remove(hidden)
     finally:
         os.close(handle)
+
+
+def cache_dir() -> Path:
+    """The folder of things that can be made again.
+
+    `$SUPERCONEXT_CACHE` if it is set, else `superconext` in the platform's cache folder.
+    """
+    named = os.environ.get("SUPERCONEXT_CACHE")
+    if named:
+        return Path(named).expanduser()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        base = Path(local) if local else Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        if not base.is_absolute():  # the XDG specification: a relative path is ignored
+            base = Path.home() / ".cache"
+    return base / "superconext"

@@ -16,11 +16,11 @@ from superconext.core.progress import Progress
 from superconext.data.left_out import LeftOut
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.cache import cached_vectors
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import Lines, Sentences, recorded_tokenizer
+from superconext.vectors.training import cached_vectors
 
 #: Words of a vector source kept beside the training vocabulary, most frequent first, so
 #: that a saved model knows more than its training text without carrying millions of rows.

@@ -14,7 +14,6 @@ from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, Config, reso
 from superconext.core.errors import ConfigError
 from superconext.estimator.predict_mixin import Answers
 from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
-from superconext.vectors.in_memory import path_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -229,6 +228,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             return push(Path(place) / "run", name, private, revision)
 
     def _config(self) -> Config:
+        from superconext.vectors.readers import path_of
+
         given = {name: getattr(self, name) for name in BY_NAME}
         for name in FILE_PARAMETERS:
             given[name] = path_of(given[name])

@@ -16,13 +16,13 @@ import numpy as np
 
 from superconext.config.parameters import Config
 from superconext.core.files import file_sha256
+from superconext.core.folders import cache_dir
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset, check_counts
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.lines import STDIN
 from superconext.data.reading import RowStream
 from superconext.fitting.preprocess import make_tokenizer
-from superconext.vectors.cache import cache_dir
 
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
 STREAMED_FROM = 64 << 20

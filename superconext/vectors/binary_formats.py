@@ -1,4 +1,4 @@
-"""How are the binary tables of word2vec, fastText and gensim read, without trusting them?
+"""Readers of the binary tables of word2vec, fastText and gensim.
 
 No length written in a file is believed before it is compared with the file's size.
 """
@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
-from superconext.vectors.arrays import open_floats
 from superconext.vectors.inert_pickle import Inert, load_inert
 from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import WordVectors
-from superconext.vectors.text_format import RowCollector, collect_rows
+from superconext.vectors.table import RowCollector, WordVectors, collect_rows, open_floats
 
 FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 _MAX_WORD = 4_096  # bytes
@@ -33,7 +31,6 @@ _CUT = "the file is cut off or damaged; copy it again"
 def read_word2vec_binary(
     stream: BinaryIO,
     source: str,
-    name: str,
     keep: Container[str] | None = None,
     limit: int | None = None,
     size: int | None = None,
@@ -74,7 +71,7 @@ def read_word2vec_binary(
         word = collector.decode(record[0])
         if collector.wants(word, number):
             collector.add(word, np.frombuffer(record[1], dtype="<f4"), number)
-    return collector.finish(name)
+    return collector.finish()
 
 
 def _records(stream: BinaryIO, width: int) -> Iterator[tuple[bytes, bytes]]:
@@ -97,7 +94,7 @@ def _records(stream: BinaryIO, width: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def read_fasttext_binary(
-    path: Path, name: str, keep: Container[str] | None = None, limit: int | None = None
+    path: Path, keep: Container[str] | None = None, limit: int | None = None
 ) -> WordVectors:
     """Read a fastText `.bin` model: whole words, and n-grams for every other spelling.
 
@@ -124,7 +121,7 @@ def read_fasttext_binary(
     if buckets and max_n:
         subwords = SubwordTable(table[rows - buckets :], max(min_n, 1), max_n)
     # The end-of-sentence mark is one symbol to fastText, not a word of four characters.
-    return _composed(words, table, subwords, str(path), name, keep, limit, whole="</s>")
+    return _composed(words, table, subwords, str(path), keep, limit, whole="</s>")
 
 
 def _composed(
@@ -132,7 +129,6 @@ def _composed(
     own: npt.NDArray[Any],
     subwords: SubwordTable | None,
     source: str,
-    name: str,
     keep: Container[str] | None,
     limit: int | None,
     whole: str | None = None,
@@ -157,7 +153,7 @@ def _composed(
             rows[spelled] = composed[0]
         for (row, word), vector in zip(part, rows, strict=True):
             collector.add(word, vector, row + 1)
-    return collector.finish(name, subwords)
+    return collector.finish(subwords)
 
 
 def _fasttext_words(
@@ -215,7 +211,7 @@ for _module in ("numpy.core", "numpy._core"):
 
 
 def read_gensim_vectors(
-    path: Path, name: str, keep: Container[str] | None = None, limit: int | None = None
+    path: Path, keep: Container[str] | None = None, limit: int | None = None
 ) -> WordVectors:
     """Read a gensim `.kv` file (a pickle) and the `.npy` files beside it, running none of it.
 
@@ -244,13 +240,13 @@ def read_gensim_vectors(
         if state.get("compatible_hash") is True and len(grams) == lengths[2] > 0:
             subwords = SubwordTable(grams, lengths[0], lengths[1])
         if matrix is None and len(own) == len(words) and own.shape[1] == grams.shape[1]:
-            return _composed(words, own, subwords, str(path), name, keep, limit)
+            return _composed(words, own, subwords, str(path), keep, limit)
     if matrix is None or len(matrix) != len(words):
         raise VectorsError(
             f"{path}: {len(words)} words and {'no' if matrix is None else len(matrix)} vectors; "
             "expected one for each word; copy the .npy files beside it too, or save it as text"
         )
-    return collect_rows(words, matrix, str(path), name, keep, limit, subwords)
+    return collect_rows(words, matrix, str(path), keep, limit, subwords)
 
 
 def _gensim_array(state: dict[str, Any], path: Path, attribute: str) -> npt.NDArray[Any] | None:

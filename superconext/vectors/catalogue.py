@@ -21,7 +21,7 @@ from pathlib import Path
 from superconext.core.download import Downloader, PublicFile
 from superconext.core.errors import VectorsError
 from superconext.core.files import beside
-from superconext.vectors.cache import cache_dir
+from superconext.core.folders import cache_dir
 
 _GENSIM_DATA = "https://github.com/RaRe-Technologies/gensim-data/releases/download"
 _FASTTEXT = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"

@@ -1,4 +1,4 @@
-"""How are pickles read without running them, in memory and time that their size justifies?
+"""Pickles read without running them, in memory and time that their size justifies.
 
 A pickle is a program. Here it can build lists, tuples, dictionaries, texts and numbers, and
 empty stand-ins for the classes it was allowed to name; every other name is refused.

@@ -1,4 +1,9 @@
-"""Which reader does a file of word vectors need? Its content decides, whatever its name."""
+"""Readers of word vectors: the content of a file decides its format, whatever its name.
+
+Text comes row by row: GloVe writes `word n1 ... nd` and no header; word2vec and fastText (`.vec`)
+put `V d` on the first line. Some words of the large GloVe files contain spaces, so a row is read
+from the right: the last `d` fields are the numbers and the rest is the word.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +11,37 @@ import glob
 import gzip
 import hashlib
 import io
+import os
 import re
 import zipfile
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Container, Iterator
 from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import numpy as np
+
 from superconext.core.errors import VectorsError
+from superconext.core.folders import cache_dir
 from superconext.vectors.binary_formats import (
     FASTTEXT_MAGIC,
     read_fasttext_binary,
     read_gensim_vectors,
     read_word2vec_binary,
 )
-from superconext.vectors.table import WordVectors
-from superconext.vectors.text_format import collect_rows, read_text
-from superconext.vectors.torchtext_format import LEGACY_TORCH, first_line, read_torchtext_vectors
-from superconext.vectors.torchtext_format import read_torchtext_vocab as _read_vocab_file
-from superconext.vectors.torchtext_objects import is_torchtext, object_vectors, object_words
+from superconext.vectors.inert_pickle import first_line
+from superconext.vectors.table import TEXT_ROWS, RowCollector, WordVectors, collect_rows
+from superconext.vectors.torchtext_format import (
+    LEGACY_TORCH,
+    is_torchtext,
+    object_vectors,
+    read_torchtext_vectors,
+    read_torchtext_vocab,
+)
 
-__all__ = ["read_torchtext_vocab", "read_vectors"]
+__all__ = ["path_of", "read_torchtext_vocab", "read_vectors"]
 
 _HEAD = 1 << 16
 _BUFFER = 1 << 20
@@ -47,17 +62,8 @@ _KNOWN_OTHERS = {
     b"\xfe\xff": "UTF-16 text",
 }
 
-
-def read_torchtext_vocab(source: Any) -> list[str]:
-    """The words of a torchtext vocabulary, in the order of their ids.
-
-    Args:
-        source: a file that `torch.save` or `pickle.dump` made, or the `Vocab` itself.
-
-    Raises:
-        VectorsError: it holds something else, or is damaged.
-    """
-    return object_words(source) if is_torchtext(source) else _read_vocab_file(source)
+_MAX_LINE = 1 << 20  # bytes; the longest row of a sane file is a hundredth of this
+_SAMPLE_LINES = 100
 
 
 def read_vectors(
@@ -105,10 +111,8 @@ def _read_folder(path: Path, keep: Container[str] | None, limit: int | None) -> 
     whole = WordVectors.load(path)
     if keep is None and limit is None:
         return whole
-    part = collect_rows(
-        whole.words, whole.matrix, str(path), whole.name, keep, limit, whole.subwords
-    )
-    part.sha256 = whole.sha256
+    part = collect_rows(whole.words, whole.matrix, str(path), keep, limit, whole.subwords)
+    part.name, part.sha256 = whole.name, whole.sha256
     part.notes = whole.notes + part.notes
     return part
 
@@ -126,7 +130,7 @@ def _locate(path: Path) -> tuple[Path, str | None]:
 def _read_file(
     file: Path, member: str | None, keep: Container[str] | None, limit: int | None
 ) -> WordVectors:
-    source = name = str(file)
+    source = str(file)
     with ExitStack() as stack:
         plain = stack.enter_context(file.open("rb", buffering=_BUFFER))
         stream = cast(BinaryIO, plain)
@@ -135,7 +139,7 @@ def _read_file(
         if magic in _ZIP or member is not None:
             archive = stack.enter_context(zipfile.ZipFile(plain))
             if member is None and any(n.split("/")[-1] == "data.pkl" for n in archive.namelist()):
-                return read_torchtext_vectors(file, name, keep, limit)
+                return read_torchtext_vectors(file, keep, limit)
             member = member or _only_member(archive, source)
             if member not in archive.namelist():
                 raise VectorsError(
@@ -155,16 +159,16 @@ def _read_file(
                 "in place; unpack it and name the file inside"
             )
         if kind == "fasttext":
-            return read_fasttext_binary(file, name, keep, limit)
+            return read_fasttext_binary(file, keep, limit)
         if kind == "torch":
-            return read_torchtext_vectors(file, name, keep, limit)
+            return read_torchtext_vectors(file, keep, limit)
         if kind == "pickle":
-            return read_gensim_vectors(file, name, keep, limit)
+            return read_gensim_vectors(file, keep, limit)
         stream.seek(0)
         if kind == "word2vec":
             size = None if packed else file.stat().st_size
-            return read_word2vec_binary(stream, source, name, keep, limit, size)
-        return read_text(stream, source, name, keep, limit)
+            return read_word2vec_binary(stream, source, keep, limit, size)
+        return read_text(stream, source, keep, limit)
 
 
 def _buffered(stream: Any) -> BinaryIO:
@@ -235,3 +239,142 @@ def _sha256(path: Path) -> str:
             while block := stream.read(_BUFFER):
                 digest.update(block)
     return digest.hexdigest()
+
+
+def read_text(
+    stream: BinaryIO,
+    source: str,
+    keep: Container[str] | None = None,
+    limit: int | None = None,
+) -> WordVectors:
+    """Read rows from a stream of text; only the wanted ones are held.
+
+    Every row is checked for its number of fields, and every wanted row for its numbers.
+
+    Raises:
+        VectorsError: the text holds no vectors, or too many malformed rows.
+    """
+    lines = _lines(stream)
+    sample = list(islice(lines, _SAMPLE_LINES))
+    if not sample:
+        raise VectorsError(f"{source}: the file is empty; {TEXT_ROWS}; copy it again")
+    promised, dimension = _shape(sample, source)
+    if promised is not None:
+        sample = sample[1:]
+    collector = RowCollector(source, dimension, keep, limit)
+    last_bad, last_line, last_raw = 0, 0, b"\n"
+    with np.errstate(over="ignore"):
+        for number, raw in chain(sample, lines):
+            if collector.ended:
+                break
+            last_line, last_raw = number, raw
+            if not _take(collector, number, raw):
+                last_bad = number
+    if not collector.ended:
+        if last_bad and last_bad == last_line and not last_raw.endswith(b"\n"):
+            collector.notes.append(
+                f"the last line ({last_line}) is cut short: the file looks half copied; "
+                "copy it again"
+            )
+        if promised is not None and promised != collector.seen:
+            collector.notes.append(
+                f"the first line promises {promised} rows and {collector.seen} are there: the "
+                "file may be cut off"
+            )
+    return collector.finish()
+
+
+def _take(collector: RowCollector, number: int, raw: bytes) -> bool:
+    """Hold a line's row if it is wanted; False when the line is malformed."""
+    dimension = collector.dimension
+    fields = raw.rsplit(None, dimension) if len(raw) < _MAX_LINE else []
+    word = fields[0].strip() if len(fields) == dimension + 1 else b""
+    # As many spaces in the word as numbers in a row: two rows have run together.
+    if not word or word.count(b" ") >= max(dimension, 8):
+        collector.seen += 1
+        collector.malformed(number, f"not a word and {dimension} numbers")
+        return False
+    text = collector.decode(word)
+    if not collector.wants(text, number):
+        return True
+    try:
+        row = np.fromiter(map(float, fields[1:]), dtype=np.float32, count=dimension)
+    except ValueError:
+        collector.malformed(number, f"one of the last {dimension} fields is not a number")
+        return False
+    return collector.add(text, row, number)
+
+
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of each line, split at line feeds only and never longer than a bound.
+
+    Words of real files hold U+0085 and U+2028, at which `str.splitlines` would break a row.
+    """
+    number = 0
+    while raw := stream.readline(_MAX_LINE):
+        number += 1
+        rest = raw
+        while len(rest) == _MAX_LINE and not rest.endswith(b"\n"):
+            rest = stream.readline(_MAX_LINE)
+        yield number, raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+
+
+def _shape(sample: list[tuple[int, bytes]], source: str) -> tuple[int | None, int]:
+    """Rows the header promises (None without a header) and numbers in a row."""
+    first = sample[0][1].split()
+    header = len(first) == 2 and all(field.isdigit() and len(field) < 19 for field in first)
+    votes = Counter(_numbers(raw) for _, raw in (sample[1:] if header else sample))
+    del votes[0]
+    likely = votes.most_common(1)[0][0] if votes else 0
+    if header:
+        promised, dimension = int(first[0]), int(first[1])
+        if dimension >= 1 and (likely == dimension or (likely == 0 and promised == 0)):
+            return promised, dimension
+        raise VectorsError(
+            f"{source}: the first line promises rows of {dimension} numbers and most rows have "
+            f"{likely}; {TEXT_ROWS}; correct the first line or copy the file again"
+        )
+    if likely < 2:
+        shown = sample[0][1][:40].decode("utf-8", "replace").strip()
+        raise VectorsError(
+            f"{source}: the first line begins {shown!r} and rows hold {likely} numbers; "
+            f"{TEXT_ROWS}; name a file of word vectors"
+        )
+    return None, likely
+
+
+def _numbers(raw: bytes) -> int:
+    """How many fields at the end of a line are numbers, the first field being the word."""
+    count = 0
+    fields = raw.split()
+    for field in reversed(fields[1:]):
+        try:
+            float(field)
+        except ValueError:
+            break
+        count += 1
+    return count
+
+
+def path_of(source: Any) -> Any:
+    """The path of vectors that may be an object, a `WordVectors` or one of torchtext's.
+
+    Such an object is written to the cache, under its content's hash; a path is given back as text,
+    and anything else as it is, for whoever checks parameters to refuse.
+
+    Raises VectorsError for an object whose words and vectors do not fit each other, or a cache
+    that cannot be written.
+    """
+    if isinstance(source, os.PathLike):
+        return os.fspath(source)
+    if source is None or isinstance(source, str):
+        return source
+    if is_torchtext(source):
+        source = read_vectors(source)
+    if not isinstance(source, WordVectors):
+        return source
+    folder = cache_dir() / "vectors" / f"given-{source.content_sha256()[:32]}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        source.save(folder)
+    return str(folder)

@@ -1,10 +1,13 @@
-"""What is a table of word vectors, what does it answer, and how is it kept on disk?"""
+"""Tables of word vectors: look-up, their folder on disk, and collecting rows from a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import math
+import os
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,25 @@ import numpy.typing as npt
 from superconext.core.errors import VectorsError
 from superconext.core.files import write_array
 from superconext.core.folders import folder_beside, put_folder
-from superconext.vectors.arrays import open_floats
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"
 FOLDER_VERSION = 1
 _SCAN_ROWS = 16_384
+
+# The header of a `.npy` file of floats in two dimensions, and bytes of the longest one.
+_HEADER = re.compile(
+    rb"\{'descr': ?'([<>|=]?f[248])', ?'fortran_order': ?(True|False), "
+    rb"?'shape': ?\((\d{1,18}), ?(\d{1,18}),?\),? ?\}\s*"
+)
+_MOST_HEADER = 4096
+
+#: What a text file of vectors looks like, for messages.
+TEXT_ROWS = "expected `word n1 ... nd` on each line, after an optional first line `words dimension`"
+_CHUNK_ROWS = 4_096
+_CHUNK_NUMBERS = 1 << 22  # of a chunk: rows of a strange file may be very long
+_TOLERATED = 10  # malformed rows that never stop a file, whatever their share
+_TOLERATED_SHARE = 0.01
 
 
 class WordVectors:
@@ -235,12 +251,12 @@ class WordVectors:
             words = json.loads((folder / "words.json").read_text(encoding="utf-8"))
             if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
                 raise ValueError("words.json is not a list of words")
-            matrix = _open_array(folder / "matrix.npy", (len(words), info["dimension"]))
+            matrix = open_floats(folder / "matrix.npy", (len(words), info["dimension"]))
             subwords = None
             if info["subwords"] is not None:
                 counts = info["subwords"]
                 shape = (counts["buckets"], info["dimension"])
-                buckets = _open_array(folder / "subwords.npy", shape)
+                buckets = open_floats(folder / "subwords.npy", shape)
                 subwords = SubwordTable(buckets, counts["min_n"], counts["max_n"])
             notes = [str(note) for note in info["notes"]]
             table = cls(words, matrix, subwords, name=str(info["name"]), notes=notes)
@@ -270,8 +286,171 @@ def _replaceable(folder: Path) -> bool:
     return isinstance(info, dict) and info.get("format") == FOLDER_FORMAT
 
 
-def _open_array(path: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
-    array = open_floats(path)
-    if array.shape != shape:
-        raise ValueError(f"{path.name} is not a float array of shape {list(shape)}")
-    return array
+def open_floats(path: Path, expected: tuple[int, int] | None = None) -> npt.NDArray[Any]:
+    """The floats `[rows, d]` of a `.npy` file, memory-mapped, without believing its header.
+
+    Args:
+        expected: the shape it must have, if one is known.
+
+    Raises:
+        OSError: no such file.
+        ValueError: another type or shape, or a file shorter than it says.
+    """
+    with path.open("rb") as stream:
+        start = stream.read(12)
+        wide = start[6:7] == b"\x02"
+        size = int.from_bytes(start[8 : 12 if wide else 10], "little")
+        stream.seek(at := 12 if wide else 10)
+        # NumPy evaluates the header as Python's literals, which a few bytes can make slow.
+        header = _HEADER.fullmatch(stream.read(size)) if size <= _MOST_HEADER else None
+        left = os.fstat(stream.fileno()).st_size - at - size
+    if header is None or start[:6] != b"\x93NUMPY":
+        raise ValueError(f"{path.name} has no header of an array of floats in two dimensions")
+    dtype = np.dtype(header[1].decode())
+    shape = int(header[3]), int(header[4])
+    if expected is not None and shape != expected:
+        raise ValueError(f"{path.name} is not a float array of shape {list(expected)}")
+    if math.prod(shape) * dtype.itemsize > left:
+        raise ValueError(f"{path.name} is shorter than the shape {shape} in its header")
+    if 0 in shape:  # nothing to map
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", at + size, shape, "F" if header[2] == b"True" else "C")
+
+
+class RowCollector:
+    """Holds the wanted rows of one file, and counts what was wrong with the others.
+
+    Args:
+        source: the file, as messages name it.
+        dimension: numbers in a row.
+        keep: words wanted, exactly or without regard to case; None with no limit wants all.
+        limit: the first `limit` rows are wanted too.
+        unit: what `where` counts in messages.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        dimension: int,
+        keep: Container[str] | None = None,
+        limit: int | None = None,
+        unit: str = "line",
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise VectorsError(f"limit is {limit}; expected 0 or more rows; choose such a number")
+        self.source, self.dimension, self.unit = source, dimension, unit
+        self.seen = 0
+        self.notes: list[str] = []
+        self._all = keep is None and limit is None
+        self._limit = 0 if limit is None else limit
+        self._only_limit = keep is None and limit is not None
+        self._exact: Container[str] = ()
+        self._folded: Container[str] = ()
+        if keep is not None:
+            self._exact = self._folded = keep
+            if isinstance(keep, Iterable):
+                self._exact = frozenset(keep)
+                self._folded = frozenset(word.casefold() for word in self._exact)
+        self._words: dict[str, None] = {}
+        self._chunks: list[npt.NDArray[np.float32]] = []
+        self._chunk_rows = max(1, min(_CHUNK_ROWS, _CHUNK_NUMBERS // max(dimension, 1)))
+        self._bad = self._repeated = self._undecoded = 0
+        self._first_bad = self._first_repeated = ""
+
+    @property
+    def ended(self) -> bool:
+        """Can no later row be wanted?"""
+        return self._only_limit and self.seen >= self._limit
+
+    def decode(self, raw: bytes) -> str:
+        """The word of these bytes, with a mark for what is not UTF-8, which is counted."""
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._undecoded += 1
+            return raw.decode("utf-8", "replace")
+
+    def wants(self, word: str, where: int) -> bool:
+        """Count a row, and say whether to hold it."""
+        self.seen += 1
+        if not (
+            self._all
+            or self.seen <= self._limit
+            or word in self._exact
+            or word.casefold() in self._folded
+        ):
+            return False
+        if word in self._words:
+            self._repeated += 1
+            self._first_repeated = self._first_repeated or f"{word!r} at {self.unit} {where}"
+            return False
+        return True
+
+    def add(self, word: str, row: npt.NDArray[Any], where: int) -> bool:
+        """Hold a row `[d]`, unless a number in it is not finite."""
+        if not np.isfinite(row).all():
+            self.malformed(where, "a number is not finite")
+            return False
+        at = len(self._words) % self._chunk_rows
+        if at == 0:
+            self._chunks.append(np.empty((self._chunk_rows, self.dimension), dtype=np.float32))
+        self._chunks[-1][at] = row
+        self._words[word] = None
+        return True
+
+    def malformed(self, where: int, why: str) -> None:
+        """Count a row that cannot be used (it has been counted as seen)."""
+        self._bad += 1
+        self._first_bad = self._first_bad or f"{self.unit} {where} ({why})"
+
+    def finish(self, subwords: SubwordTable | None = None) -> WordVectors:
+        """The table, named after the source.
+
+        Raises:
+            VectorsError: no row at all, or more than one row in a hundred malformed.
+        """
+        if self._bad > max(_TOLERATED, self.seen * _TOLERATED_SHARE) or 2 * self._bad > self.seen:
+            raise VectorsError(
+                f"{self.source}: {self._bad} of {self.seen} rows are malformed, first at "
+                f"{self._first_bad}; expected rows of {self.dimension} finite numbers; copy or "
+                "convert the file again"
+            )
+        if self.seen == 0 and not self.ended:
+            raise VectorsError(f"{self.source}: no row of numbers; {TEXT_ROWS}; check the file")
+        notes = list(self.notes)
+        if self._bad:
+            notes.append(f"{self._bad} malformed rows skipped, first at {self._first_bad}")
+        if self._repeated:
+            notes.append(
+                f"{self._repeated} repeated words, the first row kept; first {self._first_repeated}"
+            )
+        if self._undecoded:
+            notes.append(f"{self._undecoded} words are not UTF-8 and hold replacement marks")
+        if not self._words and not self.ended:
+            notes.append("none of the wanted words stands in the file")
+        matrix = np.empty((len(self._words), self.dimension), dtype=np.float32)
+        # Each chunk is let go as soon as it is copied, so the table is never held twice.
+        self._chunks.reverse()
+        for start in range(0, len(matrix), self._chunk_rows):
+            part = matrix[start : start + self._chunk_rows]
+            part[:] = self._chunks.pop()[: len(part)]
+        return WordVectors(list(self._words), matrix, subwords, name=self.source, notes=notes)
+
+
+def collect_rows(
+    words: Iterable[str],
+    matrix: npt.NDArray[Any],
+    source: str,
+    keep: Container[str] | None,
+    limit: int | None,
+    subwords: SubwordTable | None = None,
+) -> WordVectors:
+    """The wanted rows of a matrix `[V, d]` that is already at hand or memory-mapped."""
+    collector = RowCollector(source, int(matrix.shape[1]), keep, limit, unit="row")
+    with np.errstate(over="ignore"):
+        for row, word in enumerate(words):
+            if collector.ended:
+                break
+            if collector.wants(word, row + 1):
+                collector.add(word, matrix[row].astype(np.float32), row + 1)
+    return collector.finish(subwords)

@@ -1,4 +1,4 @@
-"""The tokens of text files, for training and measuring word vectors, larger than memory or not."""
+"""Sentences and tokens of text files, larger than memory or not, for training word vectors."""
 
 from __future__ import annotations
 

@@ -1,62 +1,43 @@
-"""How are word vectors trained on the spot, from the tokens at hand?
+"""Training of word vectors on the tokens at hand, its state, and the cache of what was trained.
 
 Skip-gram with negative sampling, over whole words (Mikolov et al., 2013) or with character
 n-grams (Bojanowski et al., 2017), which serves varieties where each writer spells anew. gensim
 does the work; what comes back is plain arrays and no longer needs it.
+
+While it trains, a state holds the trained arrays and the random state in one safetensors file,
+written at most every `SAVED_EVERY` seconds. A training that goes on from one ends with the same
+bits, for one worker, as one that was not stopped. The cache is keyed by the tokens and every
+setting.
 """
 
 from __future__ import annotations
 
-import gzip
+import hashlib
+import inspect
+import json
 import logging
 import math
-import zlib
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from superconext.core import folders
 from superconext.core.errors import ConfigError, VectorsError
-from superconext.vectors.epochs import Epochs
 from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import WordVectors
+from superconext.vectors.table import FOLDER_VERSION, WordVectors
 
 METHODS = ("fasttext", "word2vec")
 SMALL_CORPUS = 5_000  # tokens; below this no word is left out for being rare
+#: Seconds of training that a stop may lose beside the pass it falls into: writing takes about one.
+SAVED_EVERY = 30.0
 _LONGEST = 10_000  # gensim drops what stands beyond this many tokens in one list
-
-
-class TokenLines:
-    """Tokens of text files, one list for each line, read anew on each pass.
-
-    Args:
-        paths: UTF-8 files, `.gz` allowed.
-        tokenize: line to tokens; on white space by default.
-    """
-
-    def __init__(
-        self,
-        paths: Sequence[str | Path],
-        tokenize: Callable[[str], Sequence[str]] | None = None,
-    ) -> None:
-        self.paths = [Path(path) for path in paths]
-        self.tokenize = tokenize or str.split
-
-    def __iter__(self) -> Iterator[Sequence[str]]:
-        for path in self.paths:
-            try:
-                opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
-                with opener(path, "rb") as stream:
-                    for line in stream:
-                        yield self.tokenize(line.decode("utf-8", "replace").rstrip("\r\n"))
-            except (OSError, EOFError, zlib.error) as error:
-                raise VectorsError(
-                    f"{path}: cannot be read ({error}); expected a text file, one sentence a "
-                    "line; check the path"
-                ) from error
 
 
 class _Lists:
@@ -189,9 +170,9 @@ def train_vectors(
     with _quiet_gensim():
         model = model_class(**settings)
         model.build_vocab_from_freq(dict(counts), corpus_count=sentences)
-        left = Epochs(epochs, progress, state, lists.check)
-        left.restore(model)
-        left.train(model, lists, sentences, total)
+        remaining = Epochs(epochs, progress, state, lists.check)
+        remaining.restore(model)
+        remaining.train(model, lists, sentences, total)
     keyed = model.wv
     matrix = np.array(keyed.vectors, dtype=np.float32)
     if not np.isfinite(matrix).all():
@@ -261,3 +242,213 @@ def _quiet_gensim() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+class Epochs:
+    """gensim callback: reports the fraction of the passes that is done, and keeps states.
+
+    Args:
+        total: passes over the text.
+        report: called with the fraction.
+        state: file of the state; None to keep none.
+        check: called after each pass; raises if the text could not be read to its end, which gensim
+            does not see. Nothing of such a pass is kept.
+
+    Attributes:
+        done: passes that are done.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        report: Callable[[float], None] | None,
+        state: Path | None,
+        check: Callable[[], None],
+    ) -> None:
+        self.total, self.done, self.state = total, 0, state
+        self._check = check
+        self._report = report or (lambda done: None)
+        self._saved = time.monotonic()
+
+    def restore(self, model: Any) -> None:
+        """Put a model of the same text and settings where its state is, if there is a whole one."""
+        if self.state is None or not self.state.exists():
+            return
+        from superconext.core.state_file import DAMAGE, read_state
+
+        try:
+            facts, tensors = read_state(self.state)
+            saved = {name: tensors[name].numpy() for name in (*_arrays(model), "random")}
+            if any(saved[name].shape != own.shape for name, own in _arrays(model).items()):
+                raise ValueError("of another size")
+            model.random.set_state(("MT19937", saved["random"], *facts["random"]))
+        except DAMAGE:
+            return  # begun anew, which costs time alone
+        for name, own in _arrays(model).items():
+            own[:] = saved[name]
+        self.done = facts["done"]
+
+    def train(self, model: Any, token_lists: Any, sentences: int, words: int) -> None:
+        """Run the passes that are left."""
+        first, last, before, total = model.alpha, model.min_alpha, self.done, self.total
+
+        def rate(progress: float, epoch: int) -> float:
+            # gensim's own line, which counts passes from this call's first.
+            gone = (epoch + before + progress) / total
+            return float(max(last, first - (first - last) * gone))
+
+        model._get_next_alpha = rate
+        model.train(
+            token_lists,
+            total_examples=sentences,
+            total_words=words,
+            epochs=total - before,
+            callbacks=(self,),
+        )
+
+    def on_train_begin(self, model: Any) -> None:
+        self._report(self.done / self.total)
+
+    def on_train_end(self, model: Any) -> None:
+        pass
+
+    def on_epoch_begin(self, model: Any) -> None:
+        pass
+
+    def on_epoch_end(self, model: Any) -> None:
+        self._check()
+        self.done += 1
+        if self.done < self.total and time.monotonic() - self._saved >= SAVED_EVERY:
+            self._save(model)
+        self._report(self.done / self.total)
+
+    def _save(self, model: Any) -> None:
+        if self.state is None:
+            return
+        import torch
+
+        from superconext.core.state_file import write_state
+
+        _, keys, *more = model.random.get_state()
+        arrays = {**_arrays(model), "random": keys}
+        try:
+            self.state.parent.mkdir(parents=True, exist_ok=True)
+            write_state(
+                self.state,
+                {"done": self.done, "random": [int(more[0]), int(more[1]), float(more[2])]},
+                {name: torch.from_numpy(value) for name, value in arrays.items()},
+            )
+        except OSError:
+            self.state = None  # a state spares time; without room for it training goes on
+        self._saved = time.monotonic()
+
+
+def _arrays(model: Any) -> dict[str, np.ndarray]:
+    """What training moves."""
+    keyed = model.wv
+    if hasattr(keyed, "vectors_vocab"):
+        return {
+            "words": keyed.vectors_vocab, "ngrams": keyed.vectors_ngrams, "output": model.syn1neg
+        }  # fmt: skip
+    return {"words": keyed.vectors, "output": model.syn1neg}
+
+
+def cached_vectors(
+    token_lists: Iterable[Sequence[str]],
+    *,
+    cache_dir: str | Path | None = None,
+    identity: str | None = None,
+    progress: Callable[[float], None] | None = None,
+    **settings: Any,
+) -> WordVectors:
+    """`train_vectors`, or what it gave for the same tokens and settings before.
+
+    Training that was stopped goes on from its last state, which the cache keeps until it ends; a
+    KeyboardInterrupt that leaves one says so.
+
+    Args:
+        token_lists: the tokens of each sentence, as for `train_vectors`.
+        cache_dir: the cache; `core.folders.cache_dir()` by default. Entries stand in `vectors`.
+        identity: a hash that stands for the tokens, where the caller knows one without
+            making them; by default they are read and hashed.
+        progress: called with the fraction done; at once with 1.0 when nothing is to do.
+        **settings: those of `train_vectors`.
+
+    Returns:
+        The table, memory-mapped when it comes from the cache. A damaged entry is trained and
+        written again; a cache that cannot be written costs nothing but the note that says so.
+
+    Raises:
+        ConfigError, VectorsError: as `train_vectors`.
+        TypeError: a setting that `train_vectors` does not have.
+    """
+    if iter(token_lists) is token_lists:  # a generator: it is read twice at least
+        token_lists = list(token_lists)
+    key = _key(token_lists, identity, settings)
+    home = Path(cache_dir) if cache_dir is not None else folders.cache_dir()
+    folder = home / "vectors" / key
+    damage = ""
+    if folder.exists():
+        try:
+            vectors = WordVectors.load(folder, verify=True)
+        except VectorsError:
+            damage = "the cache entry was damaged and has been made again"
+        else:
+            if progress is not None:
+                progress(1.0)
+            return vectors
+    state = folder.with_name(f"{key}.state")
+    try:
+        vectors = train_vectors(token_lists, progress=progress, state=state, **settings)
+    except KeyboardInterrupt as stop:
+        if state.exists():
+            stop.args = (f"what is done is kept in {state}: go on with the same command",)
+        raise
+    with suppress(OSError):
+        state.unlink(missing_ok=True)
+    try:
+        _clear_damaged(folder, damage)
+        vectors.save(folder)
+    except (OSError, VectorsError) as error:
+        vectors.notes.append(f"not kept in the cache {folder}: {error}")
+    if damage:
+        vectors.notes.append(damage)
+    return vectors
+
+
+def _key(
+    token_lists: Iterable[Sequence[str]], identity: str | None, settings: dict[str, Any]
+) -> str:
+    """Hash of the tokens, every setting (defaults too), and the versions of all that trains."""
+    bound = inspect.signature(train_vectors).bind(token_lists, **settings)
+    bound.apply_defaults()
+    named = {
+        name: value
+        for name, value in bound.arguments.items()
+        if name not in ("token_lists", "progress", "state")
+    }
+    try:
+        gensim = metadata.version("gensim")
+    except metadata.PackageNotFoundError:
+        gensim = "none"
+    # What training makes of the same text beyond its settings; raise it with any change there.
+    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 2}
+    digest = hashlib.sha256(json.dumps([named, versions], sort_keys=True, default=str).encode())
+    if identity is not None:
+        digest.update(identity.encode())
+        return digest.hexdigest()[:32]
+    for tokens in token_lists:
+        # JSON keeps ["a b"] and ["a", "b"] apart; a separator of our own would not.
+        listed = tokens if isinstance(tokens, str) else list(tokens)
+        digest.update(json.dumps(listed, default=str).encode() + b"\n")
+    return digest.hexdigest()[:32]
+
+
+def _clear_damaged(folder: Path, damage: str) -> None:
+    """Take away a damaged entry that `save` would not recognise as its own."""
+    if not damage:
+        return
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
+    else:
+        folder.unlink()

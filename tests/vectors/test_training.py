@@ -1,6 +1,5 @@
 """Vectors trained on the spot: reproducible, complete, and equal to gensim's."""
 
-import gzip
 import logging
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors import training
 from superconext.vectors.table import WordVectors
-from superconext.vectors.training import TokenLines, train_vectors
+from superconext.vectors.training import train_vectors
 
 gensim_models = pytest.importorskip("gensim.models")
 SENTENCES = [
@@ -229,7 +228,7 @@ def test_without_gensim_the_error_says_what_to_install(monkeypatch):
 
 def test_importing_the_room_does_not_import_gensim_or_torch():
     code = (
-        "import sys, superconext.vectors.readers, superconext.vectors.cache;"
+        "import sys, superconext.vectors.readers, superconext.vectors.training;"
         "print([m for m in ('gensim', 'torch') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -248,14 +247,3 @@ def test_gensim_says_nothing_and_its_logger_is_left_as_it_was(caplog):
     train_vectors(SENTENCES, **SMALL)
     assert logger.level == before
     assert not [record for record in caplog.records if record.name.startswith("gensim")]
-
-
-def test_token_lines(tmp_path):
-    (tmp_path / "a.txt").write_text("one two\u2028x\r\n\nthree\n", encoding="utf-8")
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"four \xff\n"))
-    lines = TokenLines([tmp_path / "a.txt", tmp_path / "b.txt.gz"])
-    expected = [["one", "two", "x"], [], ["three"], ["four", "\ufffd"]]
-    assert list(lines) == expected == list(lines)
-    assert list(TokenLines([tmp_path / "a.txt"], tokenize=list))[2] == list("three")
-    with pytest.raises(VectorsError, match="nowhere"):
-        list(TokenLines([tmp_path / "nowhere"]))

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
-from superconext.core.folders import clear_beside
+from superconext.core.folders import cache_dir, clear_beside
 from superconext.core.locks import only_writer
 from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
@@ -27,7 +27,6 @@ from superconext.encoders.pretrained import read_facts, read_weights, write_laye
 from superconext.text.tokenize import Tokenizer
 from superconext.training.pretraining.corpus import Corpus, read_corpus
 from superconext.training.pretraining.pretrainer import Pretrainer, Settings
-from superconext.vectors.cache import cache_dir, cached_vectors
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import (
@@ -37,6 +36,7 @@ from superconext.vectors.text_corpus import (
     record_tokenizer,
     recorded_tokenizer,
 )
+from superconext.vectors.training import cached_vectors
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
 _TRAINING = 3

@@ -8,8 +8,7 @@ from sklearn.base import clone
 
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, VectorsError
-from superconext.vectors.in_memory import path_of
-from superconext.vectors.readers import read_vectors
+from superconext.vectors.readers import path_of, read_vectors
 from superconext.vectors.table import WordVectors
 
 WORDS = ["zwin", "khayb", "bzaf", "had", "chi"]

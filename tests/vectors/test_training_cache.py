@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superconext.core.errors import VectorsError
-from superconext.vectors import cache
-from superconext.vectors.cache import cache_dir, cached_vectors
+from superconext.core.folders import cache_dir
+from superconext.vectors import training
+from superconext.vectors.training import cached_vectors
 
 pytest.importorskip("gensim.models")
 SENTENCES = [["hada", "film", "zwin"], ["film", "khayb"]] * 5
@@ -19,14 +19,14 @@ SMALL = {"dimension": 4, "buckets": 40, "epochs": 1}
 def trained(monkeypatch):
     """Counts the trainings."""
     calls = []
-    real = cache.train_vectors
+    real = training.train_vectors
 
     def counting(token_lists, **settings):
         calls.append(settings)
         return real(token_lists, **settings)
 
     counting.__signature__ = __import__("inspect").signature(real)
-    monkeypatch.setattr(cache, "train_vectors", counting)
+    monkeypatch.setattr(training, "train_vectors", counting)
     return calls
 
 
@@ -105,19 +105,6 @@ def test_a_cache_that_cannot_be_written_costs_only_a_note(tmp_path, trained):
     vectors = cached_vectors(SENTENCES, cache_dir=tmp_path / "wall", **SMALL)
     assert len(vectors) == 4
     assert "not kept" in vectors.notes[-1]
-
-
-def test_text_files(tmp_path, trained):
-    (tmp_path / "a.txt").write_text("hada film zwin\nfilm khayb\n")
-    path = tmp_path / "a.txt"
-    for source in (path, str(path), [path], [str(path)]):
-        vectors = cached_vectors(source, cache_dir=tmp_path, **SMALL)
-    assert sorted(vectors.words) == ["film", "hada", "khayb", "zwin"]
-    assert len(trained) == 1
-    cached_vectors(path, cache_dir=tmp_path, tokenize=lambda line: line.upper().split(), **SMALL)
-    assert len(trained) == 2
-    with pytest.raises(VectorsError, match="nowhere"):
-        cached_vectors(tmp_path / "nowhere", cache_dir=tmp_path, **SMALL)
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

@@ -2,9 +2,8 @@
 
 import pytest
 
-from superconext.vectors import epochs
-from superconext.vectors.cache import cached_vectors
-from superconext.vectors.training import train_vectors
+from superconext.vectors import training
+from superconext.vectors.training import cached_vectors, train_vectors
 from tests.cli.conftest import call_main
 
 pytest.importorskip("gensim.models")
@@ -15,7 +14,7 @@ SMALL = {"dimension": 12, "buckets": 300, "epochs": 4, "min_count": 1}
 
 @pytest.fixture(autouse=True)
 def _saved_after_every_pass(monkeypatch):
-    monkeypatch.setattr(epochs, "SAVED_EVERY", 0.0)
+    monkeypatch.setattr(training, "SAVED_EVERY", 0.0)
 
 
 def stops_after(passes):
@@ -43,7 +42,7 @@ def test_what_was_stopped_ends_with_the_same_bits(tmp_path, method, passes):
 
 
 def test_a_state_is_not_written_at_every_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr(epochs, "SAVED_EVERY", 3600.0)
+    monkeypatch.setattr(training, "SAVED_EVERY", 3600.0)
     train_vectors(SENTENCES, state=tmp_path / "one.state", **SMALL)
     assert list(tmp_path.iterdir()) == []
 
@@ -114,7 +113,7 @@ def test_the_command_says_how_to_go_on(tmp_path, monkeypatch):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(map(" ".join, SENTENCES)), encoding="utf-8")
     words = ("vectors", "train", text, "--epochs", "3", "--out", tmp_path / "folder")
-    original = epochs.Epochs.on_epoch_end
+    original = training.Epochs.on_epoch_end
 
     def stopped(self, model):
         original(self, model)
@@ -122,7 +121,7 @@ def test_the_command_says_how_to_go_on(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(epochs.Epochs, "on_epoch_end", stopped)
+        patch.setattr(training.Epochs, "on_epoch_end", stopped)
         said = call_main(*words)
     assert said.code == 1 and not (tmp_path / "folder").exists()
     assert "interrupted; what is done is kept in" in said.err and "same command" in said.err

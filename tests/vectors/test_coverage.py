@@ -6,7 +6,7 @@ import pytest
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.label_words import label_vectors
+from superconext.vectors.coverage import label_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
