@@ -27,7 +27,7 @@ from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
-from superconext.vectors.label_words import label_vectors
+from superconext.vectors.coverage import label_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 

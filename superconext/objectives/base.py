@@ -116,7 +116,7 @@ class Objective(nn.Module):
     #: `class_states` are then there, in a `Batch` and in `class_scores`.
     needs_class_tokens: bool = False
     #: Where class tokens start: "words", at the word vectors of what the label is called as far
-    #: as they are known (`vectors.label_words`), or "random".
+    #: as they are known (`vectors.coverage`), or "random".
     class_tokens: str = "random"
     #: Whether `class_scores` must be given all rows at once (without token states), because
     #: one row's scores depend on the others.
