@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from superconext.baselines.baseline import Split
+from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
-from superconext.data.splits import deduplicate
 
 Parts = tuple[int, Split, Split, Split]
 

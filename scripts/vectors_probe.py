@@ -18,8 +18,8 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
+from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
-from superconext.data.splits import deduplicate
 from superconext.report.table import render
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer

@@ -89,8 +89,7 @@ def inspect(
     from superconext.core.errors import ConfigError
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
-    from superconext.data.inspect import inspect_parts
-    from superconext.data.parts import deduplicated, named_parts
+    from superconext.data.inspect import deduplicated, inspect_parts, named_parts
     from superconext.report.datasets import inspection, leaks
     from superconext.report.overlap import coverage_of, said_in
 
@@ -178,14 +177,14 @@ def split(
     seed and fractions give the same split.
     """
     from superconext.data.folder import check_folder, write_folder
-    from superconext.data.split_file import split_corpus
+    from superconext.data.splits import split_dataset
     from superconext.report.datasets import part_table
 
     if dev + test >= 1:
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
     check_folder(out, force)
     corpus = _read(file, text_column, label_column)
-    parts, made = split_corpus(
+    parts, made = split_dataset(
         corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
     )
     document = write_folder(out, parts, made, form, force)

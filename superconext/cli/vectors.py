@@ -108,7 +108,7 @@ def train(
     second call takes them from the cache, or goes on where the first was stopped.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.data.left_out import LeftOut
+    from superconext.data.duplicates import Decontamination
     from superconext.report.vectors import facts_of, tokens_of
     from superconext.vectors.text_corpus import Lines, Sentences, make_tokenizer, record_tokenizer
     from superconext.vectors.training import cached_vectors
@@ -119,7 +119,7 @@ def train(
     enable, disable = listed_names(enable_rules), listed_names(disable_rules)
     tokenizer = make_tokenizer(lines, normalize, enable, disable, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    left_out = LeftOut.of_files(leave_out, tokenizer)
+    left_out = Decontamination.of_files(leave_out, tokenizer)
     text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)
     try:
         with progress.bar("training word vectors") as advance:

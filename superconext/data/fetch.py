@@ -14,7 +14,7 @@ from superconext.data.catalogue import PublicSet
 from superconext.data.dataset import Dataset
 from superconext.data.folder import Row
 from superconext.data.parsers import PARSERS
-from superconext.data.split_file import split_corpus
+from superconext.data.splits import split_dataset
 
 _ADVICE = "or download it elsewhere and name its folder with --from"
 
@@ -112,7 +112,7 @@ def with_split(
     """The parts to write, and how they were made.
 
     A set of one file comes as `all`, the whole of it, and as train, dev and test, a split of 80,
-    10 and 10 percent under the seed as `split_file.split_corpus` makes it.
+    10 and 10 percent under the seed as `split_file.split_dataset` makes it.
     """
     if set(fetched.parts) != {"all"}:
         return fetched.parts, {"split": "as published"}
@@ -125,7 +125,7 @@ def with_split(
         sha256=fetched.sources[0]["sha256"],
         notes=[],
     )
-    drawn, made = split_corpus(corpus, seed=seed)
+    drawn, made = split_dataset(corpus, seed=seed)
     return {"all": rows, **drawn}, {"split": made}
 
 

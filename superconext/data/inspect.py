@@ -1,25 +1,35 @@
-"""What is in a labelled data set, and what in it would make results look better than they are?
+"""Inspection of labelled data sets: counts, lengths, scripts, duplicates, leakage, contradictions.
 
-One function, `inspect_parts`, gives plain data (the JSON of `data inspect`); the tables are made
-in `superconext.report.datasets`.
+`inspect_parts` gives plain data (the JSON of `data inspect`); the tables are made in
+`superconext.report.datasets`. `deduplicated` gives what is left without copies.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
-from superconext.data.near_duplicates import THRESHOLD, near_duplicates
-from superconext.data.same_text import text_keys
-from superconext.data.scripts import script_counts
+from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
+from superconext.data.folder import Row
+from superconext.data.lines import STDIN
 
 _PERCENTILES = (50, 90, 99)
 
 Keys = Mapping[str, Sequence[str]]
+
+MIXED = "mixed"
+NONE = "no letters"
+
+_MAIN = 0.9  # share of the letters from which one script counts as the text's own
 
 
 def inspect_parts(
@@ -33,7 +43,7 @@ def inspect_parts(
 
     Args:
         parts: files by a short name, in the order train, dev, test.
-        profile: rules under which texts count as the same, see `same_text.text_keys`.
+        profile: rules under which texts count as the same, see `duplicates.text_keys`.
         threshold: Jaccard similarity of a near-duplicate; None leaves that search out.
         examples: how many cases of each kind to show.
         progress: called with the share of the near-duplicate search done, 0 to 1.
@@ -222,3 +232,93 @@ def _where(
     parts: Mapping[str, Dataset], places: Sequence[tuple[str, int]], most: int = 6
 ) -> list[str]:
     return [f"{name}:{parts[name].lines[row]}" for name, row in places[:most]]
+
+
+def script_of(text: str) -> str:
+    """`Arabic`, `Latin` and so on if nine in ten letters are, else `mixed` or `no letters`.
+
+    Addresses, mentions and hashtags count like everything else.
+    """
+    counts = Counter(map(_script, text))
+    counts.pop("", None)
+    if not counts:
+        return NONE
+    script, count = counts.most_common(1)[0]
+    return script if count >= _MAIN * counts.total() else MIXED
+
+
+def script_counts(texts: Iterable[str]) -> dict[str, int]:
+    """How many texts are in each script, the most frequent first."""
+    return dict(Counter(map(script_of, texts)).most_common())
+
+
+@lru_cache(maxsize=1 << 14)
+def _script(character: str) -> str:
+    """Script of a letter by the first word of its Unicode name, "" for all else.
+
+    `re` and `unicodedata` do not know the property Script; the names tell it for every letter
+    but a few symbols.
+    """
+    if not character.isalpha():
+        return ""
+    return unicodedata.name(character, "OTHER").split()[0].capitalize()
+
+
+#: Names of parts in the order in which they are compared and kept.
+ORDER = ("all", "train", "dev", "valid", "validation", "test")
+
+
+def named_parts(
+    files: Sequence[str], dev: str | None = None, test: str | None = None
+) -> dict[str, str]:
+    """Files by a short name: the part they are, or what comes before the first dot.
+
+    Files that are all named for parts, as `*.tsv` lists them by the alphabet, come in the order
+    of parts; others stay in the order given, dev and test last. A name that is taken gets a
+    number. Raises ConfigError for a file given twice.
+    """
+    given = [(_stem(path), path) for path in files]
+    if len(given) == 1 and (dev or test):
+        given = [("train", files[0])]
+    given += [(part, path) for part, path in (("dev", dev), ("test", test)) if path is not None]
+    seen: set[Path] = set()
+    for _, path in given:
+        if Path(path).resolve() in seen:
+            raise ConfigError(f"{path} is given twice; expected each file once: leave one out")
+        seen.add(Path(path).resolve())
+    if all(name in ORDER for name, _ in given):
+        given.sort(key=lambda pair: ORDER.index(pair[0]))
+    named: dict[str, str] = {}
+    for name, path in given:
+        others = (f"{name}-{number}" for number in count(2))
+        named[name if name not in named else next(n for n in others if n not in named)] = path
+    return named
+
+
+def deduplicated(
+    parts: Mapping[str, Dataset], profile: str
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """Rows (label, text) of each part without copies, and a record of where they come from.
+
+    Of a text that stands in several parts the last one keeps it, see `duplicates.without_copies`;
+    a part of which nothing is left is left out.
+    """
+    keys, profile = text_keys({name: part.texts for name, part in parts.items()}, profile)
+    kept = without_copies(keys, {name: part.labels for name, part in parts.items()})
+    rows = {
+        name: [
+            (label, parts[name].texts[row])
+            for row, label in zip(places.tolist(), labels, strict=True)
+        ]
+        for name, (places, labels) in kept.items()
+        if len(places)
+    }
+    sources = {
+        name: {"file": part.source, "sha256": part.sha256, "rows": len(part)}
+        for name, part in parts.items()
+    }
+    return rows, {"deduplicated": sources, "normalize": profile}
+
+
+def _stem(path: str) -> str:
+    return "stdin" if path == STDIN else Path(path).name.lstrip(".").split(".")[0] or "file"

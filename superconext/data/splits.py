@@ -1,4 +1,4 @@
-"""Which rows are trained on, and which are held back?
+"""Splits into train, dev and test rows, stratified by class.
 
 Splits are made over distinct texts: every copy of a text goes to the same side, so no
 exact text ever crosses. They are stratified by class and decided by the seed alone.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from superconext.core.errors import ConfigError, DataError
-
-Rows = NDArray[np.int64]
+from superconext.data.dataset import Dataset
+from superconext.data.duplicates import Rows, copies, first_copies, near_duplicate_groups, text_keys
+from superconext.data.folder import Row
 
 _FLOOR = 2  # distinct texts of a class that are never held back
 
@@ -40,7 +41,7 @@ def stratified_holdout(
         raise ConfigError(f"held-back fraction is {fraction}, expected 0 <= fraction < 1: lower it")
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed is {seed}, expected 0 <= seed < 2**32: choose another")
-    groups = _copies(texts, labels)
+    groups = copies(texts, labels)
     held = _held_groups(groups, labels, fraction, seed)
     is_held = np.zeros(len(texts), dtype=bool)
     for group in held:
@@ -67,39 +68,60 @@ def stratified_three_way(
     return rest[train], rest[dev_rows], test_rows
 
 
-def deduplicate(texts: Sequence[str]) -> Rows:
-    """Sorted rows of the first occurrence of each exact text."""
-    first: dict[str, int] = {}
-    for row, text in enumerate(texts):
-        first.setdefault(text, row)
-    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
+def split_dataset(
+    dataset: Dataset,
+    dev: float = 0.1,
+    test: float = 0.1,
+    seed: int = 0,
+    *,
+    profile: str = "auto",
+    deduplicate: bool = False,
+    near: bool = False,
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """Rows (label, text) of train, dev and test in the order of the file, and how they were made.
 
+    Stratified by class and decided by the seed alone. Copies of a text, as `duplicates.text_keys`
+    tells them under `profile`, always go to one side; with `near` near-duplicates do too. With
+    `deduplicate` only the first copy of each text is kept, under the label most copies have. A
+    part of fraction 0 is left out.
 
-def leaks(train_texts: Sequence[str], other_texts: Sequence[str]) -> Rows:
-    """Sorted rows of `other_texts` whose exact text stands in `train_texts`."""
-    seen = set(train_texts)
-    rows = [row for row, text in enumerate(other_texts) if text in seen]
-    return np.array(rows, dtype=np.int64)
-
-
-def conflicting(texts: Sequence[str], labels: Sequence[str]) -> int:
-    """Distinct texts that carry more than one label."""
-    return sum(
-        len({labels[row] for row in rows}) > 1 for rows in _copies(texts, labels) if len(rows) > 1
-    )
-
-
-def _copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
-    """The rows of each distinct text, in order of first occurrence."""
-    if len(texts) != len(labels):
-        raise DataError(
-            f"found {len(texts)} texts and {len(labels)} labels, expected as many of each: "
-            "pass one label for each text"
-        )
-    groups: dict[str, list[int]] = {}
-    for row, text in enumerate(texts):
-        groups.setdefault(text, []).append(row)
-    return list(groups.values())
+    Raises ConfigError for impossible fractions or an unknown profile, DataError where there are
+    too few texts to give each part one.
+    """
+    keys_of, profile = text_keys({"all": dataset.texts}, profile)
+    keys, labels, rows = keys_of["all"], list(dataset.labels), list(range(len(dataset)))
+    if deduplicate:
+        kept, labels = first_copies(keys, labels)
+        rows = kept.tolist()
+        keys = [keys[row] for row in rows]
+    sides = keys
+    if near:
+        groups = near_duplicate_groups(keys).tolist()
+        first = {group: keys[row] for row, group in reversed(list(enumerate(groups)))}
+        sides = [
+            key if group < 0 else first[group] for key, group in zip(keys, groups, strict=True)
+        ]
+    drawn = stratified_three_way(sides, labels, seed, dev, test)
+    names = {"train": 1.0, "dev": dev, "test": test}
+    parts: dict[str, list[Row]] = {}
+    for (name, fraction), places in zip(names.items(), drawn, strict=True):
+        if not len(places) and fraction > 0:
+            raise DataError(
+                f"{dataset.source}: found {len(set(sides))} distinct texts, too few to keep two of "
+                f"each class in train and give {name} one, expected more: set {name} to 0, or "
+                "add rows"
+            )
+        if len(places):
+            parts[name] = [(labels[p], dataset.texts[rows[p]]) for p in places.tolist()]
+    made = {
+        "source": {"file": dataset.source, "sha256": dataset.sha256, "rows": len(dataset)},
+        "seed": seed,
+        "fractions": {"dev": dev, "test": test},
+        "normalize": profile,
+        "deduplicated": len(dataset) - len(rows) if deduplicate else None,
+        "near_duplicates_together": near,
+    }
+    return parts, made
 
 
 def _held_groups(

@@ -15,7 +15,6 @@ distinct words of the block, and numbers. A folder then holds
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from array import array
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.files import write_array, write_json
+from superconext.data.duplicates import text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.text.tokenize import Tokenizer
@@ -43,15 +43,6 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def text_hashes(texts: Sequence[str]) -> np.ndarray:
-    """A 64-bit hash of each text, uint64 `[n]`."""
-    digests = (
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for text in texts
-    )
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:

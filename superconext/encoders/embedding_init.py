@@ -13,7 +13,7 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
-from superconext.data.left_out import LeftOut
+from superconext.data.duplicates import Decontamination
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.readers import read_vectors
@@ -120,7 +120,7 @@ def _trained(
     held: Iterable[str],
 ) -> WordVectors:
     lines = Lines([config.unlabelled] if config.unlabelled else [])
-    left_out = LeftOut(held if config.unlabelled else (), tokenizer)
+    left_out = Decontamination(held if config.unlabelled else (), tokenizer)
     text = Sentences(lines, tokenizer, None, progress, tokens, left_out)
     with progress.bar("training word vectors") as advance:
         trained = cached_vectors(

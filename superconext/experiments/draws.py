@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.splits import Rows
+from superconext.data.duplicates import Rows
 from superconext.experiments.shots import distinct_rows, draw_shots, overlap
 
 Labelled = tuple[list[str], list[str]]

@@ -1,8 +1,8 @@
 """Which rows of an experiment are almost the same text as one they are judged against?
 
 Texts that differ by a letter, a link or one more `ه` of laughter leak as copies do, and a search
-for copies does not see them. They are texts as the model reads them (see `data.same_text`), alike
-by shared character 4-grams (see `data.near_duplicates`). They are said always, and taken out only
+for copies does not see them. They are texts as the model reads them (see `data.duplicates`), alike
+by shared character 4-grams. They are said always, and taken out only
 where that is asked for: unlike copies they may be honest rows, such as "great film" and "great
 films".
 """
@@ -16,8 +16,7 @@ import numpy as np
 
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.near_duplicates import THRESHOLD, near_duplicates
-from superconext.data.same_text import text_keys
+from superconext.data.duplicates import THRESHOLD, near_duplicate_groups, text_keys
 from superconext.data.splits import stratified_holdout
 
 #: Characters looked through unasked; a few seconds' work. Beyond, rows are drawn.
@@ -115,18 +114,12 @@ def _groups(corpora: Mapping[str, Dataset], progress: Progress, budget: int | No
     rows, share = _looked_through(corpora, budget)
     texts = {name: [corpora[name].texts[row] for row in places] for name, places in rows.items()}
     keys, _ = text_keys(texts)
-    distinct = list(dict.fromkeys(key for of in keys.values() for key in of))
     with progress.bar("looking for near-duplicates") as advance:
-        found = near_duplicates(distinct, progress=advance)
-    place = {key: k for k, key in enumerate(distinct)}
-    number = np.full(len(distinct), -1)
-    for at, members in enumerate(found.groups):
-        number[members] = at
-    # A text that stands alone, but in several rows, is a group of its own.
-    copies = np.bincount([place[key] for of in keys.values() for key in of], minlength=1)
-    alone = np.flatnonzero((number < 0) & (copies > 1)) if distinct else np.array([], int)
-    number[alone] = len(found.groups) + np.arange(len(alone))
-    group = {name: number[[place[key] for key in of]] for name, of in keys.items()}
+        number = near_duplicate_groups(
+            [k for part in keys.values() for k in part], progress=advance
+        )
+    ends = np.cumsum([len(part) for part in keys.values()])
+    group = dict(zip(keys, np.split(number, ends[:-1]), strict=True))
     return _Groups(rows, group, share)
 
 

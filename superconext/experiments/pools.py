@@ -17,9 +17,9 @@ import numpy as np
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset, check_training
+from superconext.data.duplicates import conflicting, deduplicate, leaks
 from superconext.data.lines import STDIN
 from superconext.data.reading import read_labelled
-from superconext.data.splits import conflicting, deduplicate, leaks
 from superconext.experiments.near_rows import near_findings, subsampled, without_near
 from superconext.experiments.plan import Labelled
 

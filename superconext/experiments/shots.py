@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from superconext.core.errors import DataError
-from superconext.data.splits import Rows
+from superconext.data.duplicates import Rows
 
 _SPLIT = re.compile(r"shots(\d+)-\d+")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.data.splits import leaks
+from superconext.data.duplicates import leaks
 from superconext.experiments.plan import Fit, Labelled, cut, scheme_of, whole_split
 from superconext.experiments.systems import fit_config
 

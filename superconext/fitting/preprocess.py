@@ -13,9 +13,9 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
+from superconext.data.auxiliary import auxiliary_rows
 from superconext.data.file_rows import TrainingRows
 from superconext.data.reading import read_texts
-from superconext.data.related import related_rows
 from superconext.data.token_rows import MemoryRows, TokenRows
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import TextIndexer
@@ -127,9 +127,9 @@ def prepare(
         pieces["train"] = tokenizer.pieces(texts)
         tokens = pieces["train"].lists()
         if config.related:
-            related = related_rows(config.related, tokenizer, classes, held)
+            related = auxiliary_rows(config.related, tokenizer, classes, held)
             tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
-            progress.say(related.told)
+            progress.say(related.summary)
         rows = MemoryRows(tokenizer, tokens)
     else:
         if config.related:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from superconext.data.left_out import wording
+from superconext.data.duplicates import wording
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.coverage import count_words, coverage

@@ -10,8 +10,9 @@ from superconext.config.parameters import Config
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset, check_training
+from superconext.data.duplicates import leaks
 from superconext.data.reading import read_labelled
-from superconext.data.splits import leaks, stratified_holdout
+from superconext.data.splits import stratified_holdout
 
 #: Share of the training rows held back where no dev file is given.
 HELD_BACK = 0.1

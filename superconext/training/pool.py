@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.left_out import wording
+from superconext.data.duplicates import wording
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
 from superconext.objectives.base import Objective
@@ -43,8 +43,8 @@ def draw_pool(
 
     Rows are tried in an order that the seed decides. Passed over are those without a word,
     those that say what an earlier one said, and those that say what a labelled sentence
-    says, word for word (`data.left_out`): an unlabelled copy of a dev text would leak it into
-    training.
+    says, word for word (`data.duplicates.wording`): an unlabelled copy of a dev text would leak
+    it into training.
 
     Args:
         held: tokens of every training, dev and test sentence.

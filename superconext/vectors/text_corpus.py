@@ -16,7 +16,7 @@ from superconext._version import __version__
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
-from superconext.data.left_out import LeftOut
+from superconext.data.duplicates import Decontamination
 from superconext.data.reading import read_texts
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
@@ -131,7 +131,7 @@ class Sentences:
         scratch: Path | None,
         progress: Progress,
         given: Iterable[Sequence[str]] = (),
-        left_out: LeftOut | None = None,
+        left_out: Decontamination | None = None,
     ) -> None:
         self.left_out = left_out
         self.lines, self.tokenizer, self.progress = lines, tokenizer, progress
@@ -201,7 +201,7 @@ class Sentences:
         self._keep(kept, "", flush=True)
         if self.left_out:
             self.progress.say(
-                f"left out: {self.left_out.passed} of {count} lines, which say what one of "
+                f"left out: {self.left_out.removed} of {count} lines, which say what one of "
                 f"{len(self.left_out)} texts to leave out says"
             )
         return kept

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.data.near_duplicates import near_duplicates
+from superconext.data.duplicates import near_duplicates
 
 WORDS = [
     *("had", "lfilm", "zwin", "bzaf", "walakin", "khayb", "chwiya", "ana", "kanbghi"),

@@ -6,7 +6,7 @@ import pytest
 
 from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
-from superconext.data.parts import deduplicated, named_parts
+from superconext.data.inspect import deduplicated, named_parts
 
 
 def test_names_and_their_order():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.same_text import first_copies, text_keys, without_copies
+from superconext.data.duplicates import first_copies, text_keys, without_copies
 from superconext.text.normalize import Normalizer
 
 pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz")), max_size=30)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from superconext.data.dataset import check_training
+from superconext.data.duplicates import deduplicate, leaks
 from superconext.data.reading import read_labelled
-from superconext.data.splits import deduplicate, leaks
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "data" / "sample"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from superconext.data.scripts import script_counts, script_of
+from superconext.data.inspect import script_counts, script_of
 
 
 @pytest.mark.parametrize(

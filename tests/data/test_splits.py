@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.splits import (
-    conflicting,
-    deduplicate,
-    leaks,
-    stratified_holdout,
-    stratified_three_way,
-)
+from superconext.data.duplicates import conflicting, deduplicate, leaks
+from superconext.data.splits import stratified_holdout, stratified_three_way
 
 # Few texts and labels, so that copies, conflicts and tiny classes all turn up.
 corpora = st.lists(

@@ -8,7 +8,7 @@ from pathlib import Path
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
-from superconext.data.left_out import LeftOut
+from superconext.data.duplicates import Decontamination
 from superconext.text.tokenize import Tokenizer
 from superconext.training.pretraining.make import made_encoder, text_vectors
 from superconext.training.pretraining.pretrainer import Settings
@@ -41,7 +41,7 @@ def pretrained_encoder(
     """
     assert config.unlabelled
     lines = Lines([config.unlabelled])
-    text = Sentences(lines, tokenizer, None, progress, left_out=LeftOut(held, tokenizer))
+    text = Sentences(lines, tokenizer, None, progress, left_out=Decontamination(held, tokenizer))
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
     settings = Settings(hidden_size=config.hidden_size)
     with made_encoder(text, vectors, settings, config.threads, progress) as (made, cached):

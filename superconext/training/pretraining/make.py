@@ -22,7 +22,7 @@ from superconext.core.folders import cache_dir, clear_beside
 from superconext.core.locks import only_writer
 from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
-from superconext.data.left_out import LeftOut
+from superconext.data.duplicates import Decontamination
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
 from superconext.training.pretraining.corpus import Corpus, read_corpus
@@ -86,7 +86,7 @@ def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     lines = Lines(request.files, request.text_column)
     tokenizer = _tokenizer(request, lines)
-    left_out = LeftOut.of_files(request.leave_out, tokenizer)
+    left_out = Decontamination.of_files(request.leave_out, tokenizer)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
     vectors = text_vectors(text, request.vectors, request.dimension, progress)
     with made_encoder(text, vectors, request.settings, request.threads, progress) as (made, cached):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import DataError
-from superconext.data.left_out import LeftOut, wording
+from superconext.data.duplicates import Decontamination, wording
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.table import WordVectors
@@ -30,12 +30,12 @@ TOKENIZER = Tokenizer(Normalizer("arabic"))
 )
 def test_words_alone_make_a_text(tmp_path, text, same):
     labelled = write_table(tmp_path / "test.tsv", [("pos", "فيلم زوين")])
-    assert LeftOut.of_files([labelled], TOKENIZER).holds(TOKENIZER(text)) is same
+    assert Decontamination.of_files([labelled], TOKENIZER).holds(TOKENIZER(text)) is same
 
 
 def test_a_text_without_a_word_leaves_nothing_out(tmp_path):
     labelled = write_table(tmp_path / "test.tsv", [("pos", "!!! 😀"), ("neg", "@someone")])
-    left_out = LeftOut.of_files([labelled], TOKENIZER)
+    left_out = Decontamination.of_files([labelled], TOKENIZER)
     assert len(left_out) == 0 and not left_out.holds(TOKENIZER("???"))
 
 
@@ -48,14 +48,14 @@ def test_the_digest_stands_for_the_texts(tmp_path):
     one = write_table(tmp_path / "one.tsv", [("pos", "فيلم زوين"), ("neg", "خايب")])
     other = write_table(tmp_path / "other.tsv", [("pos", "خايب!"), ("neg", "فيلم زوين")])
     third = write_table(tmp_path / "third.tsv", [("pos", "فيلم زوين")])
-    digests = [LeftOut.of_files([path], TOKENIZER).digest for path in (one, other, third)]
+    digests = [Decontamination.of_files([path], TOKENIZER).digest for path in (one, other, third)]
     assert digests[0] == digests[1] != digests[2]
-    assert LeftOut.of_files([], TOKENIZER).digest == ""
+    assert Decontamination.of_files([], TOKENIZER).digest == ""
 
 
 def test_a_file_that_is_not_there_is_told():
     with pytest.raises(DataError, match=r"nothing\.tsv"):
-        LeftOut.of_files(["nothing.tsv"], TOKENIZER)
+        Decontamination.of_files(["nothing.tsv"], TOKENIZER)
 
 
 def test_the_commands_leave_them_out(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
-from superconext.data.related import related_rows
+from superconext.data.auxiliary import auxiliary_rows
 from superconext.fitting.fit import fit_model
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.probe.logistic_regression import fit_probe
@@ -31,7 +31,7 @@ def file(tmp_path):
 
 def test_rows_of_other_labels_and_of_held_texts_are_left_out_and_counted(file):
     held = [*DEV[0], "test said this."]
-    found = related_rows(file, make_tokenizer(resolve({}), TEXTS), ["neg", "pos"], held)
+    found = auxiliary_rows(file, make_tokenizer(resolve({}), TEXTS), ["neg", "pos"], held)
     assert found.labels == ["pos", "neg", "neg"]
     assert found.tokens == [["bahi", "barcha"], ["khayeb", "barcha"], ["mouch", "behi"]]
     assert {k: found.facts[k] for k in ("file", "rows", "other_label", "held")} == {
@@ -44,7 +44,7 @@ def test_without_a_label_in_common_it_is_refused(file):
     with pytest.raises(
         ConfigError, match=r"labelled mixed, neg, pos and none .* labelled angry, calm"
     ):
-        related_rows(file, make_tokenizer(resolve({}), TEXTS), ["angry", "calm"], [])
+        auxiliary_rows(file, make_tokenizer(resolve({}), TEXTS), ["angry", "calm"], [])
 
 
 def test_the_encoder_is_that_of_all_rows_and_the_probe_that_of_the_own(file):

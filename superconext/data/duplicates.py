@@ -1,0 +1,372 @@
+"""When two texts are the same: duplicates, leakage and decontamination.
+
+Three notions, each with one normalisation, serve the whole project.
+
+Duplicates (`text_keys`) are equal after the rules of a profile, under the profile `none` to the
+letter: copies within a file, leakage between train, dev and test, sides of a split.
+
+Texts of the same words (`wording`) have equal words in the same order; punctuation, emoji and
+placeholders count for nothing: decontamination of unlabelled and auxiliary text.
+
+Near-duplicates (`near_duplicates`) share character 4-grams up to a threshold: leakage that a
+search for copies does not see.
+
+Functions on duplicates take keys: what `text_keys` gives, or raw texts, which are their own keys
+to the letter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from superconext.core.errors import ConfigError, DataError
+from superconext.data.reading import read_texts
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.rules import PLACEHOLDERS
+from superconext.text.tokenize import Tokenizer
+
+Rows = NDArray[np.int64]
+
+SHINGLE = 4  # characters
+THRESHOLD = 0.8  # Jaccard similarity
+
+_ROWS = 4  # numbers of a signature that make a band
+_BANDS = 16
+_HASHES = _BANDS * _ROWS
+_WINDOW = 4  # neighbours in a bucket that a text is compared with
+_SLACK = 0.2  # three standard deviations of the similarity a signature tells
+_CHUNK = 1 << 20  # characters hashed at a time
+_PAIRS = 1 << 15  # signatures compared at a time
+
+_Hashes = NDArray[np.uint64]
+
+
+def text_keys(
+    parts: Mapping[str, Sequence[str]], profile: str = "auto"
+) -> tuple[dict[str, list[str]], str]:
+    """The key of each text of each part, and the profile: `auto` is decided on all parts at once.
+
+    Letter case, an address or a mention, or one more `ه` of laughter make no new text. A text of
+    which the rules leave nothing is its own key. Raises ConfigError for an unknown
+    profile.
+    """
+    if profile == "auto":
+        profile = choose_profile(chain.from_iterable(parts.values()))
+    normalizer = Normalizer(profile)
+    keys = {name: [normalizer(text) or text for text in texts] for name, texts in parts.items()}
+    return keys, profile
+
+
+def first_copies(keys: Sequence[str], labels: Sequence[str]) -> tuple[Rows, list[str]]:
+    """Sorted rows of the first copy of each text, and a label for each of them.
+
+    A text with several labels gets the one most of its copies have, of equally many the one
+    that comes first. Raises DataError for unequal lengths.
+    """
+    _check_lengths(keys, labels)
+    first: dict[str, int] = {}
+    votes: dict[str, Counter[str]] = {}
+    for row, (key, label) in enumerate(zip(keys, labels, strict=True)):
+        first.setdefault(key, row)
+        votes.setdefault(key, Counter())[label] += 1
+    rows = np.fromiter(first.values(), dtype=np.int64, count=len(first))
+    # `most_common` keeps the order of arrival among equals.
+    return rows, [votes[key].most_common(1)[0][0] for key in first]
+
+
+def without_copies(
+    keys: Mapping[str, Sequence[str]], labels: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[Rows, list[str]]]:
+    """For each part the rows to keep, with their labels, so that every text stands once.
+
+    Parts are in the order train, dev, test: of a text that stands in several, the copies in the
+    last one stay, so that nothing is taken from what results are reported on.
+    """
+    kept: dict[str, tuple[Rows, list[str]]] = {}
+    later: set[str] = set()
+    for name in reversed(list(keys)):
+        rows, voted = first_copies(keys[name], labels[name])
+        wanted = [place for place, row in enumerate(rows) if keys[name][row] not in later]
+        kept[name] = rows[wanted], [voted[place] for place in wanted]
+        later.update(keys[name])
+    return {name: kept[name] for name in keys}
+
+
+def deduplicate(texts: Sequence[str]) -> Rows:
+    """Sorted rows of the first occurrence of each text."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(text, row)
+    return np.fromiter(first.values(), dtype=np.int64, count=len(first))
+
+
+def leaks(train_texts: Sequence[str], other_texts: Sequence[str]) -> Rows:
+    """Sorted rows of `other_texts` that are copies of one of `train_texts`."""
+    seen = set(train_texts)
+    rows = [row for row, text in enumerate(other_texts) if text in seen]
+    return np.array(rows, dtype=np.int64)
+
+
+def conflicting(texts: Sequence[str], labels: Sequence[str]) -> int:
+    """Distinct texts that carry more than one label."""
+    return sum(
+        len({labels[row] for row in rows}) > 1 for rows in copies(texts, labels) if len(rows) > 1
+    )
+
+
+def copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
+    """The rows of each distinct text, in order of first occurrence."""
+    _check_lengths(texts, labels)
+    groups: dict[str, list[int]] = {}
+    for row, text in enumerate(texts):
+        groups.setdefault(text, []).append(row)
+    return list(groups.values())
+
+
+def text_hashes(texts: Sequence[str]) -> np.ndarray:
+    """A 64-bit hash of each text, uint64 `[n]`."""
+    digests = (
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for text in texts
+    )
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _check_lengths(texts: Sequence[str], labels: Sequence[str]) -> None:
+    if len(texts) != len(labels):
+        raise DataError(
+            f"found {len(texts)} texts and {len(labels)} labels, expected as many of each: "
+            "pass one label for each text"
+        )
+
+
+def wording(tokens: Iterable[str]) -> str:
+    """The words among the tokens of a text, with blanks between."""
+    return " ".join(
+        token for token in tokens if token not in PLACEHOLDERS and any(map(str.isalnum, token))
+    )
+
+
+class Decontamination:
+    """The wordings of labelled texts, which unlabelled and auxiliary text is cleared of.
+
+    What is learned from the texts a model is judged on flatters it, labels or not, and collections
+    of unlabelled text often hold them with another mark or quote at the end.
+
+    Attributes:
+        digest: a hash that stands for them.
+        removed: how often `holds` said yes.
+    """
+
+    def __init__(self, texts: Iterable[str], tokenizer: Tokenizer) -> None:
+        self._wordings = {wording(tokenizer(text)) for text in texts} - {""}
+        listed = "\n".join(sorted(self._wordings)).encode("utf-8", "surrogatepass")
+        self.digest = hashlib.sha256(listed).hexdigest() if self._wordings else ""
+        self.removed = 0
+
+    @classmethod
+    def of_files(cls, paths: Sequence[str | Path], tokenizer: Tokenizer) -> Decontamination:
+        """Those of all texts of labelled files. Raises DataError for one that cannot be read."""
+        return cls((text for path in paths for text in read_texts(path).texts), tokenizer)
+
+    def __len__(self) -> int:
+        return len(self._wordings)
+
+    def holds(self, tokens: Iterable[str]) -> bool:
+        """Whether these tokens have the words of one of the texts."""
+        same = bool(self._wordings) and wording(tokens) in self._wordings
+        self.removed += same
+        return same
+
+
+@dataclass(frozen=True)
+class NearDuplicates:
+    """What was found; texts go by their place in the input.
+
+    pairs: (i, j, similarity) with i < j, the most similar first. Enough of them to join each
+        group, not every pair inside it.
+    groups: sorted places of the texts that pairs join, the largest group first.
+    """
+
+    threshold: float
+    pairs: list[tuple[int, int, float]]
+    groups: list[list[int]]
+
+
+def near_duplicates(
+    texts: Sequence[str],
+    threshold: float = THRESHOLD,
+    progress: Callable[[float], None] | None = None,
+) -> NearDuplicates:
+    """Groups of texts whose shingles overlap by `threshold` or more, exact copies included.
+
+    Texts are sets of character n-grams (shingles), compared by the Jaccard similarity of their
+    sets. Candidates come from MinHash signatures (Broder, 1997) cut into bands, texts with an
+    equal band being compared (locality-sensitive hashing, Indyk and Motwani, 1998), and each
+    candidate is then checked on the sets themselves: there are no false alarms, and a pair at the
+    threshold of 0.8 is missed about twice in ten thousand.
+
+    Time grows with the number of characters. In a crowded bucket a text is compared with its
+    first member and its nearest neighbours only, so that thousands of equal beginnings cost no
+    more; the groups, which are chains of similar pairs, come out the same.
+
+    Args:
+        texts: normalised as they are to be compared; copies are best taken out before.
+        threshold: Jaccard similarity, above 0.5 and at most 1. Lower ones would need more
+            bands than there are.
+        progress: called with the share done, 0 to 1.
+
+    Raises ConfigError for another threshold. The same texts always give the same answer.
+    """
+    if not 0.5 < threshold <= 1:
+        raise ConfigError(
+            f"near-duplicate threshold is {threshold}, expected more than 0.5 and at most 1: "
+            f"choose one such as {THRESHOLD}"
+        )
+    if len(texts) < 2:
+        return NearDuplicates(threshold, [], [])
+    signatures = _signatures(texts, progress)
+    parent = list(range(len(texts)))
+    sets: dict[int, _Hashes] = {}
+    pairs: list[tuple[int, int, float]] = []
+    for i, j in _candidates(signatures, threshold):
+        a, b = _root(parent, i), _root(parent, j)
+        if a == b:
+            continue
+        similarity = _jaccard(_set_of(i, texts, sets), _set_of(j, texts, sets))
+        if similarity >= threshold:
+            parent[max(a, b)] = min(a, b)
+            pairs.append((i, j, similarity))
+    members: dict[int, list[int]] = {}
+    for place in sorted({place for i, j, _ in pairs for place in (i, j)}):
+        members.setdefault(_root(parent, place), []).append(place)
+    groups = sorted(members.values(), key=lambda group: (-len(group), group))
+    return NearDuplicates(threshold, sorted(pairs, key=lambda p: (-p[2], p)), groups)
+
+
+def near_duplicate_groups(
+    keys: Sequence[str],
+    threshold: float = THRESHOLD,
+    progress: Callable[[float], None] | None = None,
+) -> Rows:
+    """Number of each text's group of near-duplicates, `[N]`, -1 for one that resembles no other.
+
+    Groups are numbered from the largest; copies share the number of their text, and a text that
+    has copies only is a group of its own. Raises ConfigError as `near_duplicates` does.
+    """
+    place = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    groups = near_duplicates(list(place), threshold, progress).groups
+    number = np.full(len(place), -1)
+    for at, members in enumerate(groups):
+        number[members] = at
+    rows = np.array([place[key] for key in keys], dtype=np.int64)
+    alone = np.flatnonzero((number < 0) & (np.bincount(rows, minlength=len(place)) > 1))
+    number[alone] = len(groups) + np.arange(len(alone))
+    found: Rows = number[rows]
+    return found
+
+
+def _root(parent: list[int], place: int) -> int:
+    while parent[place] != place:
+        parent[place] = place = parent[parent[place]]
+    return place
+
+
+def _jaccard(a: _Hashes, b: _Hashes) -> float:
+    both = len(np.intersect1d(a, b, assume_unique=True))
+    return both / (len(a) + len(b) - both)
+
+
+def _set_of(place: int, texts: Sequence[str], sets: dict[int, _Hashes]) -> _Hashes:
+    if place not in sets:
+        sets[place] = np.unique(_shingles([texts[place]])[0])
+    return sets[place]
+
+
+def _shingles(texts: Sequence[str]) -> tuple[_Hashes, NDArray[np.int64]]:
+    """Hashes of every shingle of every text, and where each text's begin.
+
+    A blank at both ends lets first and last letters count as much as the others; a text shorter
+    than a shingle is filled up with blanks.
+    """
+    padded = [f" {text} ".ljust(SHINGLE) for text in texts]
+    lengths = np.array([len(text) for text in padded], dtype=np.int64)
+    joined = "".join(padded).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(joined, dtype="<u4").astype(np.uint64)
+    hashed = np.zeros(len(codes) - SHINGLE + 1, dtype=np.uint64)
+    for step in range(SHINGLE):
+        hashed = hashed * np.uint64(0x100000001B3) + codes[step : step + len(hashed)]
+    # Those that run over the end of a text belong to none.
+    inside = np.ones(len(codes), dtype=bool)
+    ends = np.cumsum(lengths)
+    for step in range(1, SHINGLE):
+        inside[ends - step] = False
+    counts = lengths - (SHINGLE - 1)
+    return _mix(hashed[inside[: len(hashed)]]), np.cumsum(counts) - counts
+
+
+def _mix(values: _Hashes) -> _Hashes:
+    """The finaliser of SplitMix64, which spreads every bit over all others."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _signatures(
+    texts: Sequence[str], progress: Callable[[float], None] | None
+) -> NDArray[np.uint32]:
+    """MinHash signatures `[N, 64]`: the least of each of 64 hashes over a text's shingles."""
+    draw = np.random.RandomState(0)
+    words = draw.randint(0, 2**32, size=(2, 2, _HASHES), dtype=np.uint64)
+    factors, shifts = (words[:, 0] << np.uint64(32)) | words[:, 1]
+    factors |= np.uint64(1)
+    found = np.empty((len(texts), _HASHES), dtype=np.uint32)
+    begin = size = 0
+    for end, text in enumerate(texts, start=1):
+        size += len(text) + SHINGLE
+        if size < _CHUNK and end < len(texts):
+            continue
+        hashes, starts = _shingles(texts[begin:end])
+        for column in range(_HASHES):
+            spread = (hashes * factors[column] + shifts[column]) >> np.uint64(32)
+            found[begin:end, column] = np.minimum.reduceat(spread, starts)
+        begin, size = end, 0
+        if progress is not None:
+            progress(end / len(texts))
+    return found
+
+
+def _candidates(signatures: NDArray[np.uint32], threshold: float) -> list[tuple[int, int]]:
+    """Pairs that share a band and whose signatures do not rule the threshold out."""
+    count = len(signatures)
+    wide = signatures.astype(np.uint64)
+    coded: list[NDArray[np.int64]] = []
+    for band in range(_BANDS):
+        key = np.zeros(count, dtype=np.uint64)
+        for column in range(band * _ROWS, (band + 1) * _ROWS):
+            key = _mix(key + wide[:, column] + np.uint64(0x9E3779B97F4A7C15))
+        order = np.argsort(key, kind="stable")
+        ordered = key[order]
+        new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        leader = np.maximum.accumulate(np.where(new, np.arange(count), 0))
+        mates = [(order[leader[~new]], order[~new])]
+        for step in range(1, min(_WINDOW, count - 1) + 1):
+            same = ordered[step:] == ordered[:-step]
+            mates.append((order[:-step][same], order[step:][same]))
+        for a, b in mates:
+            coded.append(np.minimum(a, b) * count + np.maximum(a, b))
+    pairs = np.unique(np.concatenate(coded))
+    kept: list[tuple[int, int]] = []
+    for begin in range(0, len(pairs), _PAIRS):
+        i, j = np.divmod(pairs[begin : begin + _PAIRS], count)
+        alike = (signatures[i] == signatures[j]).mean(axis=1) >= threshold - _SLACK
+        kept.extend(zip(i[alike].tolist(), j[alike].tolist(), strict=True))
+    return kept
