@@ -84,14 +84,14 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
         word_ngrams(size) if ngrams else None,
     )
     encoder = BiLSTMEncoder(embedding, config.hidden_size, dropout=config.dropout, pooling="max")
-    head = projection_head(config.projection, encoder.sentence_size, config.projection_size)
+    head = projection_head(config.projection, encoder.sentence_size)
     rows = sentences()
     labels = np.arange(len(rows)) % 2
     trainer = Trainer(
         encoder,
         head,
         objective_class("superloss").build(
-            config, Shape(2, encoder.sentence_size, config.projection_size)
+            config, Shape(2, encoder.sentence_size, encoder.sentence_size)
         ),
         make_batches("balanced", labels, BATCH, steps, 0),
         build_store(rows, config.max_length),

@@ -161,10 +161,10 @@ def stage_step(path: Path, home: Path) -> dict:
                 tokens.append(int(store.lengths_of(some).sum()))
                 yield some
 
-    shape = Shape(len(rows.classes), 256, config.projection_size)  # type: ignore[attr-defined]
+    shape = Shape(len(rows.classes), 256, 256)  # type: ignore[attr-defined]
     Trainer(
         encoder,
-        projection_head(config.projection, 256, config.projection_size),
+        projection_head(config.projection, 256),
         objective_class("superloss").build(config, shape),
         Counted(),
         store,

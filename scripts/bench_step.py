@@ -121,8 +121,8 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
         embedding, size.hidden, size.layers, config.dropout, config.word_dropout, config.pooling
     )
     encoder.ragged = ragged
-    head = projection_head(config.projection, 2 * size.hidden, config.projection_size)
-    shape = Shape(2, 2 * size.hidden, config.projection_size)
+    head = projection_head(config.projection, 2 * size.hidden)
+    shape = Shape(2, 2 * size.hidden, 2 * size.hidden)
     labels = np.arange(len(sentences)) % 2
     store = build_store(sentences, 10**6)
     batches = Counted(

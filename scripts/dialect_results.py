@@ -53,15 +53,9 @@ FIVE: dict[str, object] = {"members": 5, "probe_rows": "unseen"}
 
 SYSTEMS: dict[str, dict[str, object]] = {
     "SuperLoss": BESIDE,
-    "SuperLoss*": {"mining": "topk", "mining_threshold": 20.0},
+    "SuperLoss*": {"options": "mining=topk,mining_threshold=20"},
     "cross-entropy": {"objective": "cross_entropy", "batch_size": 64},
     "best": {"preset": "best"},
-    "two of each": {
-        "members": 4,
-        "second_objective": "cross_entropy",
-        "second_batch_size": 64,
-        **BESIDE,
-    },
     "SuperLoss five unseen": {**FIVE, **BESIDE},
     "cross-entropy five unseen": {**FIVE, "objective": "cross_entropy", "batch_size": 64},
 }
@@ -70,13 +64,6 @@ SYSTEMS: dict[str, dict[str, object]] = {
 #: fit of its objective alone with its seed would be, so the first row is SuperLoss itself.
 PARTS: dict[str, dict[str, list[int]]] = {
     "best": {"one member": [0], "two members": [0, 2]},
-    "two of each": {
-        "one SuperLoss": [0],
-        "one cross-entropy": [1],
-        "two SuperLoss": [0, 2],
-        "two cross-entropy": [1, 3],
-        "one of each": [0, 1],
-    },
 }
 
 #: Of a fit with n-grams beside it the probe alone is a row, and its mean with TF-IDF, and the pool.

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from superconext.config.toml_file import read_toml
+from superconext.config.files import read_toml
 from superconext.experiments.systems import OWN_RULE
 from superconext.report.table import markdown
 

@@ -53,7 +53,6 @@ def fit(folder: Path, number: int) -> None:
         steps_per_epoch=2,
         batch_size=8,
         hidden_size=8,
-        projection_size=8,
         vector_dimension=8,
         vector_method="random",
         seed=number,

@@ -119,7 +119,7 @@ def common_parameters(
     options: dict[str, Any], decided: Sequence[str], verb: str, progress: Progress
 ) -> dict[str, Any]:
     """The parameters for all systems: options, then the file given with `--config`."""
-    from superconext.config.config_file import read_config
+    from superconext.config.files import read_config
 
     given = given_parameters(options)
     if not options["config"]:

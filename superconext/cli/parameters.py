@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from superconext.config.parameter import Parameter
-from superconext.config.parameters import PARAMETERS
+from superconext.config.parameters import PARAMETERS, Parameter
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import CATALOGUE

@@ -50,7 +50,7 @@ def train(
 
     TRAIN is CSV, TSV, JSONL (also .gz), Parquet or fastText's __label__ lines.
     """
-    from superconext.config.config_file import read_config
+    from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress
     from superconext.core.threads import choose_threads
     from superconext.runs.request import TrainRequest

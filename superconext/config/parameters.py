@@ -8,17 +8,141 @@ its callers to mean "the preset's value"; `resolve` fills it in.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from superconext.config.parameter import Parameter, parameter, table_of
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 
-_objective, _encoder, _text, _run = (
-    partial(parameter, group=group) for group in ("objective", "encoder", "text", "run")
+#: Headings of `--help`, in their order.
+GROUPS = (
+    "data",
+    "text and vectors",
+    "encoder",
+    "objective and mining",
+    "training",
+    "probe",
+    "output",
+)
+
+
+def parameter(
+    default: Any,
+    help: str,
+    *,
+    choices: Sequence[str] | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    open_low: bool = False,
+    additions: bool = False,
+    group: str = "",
+) -> Any:
+    """A field of a dataclass of parameters; `low` and `high` are allowed unless `open_low`.
+
+    additions: whether a choice may be followed by +NAME or -NAME, which others check.
+    """
+    meta = {
+        "help": help,
+        "choices": tuple(choices) if choices else None,
+        "low": low,
+        "high": high,
+        "open_low": open_low,
+        "additions": additions,
+        "group": group,
+    }
+    return field(default=default, metadata=meta)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of the table."""
+
+    name: str
+    type: type
+    optional: bool
+    default: Any
+    help: str
+    choices: tuple[str, ...] | None
+    low: float | None
+    high: float | None
+    open_low: bool
+    additions: bool
+    group: str
+
+    @property
+    def governed(self) -> bool:
+        """Whether a preset may set it, so that callers leave it `None` by default."""
+        return any(self.name in preset.values for preset in PRESETS.values())
+
+    def check(self, value: Any) -> None:
+        """Raise ConfigError unless `value` has the right type and lies in its limits."""
+        if value is None and self.optional:
+            return
+        kind = self.type
+        right = isinstance(value, (int, float) if kind is float else kind)
+        if not right or (isinstance(value, bool) and kind is not bool):
+            raise ConfigError(
+                f"{self.name} = {value!r}: expected {_KIND[kind]}, got {type(value).__name__}; "
+                "change the value"
+            )
+        if self.choices:
+            choice = re.split("[+-]", value, maxsplit=1)[0] if self.additions else value
+            if choice not in self.choices:
+                near = difflib.get_close_matches(choice, self.choices, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ConfigError(
+                    f"{self.name} = {value!r}: expected one of {', '.join(self.choices)}{hint}"
+                )
+        if kind in (int, float):
+            if not math.isfinite(value):
+                raise ConfigError(f"{self.name} = {value}: expected a finite number")
+            below = self.low is not None and (
+                value <= self.low if self.open_low else value < self.low
+            )
+            if below or (self.high is not None and value > self.high):
+                raise ConfigError(
+                    f"{self.name} = {value}: expected a value {self.limits()}; change it"
+                )
+
+    def limits(self) -> str:
+        """The allowed range in words."""
+        parts = []
+        if self.low is not None:
+            parts.append(f"{'above' if self.open_low else 'of at least'} {self.low:g}")
+        if self.high is not None:
+            parts.append(f"of at most {self.high:g}")
+        return " and ".join(parts)
+
+
+_KIND = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def table_of(parameters: type) -> tuple[Parameter, ...]:
+    """The rows of a dataclass whose fields `parameter` made."""
+    hints = typing.get_type_hints(parameters)
+    rows = []
+    for item in fields(parameters):
+        hint = hints[item.name]
+        optional = isinstance(hint, types.UnionType)
+        if optional:
+            hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
+        rows.append(
+            Parameter(
+                name=item.name, type=hint, optional=optional, default=item.default, **item.metadata
+            )
+        )
+    return tuple(rows)
+
+
+_data, _text, _encoder, _objective, _training, _probe, _output = (
+    partial(parameter, group=group) for group in GROUPS
 )
 
 
@@ -27,69 +151,23 @@ class Config:
     """Every parameter of a run, with concrete values."""
 
     objective: str = _objective("superloss", "Training objective, by name.")
-    preset: str = parameter("dialect", "Named set of defaults.", choices=tuple(PRESETS))
+    preset: str = _training("dialect", "Named set of defaults.", choices=tuple(PRESETS))
     temperature: float = _objective(
         0.1, "Softmax temperature of the similarities.", low=0.0, open_low=True
     )
-    reduction: str = _objective(
-        "macro",
-        "Mean over classes of class means (equation 3) or over rows (equation 8).",
-        choices=("macro", "micro"),
-    )
-    include_self: bool = _objective(
-        False,
-        "Count a row as its own positive, as equation 6 prints it (audit only).",
-    )
-    mining: str = _objective(
-        "none",
-        "Which negatives are kept after the warm-up.",
-        choices=("none", "threshold", "topk", "quantile"),
-    )
-    mining_threshold: float = _objective(
-        0.5,
-        "threshold: keep negatives whose cosine exceeds this. "
-        "topk: how many each anchor keeps. quantile: share each anchor keeps.",
-        low=-1.0,
-    )
-    mining_warmup: float = _objective(
-        1 / 3,
-        "Share of the epochs trained with every negative first.",
-        low=0.0,
-        high=1.0,
-    )
-    mining_max_similarity: float = _objective(
-        1.0,
-        "Drop mined negatives above this cosine (label noise).",
-        low=-1.0,
-        high=1.0,
-    )
-    mining_fallback: str = _objective(
-        "hardest",
-        "An anchor left without a negative uses its hardest one, all, or is skipped.",
-        choices=("hardest", "all", "skip"),
-    )
     options: str | None = _objective(
-        None, "Settings of one objective alone, as name=value,name=value."
-    )
-    second_objective: str | None = _objective(
         None,
-        "Objective of every second member, whose errors are then other ones; unset: all members "
-        "have the same.",
+        "Settings of one objective alone, as name=value,name=value; of superloss among others "
+        "mining=topk,mining_threshold=20 (docs/objectives.md lists all).",
     )
-    second_batch_size: int | None = _objective(
-        None,
-        "Sentences in a batch of the second objective; unset: as many as of the first.",
-        low=4,
-    )
-    projection: str = _encoder(
+    projection: str = _objective(
         "mlp",
-        "Projection head, thrown away after training.",
+        "Projection head, as wide as the sentence vector and thrown away after training.",
         choices=("mlp", "linear", "identity"),
     )
-    projection_size: int = _encoder(256, "Width of the projected vector.", low=1)
     encoder: str = _encoder("bilstm", "Sentence encoder, by name.")
-    layers: int = parameter(1, "BiLSTM layers.", low=1, high=8)
-    hidden_size: int = parameter(128, "LSTM units in each direction.", low=1, high=8192)
+    layers: int = _encoder(1, "BiLSTM layers.", low=1, high=8)
+    hidden_size: int = _encoder(128, "LSTM units in each direction.", low=1, high=8192)
     dropout: float = _encoder(
         0.2,
         "Dropout on word vectors and on every layer's output.",
@@ -104,45 +182,31 @@ class Config:
         "Token states to sentence vector.",
         choices=("last", "mean", "max"),
     )
-    epochs: int | None = parameter(
+    epochs: int | None = _training(
         None,
         "Passes over the data; unset: 15, and of more than 3,000 rows fewer, so that 45,000 are "
         "read in all, but no fewer than 6.",
         low=1,
     )
-    steps_per_epoch: int | None = parameter(
+    steps_per_epoch: int | None = _training(
         None,
         "Batches in an epoch; unset: enough to see every row of the largest class, at least 8 "
         "where batches are balanced.",
         low=1,
     )
-    batch_size: int = parameter(200, "Sentences in a batch, shared equally by the classes.", low=4)
-    mini_batch_size: int | None = parameter(
-        None,
-        "Sentences encoded at once where memory does not hold a batch; the gradient is still the "
-        "whole batch's. Unset: decided by the batch's tokens.",
-        low=1,
-    )
-    learning_rate: float = parameter(0.001, "Adam's step size.", low=0.0, open_low=True)
-    gradient_clip: float = parameter(5.0, "Largest gradient norm; 0 turns clipping off.", low=0.0)
-    keep: str = parameter(
+    batch_size: int = _training(200, "Sentences in a batch, shared equally by the classes.", low=4)
+    learning_rate: float = _training(0.001, "Adam's step size.", low=0.0, open_low=True)
+    keep: str = _training(
         "average",
         "Weights to end with: the mean over the last 40% of the epochs, the epoch with the "
         "best dev probe, or the last epoch.",
         choices=("average", "best", "last"),
     )
-    finetune: bool = parameter(
-        False, "Then go on with all weights and a softmax layer, by cross-entropy."
-    )
-    finetune_frozen: bool = parameter(
-        False, "Then train a softmax layer alone, on the frozen encoder."
-    )
-    finetune_epochs: int = parameter(15, "Passes over the data in the second stage.", low=1)
-    finetune_learning_rate: float | None = parameter(
-        None,
-        "Adam's step size in the second stage; unset: 0.001, on a frozen encoder 0.01.",
-        low=0.0,
-        open_low=True,
+    finetune_epochs: int = _training(
+        0,
+        "Then fine-tune all weights for so many epochs with a softmax layer, by cross-entropy; "
+        "0: do not.",
+        low=0,
     )
     vectors: str | None = _text(
         None, "Word vector file; unset: trained on the spot, see vector_method."
@@ -152,14 +216,14 @@ class Config:
         "Folder of a pretrained encoder (superconext pretrain) to start from; it brings its word "
         "vectors.",
     )
-    unlabelled: str | None = _text(
+    unlabelled: str | None = _data(
         None, "Unlabelled text, one sentence a line, to train word vectors on."
     )
     pretrain: bool = _text(
         False,
         "Train the encoder on the unlabelled text first, to predict its words; kept in the cache.",
     )
-    related: str | None = _text(
+    related: str | None = _data(
         None,
         "Labelled file of a related set (another dialect, another source) whose rows train the "
         "encoder too, and not the probe.",
@@ -174,35 +238,16 @@ class Config:
         choices=("fasttext", "word2vec", "random"),
     )
     tune_vectors: bool = _text(False, "Train the word vectors too.")
-    unfreeze_epoch: int | None = parameter(
-        None,
-        "Epoch, from 1, at which word vectors that were frozen begin to be trained; unset: "
-        "tune_vectors says for all epochs.",
-        low=1,
-        group="text",
-    )
-    vector_scale: float | None = _text(
-        None,
-        "Factor on the word vectors before training; 0: to a root mean square of 1. Unset: 1, or "
-        "for smaller ones of a file what brings them to a root mean square of 0.5.",
-        low=0.0,
-        high=1000.0,
-    )
     subwords: bool = _text(
         True,
         "Train vectors of character n-grams too, so that spellings of a word share them.",
     )
     normalize: str = _text(
         "auto",
-        "Text normalisation profile.",
+        "Text normalisation profile; +RULE after it switches a rule on and -RULE one off, as "
+        "auto-lower.",
         choices=("auto", "arabic", "arabizi", "latin", "none"),
-    )
-    enable_rules: str | None = _text(
-        None,
-        "Normalisation rules to switch on beside the profile's, comma separated.",
-    )
-    disable_rules: str | None = _text(
-        None, "Normalisation rules of the profile to switch off, comma separated."
+        additions=True,
     )
     bridge: str | None = _text(
         None,
@@ -210,44 +255,48 @@ class Config:
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
-    max_length: int = parameter(500, "Tokens kept of each sentence.", low=1, high=100_000)
-    seed: int = _run(0, "Seed of everything random.", low=0, high=2**31 - 1)
-    threads: int = parameter(
+    max_length: int = _text(500, "Tokens kept of each sentence.", low=1, high=100_000)
+    seed: int = _training(0, "Seed of everything random.", low=0, high=2**31 - 1)
+    threads: int = _training(
         1,
         "Threads for matrix work; more help only on an idle machine. Unset, the command train "
         "takes as many as it finds idle processors, up to 4, and everything else one.",
         low=1,
         high=1024,
-        group="run",
     )
-    device: str = _run("cpu", "Torch device.")
-    precision: str = parameter(
+    device: str = _training("cpu", "Torch device.")
+    precision: str = _training(
         "float32", "Arithmetic of the encoder.", choices=("float32", "bfloat16")
     )
-    baselines: bool = _run(True, "Fit majority class and TF-IDF + logistic regression beside.")
-    calibrate: bool = _run(False, "Scale the probe's probabilities by a temperature fitted on dev.")
-    logit_adjustment: float = _run(
+    baselines: bool = _output(
+        True, "Fit majority class and TF-IDF + logistic regression for comparison."
+    )
+    calibrate: bool = _probe(
+        False, "Scale the probe's probabilities by a temperature fitted on dev."
+    )
+    logit_adjustment: float = _probe(
         0.0,
         "Share of the log class frequencies taken off the probe's scores: 0 for most rows right, "
         "1 for all classes alike, between them for the F1 scores.",
         low=0.0,
         high=1.0,
     )
-    probe_features: str = _run(
+    probe_features: str = _probe(
         "encoder",
         "What predictions rest on: the linear probe on the encoder alone, the mean of its "
         "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
         "character n-grams, weighed on dev.",
     )
-    probe_rows: str = _run(
+    probe_rows: str = _probe(
         "seen",
         "Rows the probe is fitted on: those its encoder was trained on, or those it has not seen, "
         "each of several members leaving out another part of the rows.",
         choices=("seen", "unseen"),
     )
-    members: int = _run(
+    members: int = _training(
         1,
-        "Encoders trained with seeds of their own, a million apart, and probed side by side.",
+        "Encoders trained with seeds of their own, a million apart, whose features the probe "
+        "reads together.",
         low=1,
         high=100,
     )
@@ -266,12 +315,77 @@ BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 #: Parameters whose value is a file or a folder.
 FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related")
 
+#: Before the name of a single option of the objective: `options.mining` is one of `options`.
+OPTION = "options."
 
-def check_names(names: Sequence[str], where: str) -> None:
-    """Raise ConfigError for a name that is no parameter, with the nearest one that is."""
+#: Parameters of earlier versions that are options of superloss now, and their defaults.
+_OPTIONS_OF_SUPERLOSS: dict[str, Any] = {
+    "reduction": "macro",
+    "include_self": False,
+    "mining": "none",
+    "mining_threshold": 0.5,
+    "mining_warmup": 1 / 3,
+    "mining_max_similarity": 1.0,
+    "mining_fallback": "hardest",
+}
+
+#: Parameters of earlier versions: why they left, and what to use instead in braces, first the
+#: parameter's name and then its value.
+REMOVED: dict[str, str] = {
+    **{
+        name: f"it is an option of the objective superloss: use {{options {name}=VALUE}}"
+        for name in _OPTIONS_OF_SUPERLOSS
+    },
+    "second_objective": "members of two objectives brought nothing that members of one do not "
+    "(docs/ablations.md): use {members 2}",
+    "second_batch_size": "all members have the same objective: use {batch_size}",
+    "mini_batch_size": "batches that memory does not hold are encoded in parts, decided by their "
+    "tokens: leave it out, or lower {batch_size}",
+    "gradient_clip": "the largest gradient norm is 5: leave it out, or lower {learning_rate}",
+    "finetune": "use {finetune_epochs 15}",
+    "finetune_frozen": "the probe is a classifier on the frozen encoder: leave it out, or train "
+    "all weights with {finetune_epochs 15}",
+    "finetune_learning_rate": "the rate of fine-tuning is 0.001: leave it out, or change "
+    "{finetune_epochs}",
+    "unfreeze_epoch": "training the word vectors late brought nothing: train them throughout "
+    "with {tune_vectors}, or leave it out",
+    "vector_scale": "vectors of a file that are small are scaled as it suits the encoder: leave "
+    "it out, or give a file of other numbers with {vectors}",
+    "projection_size": "the projection is as wide as the sentence vector: leave it out, or "
+    "change {hidden_size}",
+    "enable_rules": "rules follow the profile: use {normalize auto+RULE}",
+    "disable_rules": "rules follow the profile: use {normalize auto-RULE}",
+}
+
+
+def removal(name: str, flag: bool = False) -> str:
+    """Why a parameter of an earlier version left, and what to use instead.
+
+    flag: spell that as options of the command line, not as names and values.
+    """
+
+    def spelt(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if flag:
+            return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
+        if not value:
+            return name
+        return f"{name} = {value}" if value.isdigit() else f'{name} = "{value}"'
+
+    return re.sub(r"\{(\w+)(?: ([^}]*))?\}", spelt, REMOVED[name])
+
+
+def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> None:
+    """Raise ConfigError for a name that is no parameter, with what to use instead.
+
+    also: other names that are known there, for the hint at a misspelt one.
+    """
     for name in names:
-        if name not in BY_NAME:
-            near = difflib.get_close_matches(name, BY_NAME, 1)
+        if name in REMOVED:
+            raise ConfigError(f"{where}: found {name}, which has left; {removal(name)}")
+        single = name.startswith(OPTION) and name.removeprefix(OPTION).isidentifier()
+        if name not in BY_NAME and not single:
+            near = difflib.get_close_matches(name, [*also, *BY_NAME], 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(BY_NAME)}"
             raise ConfigError(f"{where}: unknown parameter {name!r}; {hint}")
 
@@ -279,14 +393,92 @@ def check_names(names: Sequence[str], where: str) -> None:
 def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     """The full configuration: what is given, else the preset's value, else the default.
 
-    A value of None counts as not given. Raises ConfigError for unknown names, wrong
-    types and values outside their limits.
+    A value of None counts as not given. `options` may be a mapping, and `options.NAME` sets a
+    single one. Raises ConfigError for unknown names, wrong types and values outside their limits.
     """
-    check_names(list(given), where)
-    explicit = {name: value for name, value in given.items() if value is not None}
+    check_names(given, where)
+    explicit = {
+        name: value
+        for name, value in given.items()
+        if value is not None and not name.startswith(OPTION)
+    }
+    single = {n.removeprefix(OPTION): v for n, v in given.items() if n.startswith(OPTION)}
+    if single or isinstance(explicit.get("options"), Mapping):
+        explicit["options"] = options_text(explicit.get("options"), single)
     for name, value in explicit.items():
         if BY_NAME[name].type is float and isinstance(value, int) and not isinstance(value, bool):
             explicit[name] = float(value)
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
     return Config(**{**PRESETS[preset].values, **explicit})
+
+
+def options_text(options: str | Mapping[str, Any] | None, more: Mapping[str, Any]) -> str | None:
+    """`options` with more of them, which win, as name=value,name=value; None if there are none.
+
+    Raises ConfigError for a value that is no text, number or truth value, or has a comma in it.
+    """
+    if isinstance(options, Mapping):
+        values = dict(options)
+    else:
+        parts = [part.strip() for part in (options or "").split(",") if part.strip()]
+        values = dict(part.split("=", 1) if "=" in part else (part, None) for part in parts)
+    texts = []
+    for name, value in {**values, **more}.items():
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        if not isinstance(value, str | int | float | None) or "," in str(value):
+            raise ConfigError(
+                f"options: {name} = {value!r}; expected text without a comma, a number, true or "
+                "false: change it"
+            )
+        texts.append(name if value is None else f"{name}={value}")
+    return ",".join(texts) or None
+
+
+def upgrade(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a run that an earlier version saved, as this version has them.
+
+    What only training needed is dropped, so that the model predicts as it did.
+    """
+    values = {name: value for name, value in saved.items() if name not in REMOVED}
+    if values.get("objective", "superloss") == "superloss":
+        moved = {
+            name: saved[name]
+            for name, default in _OPTIONS_OF_SUPERLOSS.items()
+            if saved.get(name, default) != default
+        }
+        if moved:
+            values["options"] = options_text(values.get("options"), moved)
+    if saved.get("finetune") or saved.get("finetune_frozen"):
+        values.setdefault("finetune_epochs", 15)
+    elif "finetune" in saved:
+        values["finetune_epochs"] = 0
+    rules = [
+        sign + rule.strip()
+        for name, sign in (("enable_rules", "+"), ("disable_rules", "-"))
+        for rule in str(saved.get(name) or "").split(",")
+        if rule.strip()
+    ]
+    if rules:
+        values["normalize"] = "".join([str(values.get("normalize", "auto")), *rules])
+    return values
+
+
+def docstring() -> str:
+    """The section "Parameters" of a class whose constructor takes every parameter."""
+    lines = ["Parameters", "----------"]
+    for row in PARAMETERS:
+        default = None if row.governed else row.default
+        choices = "{" + ", ".join(map(repr, row.choices)) + "}" if row.choices else ""
+        kind = choices if choices and not row.additions else row.type.__name__
+        optional = " or None" if row.optional or row.governed else ""
+        lines.append(f"{row.name} : {kind}{optional}, default={default!r}")
+        lines += textwrap.wrap(
+            row.help, 90, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+        )
+        ours = {name: preset.values.get(row.name) for name, preset in PRESETS.items()}
+        if row.governed:
+            told = ", ".join(f"{n}: {ours.get(n, row.default)!r}" for n in PRESETS)
+            lines.append(f"    None is the preset's value ({told}).")
+    return "\n".join(lines)

@@ -38,7 +38,7 @@ VECTOR_SEED = 0
 class InitialVectors:
     """table: float32 `[V, e]` for the training vocabulary; oov_vectors: of all other words.
 
-    Both are multiplied by `vector_scale`.
+    Both are multiplied by one factor, see `_scale`.
     """
 
     table: np.ndarray
@@ -170,9 +170,7 @@ def _scale(config: Config, known: np.ndarray) -> float:
     """
     square = float(np.square(known, dtype=np.float64).mean()) if len(known) else 0.0
     size = math.sqrt(square) or 1.0
-    if config.vector_scale is None:
-        return max(LEAST_SIZE / size, 1.0) if config.vectors else 1.0
-    return config.vector_scale or 1.0 / size
+    return max(LEAST_SIZE / size, 1.0) if config.vectors else 1.0
 
 
 def _oov_vectors(source: WordVectors, vocabulary: Vocabulary, scale: float) -> WordVectors:

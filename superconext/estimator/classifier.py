@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, Config, resolve
+from superconext.config.parameters import (
+    BY_NAME,
+    FILE_PARAMETERS,
+    REMOVED,
+    Config,
+    check_names,
+    docstring,
+    resolve,
+)
 from superconext.core.errors import ConfigError
 from superconext.estimator.predict_mixin import Answers
 from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
@@ -38,23 +47,17 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         model_: what was fitted.
     """
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        check_names((name for name in given if name in REMOVED), cls.__name__)
+        return super().__new__(cls)
+
     def __init__(
         self,
         objective: str = "superloss",
         preset: str = "dialect",
         temperature: float = 0.1,
-        reduction: str = "macro",
-        include_self: bool = False,
-        mining: str = "none",
-        mining_threshold: float = 0.5,
-        mining_warmup: float = 1 / 3,
-        mining_max_similarity: float = 1.0,
-        mining_fallback: str = "hardest",
-        options: str | None = None,
-        second_objective: str | None = None,
-        second_batch_size: int | None = None,
+        options: str | Mapping[str, Any] | None = None,
         projection: str = "mlp",
-        projection_size: int | None = None,
         encoder: str = "bilstm",
         layers: int | None = None,
         hidden_size: int | None = None,
@@ -64,14 +67,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         epochs: int | None = None,
         steps_per_epoch: int | None = None,
         batch_size: int | None = None,
-        mini_batch_size: int | None = None,
         learning_rate: float | None = None,
-        gradient_clip: float = 5.0,
         keep: str | None = None,
-        finetune: bool = False,
-        finetune_frozen: bool = False,
-        finetune_epochs: int = 15,
-        finetune_learning_rate: float | None = None,
+        finetune_epochs: int = 0,
         vectors: str | None = None,
         init: str | None = None,
         unlabelled: str | None = None,
@@ -80,12 +78,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         vector_dimension: int | None = None,
         vector_method: str = "fasttext",
         tune_vectors: bool | None = None,
-        unfreeze_epoch: int | None = None,
-        vector_scale: float | None = None,
         subwords: bool | None = None,
         normalize: str = "auto",
-        enable_rules: str | None = None,
-        disable_rules: str | None = None,
         bridge: str | None = None,
         min_count: int = 1,
         max_length: int = 500,
@@ -104,18 +98,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.objective = objective
         self.preset = preset
         self.temperature = temperature
-        self.reduction = reduction
-        self.include_self = include_self
-        self.mining = mining
-        self.mining_threshold = mining_threshold
-        self.mining_warmup = mining_warmup
-        self.mining_max_similarity = mining_max_similarity
-        self.mining_fallback = mining_fallback
         self.options = options
-        self.second_objective = second_objective
-        self.second_batch_size = second_batch_size
         self.projection = projection
-        self.projection_size = projection_size
         self.encoder = encoder
         self.layers = layers
         self.hidden_size = hidden_size
@@ -125,14 +109,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.epochs = epochs
         self.steps_per_epoch = steps_per_epoch
         self.batch_size = batch_size
-        self.mini_batch_size = mini_batch_size
         self.learning_rate = learning_rate
-        self.gradient_clip = gradient_clip
         self.keep = keep
-        self.finetune = finetune
-        self.finetune_frozen = finetune_frozen
         self.finetune_epochs = finetune_epochs
-        self.finetune_learning_rate = finetune_learning_rate
         self.vectors = vectors
         self.init = init
         self.unlabelled = unlabelled
@@ -141,12 +120,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         self.vector_dimension = vector_dimension
         self.vector_method = vector_method
         self.tune_vectors = tune_vectors
-        self.unfreeze_epoch = unfreeze_epoch
-        self.vector_scale = vector_scale
         self.subwords = subwords
         self.normalize = normalize
-        self.enable_rules = enable_rules
-        self.disable_rules = disable_rules
         self.bridge = bridge
         self.min_count = min_count
         self.max_length = max_length
@@ -278,3 +253,15 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, Answers):
         >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
         >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
     """
+
+
+_CALLBACKS = """callbacks : sequence of Callback or None, default=None
+    Hooks into training, see `superconext.training.callbacks`."""
+
+for _estimator in (SuperConTextEncoder, SuperConTextClassifier):
+    _estimator.__doc__ = "\n".join(
+        [inspect.cleandoc(_estimator.__doc__ or ""), "", docstring(), _CALLBACKS]
+    )
+    # Else what is shown of a class that has `__new__` is the signature of that.
+    _made = inspect.signature(_estimator.__init__)
+    _estimator.__signature__ = _made.replace(parameters=[*_made.parameters.values()][1:])

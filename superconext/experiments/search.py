@@ -82,7 +82,8 @@ def _axis(name: str, text: str) -> Axis:
         return Axis(name, found)
     low, high, *rest = (piece.strip() for piece in text.split(":"))
     ends = [parse_value(name, piece, "sweep") for piece in (low, high)]
-    kind = BY_NAME[name].type
+    kinds = {type(end) for end in ends}  # an option of the objective has no row in the table
+    kind = BY_NAME[name].type if name in BY_NAME else max(kinds, key=[int, float, str].index)
     log = rest == ["log"]
     if kind not in (int, float) or ends[0] >= ends[1] or (rest and not log):
         raise ConfigError(

@@ -7,8 +7,9 @@ its own:
     [[system]]
     name = "mined"
     objective = "superloss"
-    mining = "topk"
-    mining_threshold = 20
+    options = {mining = "topk", mining_threshold = 20}
+
+where `options` are those of its objective, on the command line `options.mining=topk`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED, BASELINES
-from superconext.config.parameters import BY_NAME, Config, check_names, resolve
+from superconext.config.parameters import BY_NAME, OPTION, Config, check_names, resolve
 from superconext.core.errors import ConfigError
 from superconext.experiments.toml_tables import (
     OWN_PARAMETERS,
@@ -174,6 +175,8 @@ def parse_value(name: str, text: str, where: str) -> Any:
     if name in OWN_PARAMETERS:
         raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
     check_names([name], where)
+    if name.startswith(OPTION):
+        return _literal(text)
     parameter = BY_NAME[name]
     try:
         value = _TRUTH[text.lower()] if parameter.type is bool else parameter.type(text)
@@ -185,6 +188,16 @@ def parse_value(name: str, text: str, where: str) -> Any:
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
     return value
+
+
+def _literal(text: str) -> Any:
+    """A number where the text is one, else the text: its objective knows the type."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def shown(value: Any) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from superconext.config.parameters import BY_NAME, FILE_PARAMETERS
-from superconext.config.toml_file import read_toml
+from superconext.config.files import read_toml
+from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, OPTION, check_names
 from superconext.core.errors import ConfigError
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
@@ -33,7 +32,7 @@ def read_tables(path: Path, key: str) -> list[dict[str, Any]]:
 
 
 def checked_parameters(
-    values: Mapping[str, Any], where: str, folder: Path | None = None, also: Iterable[str] = ()
+    values: Mapping[str, Any], where: str, folder: Path | None = None, also: Sequence[str] = ()
 ) -> Parameters:
     """The values as parameters of `train`, checked one by one.
 
@@ -49,10 +48,13 @@ def checked_parameters(
     for name, value in values.items():
         if name in OWN_PARAMETERS:
             raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
-        if name not in BY_NAME:
-            near = difflib.get_close_matches(name, [*also, *BY_NAME], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(BY_NAME)}"
-            raise ConfigError(f"{where}: unknown parameter {name!r}; {hint}")
+        check_names([name], where, also)
+        if name == "options" and isinstance(value, Mapping):
+            found += [(f"{OPTION}{option}", inner) for option, inner in value.items()]
+            continue
+        if name.startswith(OPTION):
+            found.append((name, value))
+            continue
         parameter = BY_NAME[name]
         if parameter.type is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)

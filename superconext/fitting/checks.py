@@ -6,9 +6,8 @@ import torch
 
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
-from superconext.encoders.projection import projected_size
 from superconext.encoders.registry import encoder_class
-from superconext.fitting.ensemble_members import check_members, kinds, reading_pool
+from superconext.fitting.ensemble_members import check_members
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
@@ -24,11 +23,9 @@ def check_config(config: Config) -> None:
     check_members(config)
     _check_probe(config)
     check_pretraining(config)
-    reader = reading_pool(config)
-    if reader:
-        pool_source(config.unlabelled, reader.objective)
-    for kind in kinds(config):
-        _check_options(kind)
+    if objective_class(config.objective).needs_pool:
+        pool_source(config.unlabelled, config.objective)
+    _check_options(config)
 
 
 def _check_probe(config: Config) -> None:
@@ -51,10 +48,8 @@ def _check_options(config: Config) -> None:
     """Build the objective for two classes, without weights: it says what is wrong by then."""
     objective = objective_class(config.objective)
     width = encoder_class(config.encoder).width_of(config)
-    projection = config.projection if objective.uses_projection else "identity"
-    projected = projected_size(projection, width, config.projection_size)
     with torch.device("meta"):
-        objective.build(config, Shape(classes=2, sentence=width, projected=projected))
+        objective.build(config, Shape(classes=2, sentence=width, projected=width))
 
 
 def check_device(name: str) -> None:

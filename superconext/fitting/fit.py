@@ -17,7 +17,6 @@ from superconext.core.progress import Progress
 from superconext.data.file_rows import TrainingRows
 from superconext.encoders.base import Encoder
 from superconext.fitting.checks import check_config
-from superconext.fitting.ensemble_members import unused_objective
 from superconext.fitting.model import Model, member_features
 from superconext.fitting.preprocess import Prepared, prepare
 from superconext.fitting.stages import second_stage, total_epochs, train_member
@@ -88,9 +87,6 @@ def fit_model(
     """
     progress = progress or Progress()
     check_config(config)
-    note = unused_objective(config)
-    if note:
-        progress.say(f"note: {note}")
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(set(labels))
@@ -111,7 +107,7 @@ def fit_model(
             if not trained.finetuned and second_stage(config):
                 if encoders:
                     break  # earlier members answer by a softmax, and this one has none yet
-                config = replace(config, finetune=False, finetune_frozen=False)
+                config = replace(config, finetune_epochs=0)
             history += [{"member": member + 1, **record} for record in trained.history]
             encoders.append(trained.encoder.finish())
             objectives.append(trained.objective.eval())

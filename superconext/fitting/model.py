@@ -57,6 +57,7 @@ class Model:
     probe: classifier on the members' concatenated vectors.
     ensemble: n-gram models of the text itself that predict together with the probe; None where
         the probe predicts alone.
+    second_objective: of every second member, in a run that an earlier version wrote.
     """
 
     config: Config
@@ -66,6 +67,7 @@ class Model:
     objectives: list[Objective]
     probe: Probe
     ensemble: Ensemble | None = None
+    second_objective: str | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""

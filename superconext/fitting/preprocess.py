@@ -21,10 +21,9 @@ from superconext.data.token_store import TokenStore
 from superconext.encoders.base import TextIndexer
 from superconext.encoders.pretrained import read_facts
 from superconext.encoders.registry import encoder_class
-from superconext.fitting.ensemble_members import reading_pool
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
-from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_source
 from superconext.training.pretraining.before_training import pretrained_encoder
@@ -108,8 +107,8 @@ def prepare(
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
     without a row to learn from.
     """
-    reader = reading_pool(config)
-    unlabelled = pool_source(config.unlabelled, reader.objective) if reader else None
+    needs_pool = objective_class(config.objective).needs_pool
+    unlabelled = pool_source(config.unlabelled, config.objective) if needs_pool else None
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels = train
@@ -181,10 +180,10 @@ def prepare(
         facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
     progress.say(_summary(facts))
     pool = None
-    if reader and unlabelled:
+    if unlabelled:
         held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
         labelled = chain(rows, *held_out)
-        drawn = _pool_tokens(unlabelled, labelled, tokenizer, reader, progress)
+        drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
         pool = indexer.store(Pieces.of_lists(drawn))
         facts["pool"] = len(pool)
     if whole is not None:
@@ -230,15 +229,10 @@ def _pool_tokens(
 
 def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
     """The tokenizer of a configuration; profile `auto` is decided on the training texts."""
-    profile = choose_profile(texts) if config.normalize == "auto" else config.normalize
-    return Tokenizer(
-        Normalizer(profile, _names(config.enable_rules), _names(config.disable_rules)),
-        config.bridge,
-    )
-
-
-def _names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+    profile, enable, disable = parse_normalize(config.normalize)
+    if profile == "auto":
+        profile = choose_profile(texts)
+    return Tokenizer(Normalizer(profile, enable, disable), config.bridge)
 
 
 def _summary(facts: dict[str, Any]) -> str:

@@ -1,9 +1,8 @@
-"""The stages of one member's training: its objective, then perhaps a softmax layer.
+"""The stages of one member's training: its objective, then perhaps fine-tuning.
 
-The second stage goes on from the encoder that the first ends with, by cross-entropy. With
-all weights it is the second mode of SuperConText (Table 3), which gives no learning rate
-for it; with the encoder frozen it is the two-stage recipe of Khosla et al. (2020). After
-either, the softmax is what the model predicts by of its own.
+Fine-tuning goes on from the encoder that the first stage ends with, by cross-entropy and with
+all weights. It is the second mode of SuperConText (Table 3), which gives no learning rate for
+it. After it, the softmax is the model's native prediction.
 """
 
 from __future__ import annotations
@@ -11,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
-from superconext.encoders.base import Encoder, sentence_vectors
-from superconext.encoders.projection import projected_size, projection_head
+from superconext.encoders.base import Encoder
+from superconext.encoders.projection import projection_head
 from superconext.encoders.registry import encoder_class
 from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
-from superconext.objectives.base import Batch, Objective, Shape
+from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe.base import dev_score, softmax
 from superconext.probe.logistic_regression import fit_probe
@@ -39,9 +36,8 @@ from superconext.training.trainer import Trainer
 #: C of the quick probe after each epoch; the final probe's C is chosen on dev.
 EPOCH_PROBE_C = 0.01
 
-#: Learning rate of a second stage where none is given, of all weights and of a softmax alone.
-#: A new softmax learns too slowly from a frozen encoder at the rate that suits the encoder.
-_RATES = {False: 0.001, True: 0.01}
+#: Adam's step size in the second stage.
+FINETUNING_RATE = 0.001
 
 
 @dataclass
@@ -63,16 +59,15 @@ class Member:
 
 def second_stage(config: Config) -> Config | None:
     """What the second stage is trained by, as a configuration of its own; None without one."""
-    if not (config.finetune or config.finetune_frozen):
+    if not config.finetune_epochs:
         return None
     return replace(
         config,
         objective="cross_entropy",
         options=None,
         epochs=config.finetune_epochs,
-        learning_rate=config.finetune_learning_rate or _RATES[config.finetune_frozen],
-        finetune=False,
-        finetune_frozen=False,
+        learning_rate=FINETUNING_RATE,
+        finetune_epochs=0,
     )
 
 
@@ -108,32 +103,14 @@ def train_member(
     history: list[Record] = [{"stage": 1, **record} for record in trainer.history]
     if interrupted:
         return Member(trainer.encoder, trainer.objective, history, True, False)
-    what = "a softmax on the frozen encoder" if config.finetune_frozen else "all weights"
-    progress.say(f"fine-tuning {what} by cross-entropy")
+    progress.say("fine-tuning all weights by cross-entropy")
     told = member, progress, callbacks, monitor
-    tuner = _tuner(prepared, second, trainer.encoder, config.finetune_frozen, *told)
+    tuner = _tuner(prepared, second, trainer.encoder, *told)
     saver = Checkpointer(checkpoint, member, "finetune", progress) if checkpoint else None
     interrupted = _train(tuner, saver, progress, _title("fine-tuning", config, member))
     for record in tuner.history:
         history.append({"stage": 2, **record, "epoch": len(trainer.history) + record["epoch"]})
     return Member(tuner.encoder, tuner.objective, history, interrupted, True)
-
-
-class FrozenTrainer(Trainer):
-    """Trains the objective alone, on sentence vectors that the encoder gives once."""
-
-    def __init__(self, encoder: Encoder, *others: Any) -> None:
-        super().__init__(encoder.requires_grad_(False), *others)
-        self._vectors: Tensor | None = None
-
-    def _batch(self, rows: np.ndarray) -> Batch:
-        # Not before the first batch: a checkpoint may bring other weights.
-        if self._vectors is None:
-            self._vectors = torch.from_numpy(sentence_vectors(self.encoder, self.store))
-        ids = torch.from_numpy(rows)
-        sentence = self._vectors[ids].to(self.device)
-        labels = self.labels[ids].to(self.device)
-        return Batch(sentence, sentence, labels, ids.to(self.device), self.epoch, self.epochs)
 
 
 def _trainer(
@@ -153,11 +130,11 @@ def _trainer(
         class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
     )
     projection = config.projection if kind.uses_projection else "identity"
-    head = projection_head(projection, encoder.sentence_size, config.projection_size)
+    head = projection_head(projection, encoder.sentence_size)
     shape = Shape(
         classes=len(prepared.classes),
         sentence=encoder.sentence_size,
-        projected=projected_size(projection, encoder.sentence_size, config.projection_size),
+        projected=encoder.sentence_size,
     )
     batches = make_batches(
         kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, config.seed
@@ -187,7 +164,6 @@ def _tuner(
     prepared: Prepared,
     config: Config,
     encoder: Encoder,
-    frozen: bool,
     member: int,
     progress: Progress,
     callbacks: Sequence[Callback],
@@ -196,8 +172,7 @@ def _tuner(
     """Of the second stage, whose configuration is `second_stage`'s."""
     kind = objective_class(config.objective)
     width = encoder.sentence_size
-    make = FrozenTrainer if frozen else Trainer
-    return make(
+    return Trainer(
         encoder,
         nn.Identity(),
         kind.build(config, Shape(len(prepared.classes), width, width)),

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from superconext.config.parameters import parameter, table_of
 from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Objective, Shape, parse_options
 from superconext.objectives.mining import Miner, Tally
@@ -42,21 +43,53 @@ CHUNKED_FROM = 160
 
 @dataclass(frozen=True)
 class Options:
-    """Of each batch, how many rows a class's part of the loss looks at; 0 for all of them.
+    """Settings of SuperLoss: its form, which negatives it mines, and how many rows it looks at.
 
-    n_positives: rows of the class itself, at least 2; they alone are its anchors and positives.
-    negatives_per_class: rows of every other class.
-
-    Both are drawn anew for every class and batch, uniformly, from torch's generator, so the
-    run's seed decides. A class that has fewer rows gives all it has. Figure 5 of SuperConText
-    takes, for example, `n_positives=300,negatives_per_class=175`; its 5 classes then need a
-    batch size of at least 1500.
+    n_positives and negatives_per_class say how many rows of each batch a class's part of the
+    loss looks at, 0 for all of them: rows of the class itself, at least 2, which alone are its
+    anchors and positives, and rows of every other class. Both are drawn anew for every class and
+    batch, uniformly, from torch's generator, so the run's seed decides. A class that has fewer
+    rows gives all it has. Figure 5 of SuperConText takes, for example,
+    `n_positives=300,negatives_per_class=175`; its 5 classes then need a batch size of at least
+    1500.
     """
 
     n_positives: int = 0
     negatives_per_class: int = 0
+    reduction: str = parameter(
+        "macro",
+        "Mean over classes of class means (equation 3) or over rows (equation 8).",
+        choices=("macro", "micro"),
+    )
+    include_self: bool = parameter(
+        False, "Count a row as its own positive, as equation 6 prints it (audit only)."
+    )
+    mining: str = parameter(
+        "none",
+        "Which negatives are kept after the warm-up.",
+        choices=("none", "threshold", "topk", "quantile"),
+    )
+    mining_threshold: float = parameter(
+        0.5,
+        "threshold: keep negatives whose cosine exceeds this. "
+        "topk: how many each anchor keeps. quantile: share each anchor keeps.",
+        low=-1.0,
+    )
+    mining_warmup: float = parameter(
+        1 / 3, "Share of the epochs trained with every negative first.", low=0.0, high=1.0
+    )
+    mining_max_similarity: float = parameter(
+        1.0, "Drop mined negatives above this cosine (label noise).", low=-1.0, high=1.0
+    )
+    mining_fallback: str = parameter(
+        "hardest",
+        "An anchor left without a negative uses its hardest one, all, or is skipped.",
+        choices=("hardest", "all", "skip"),
+    )
 
     def __post_init__(self) -> None:
+        for row in table_of(Options):
+            row.check(getattr(self, row.name))
         if self.n_positives < 0 or self.n_positives == 1:
             raise ConfigError(
                 f"options: n_positives = {self.n_positives}; expected at least 2, for an anchor "
@@ -121,18 +154,19 @@ class SuperLoss(Objective):
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> SuperLoss:
+        options = parse_options(config.options, Options)
         return cls(
             temperature=config.temperature,
-            reduction=config.reduction,
-            include_self=config.include_self,
+            reduction=options.reduction,
+            include_self=options.include_self,
             miner=Miner(
-                config.mining,
-                config.mining_threshold,
-                config.mining_warmup,
-                config.mining_max_similarity,
-                config.mining_fallback,
+                options.mining,
+                options.mining_threshold,
+                options.mining_warmup,
+                options.mining_max_similarity,
+                options.mining_fallback,
             ),
-            options=parse_options(config.options, Options),
+            options=options,
         )
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import torch
 
 from superconext.config.parameters import Config
 from superconext.encoders.base import check_affordable
-from superconext.encoders.projection import projected_size
 from superconext.encoders.registry import encoder_class
 from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import Model
@@ -27,8 +27,11 @@ def assemble(
     arrays: dict[str, np.ndarray],
     tensors: dict[str, torch.Tensor],
     probe: dict[str, np.ndarray],
+    second_objective: str | None = None,
 ) -> Model:
     """The model of `config.toml`, `vocabulary.json` and the three safetensors files.
+
+    second_objective: of every second member, in a run that an earlier version wrote.
 
     Raises an error of Python's (ValueError, LookupError, ...) where they do not fit together.
     """
@@ -43,6 +46,8 @@ def assemble(
         encoder = kind.from_tensors(config, indexer, weights)
         own = dict(_under(f"objective.{member}.", tensors))
         trained_by = member_config(config, member)
+        if second_objective is not None and member % 2:
+            trained_by = replace(trained_by, objective=second_objective, options=None)
         with torch.device("meta"):
             check_affordable(_objective(trained_by, len(classes), encoder.sentence_size), own)
         objective = _objective(trained_by, len(classes), encoder.sentence_size)
@@ -57,6 +62,7 @@ def assemble(
         encoders,
         objectives,
         probe_class(config.probe_features).from_arrays(probe, len(classes), width),
+        second_objective=second_objective,
     )
 
 
@@ -69,6 +75,4 @@ def _objective(config: Config, classes: int, sentence: int) -> Objective:
     """The objective a member was trained by last, which it predicts by, without its weights."""
     last = second_stage(config) or config
     kind = objective_class(last.objective)
-    projection = config.projection if kind.uses_projection else "identity"
-    width = projected_size(projection, sentence, config.projection_size)
-    return kind.build(last, Shape(classes, sentence, width))
+    return kind.build(last, Shape(classes, sentence, sentence))

@@ -124,7 +124,6 @@ def _manifest(
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
         "objective": config.objective,
-        "second_objective": config.second_objective,
         "preset": config.preset,
         "seed": config.seed,
         "threads": config.threads,

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config.config_file import read_config, write_config
-from superconext.config.parameters import resolve
+from superconext.config.files import read_toml, write_config
+from superconext.config.parameters import resolve, upgrade
 from superconext.core.errors import RunError
 from superconext.core.files import beside, file_sha256, write_json
 from superconext.core.folders import folder_beside, put_folder
@@ -52,7 +52,8 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     from safetensors.numpy import save_file as save_arrays
     from safetensors.torch import save_file as save_tensors
 
-    write_config(folder / "config.toml", model.config)
+    earlier = {"second_objective": model.second_objective}
+    write_config(folder / "config.toml", model.config, earlier)
     document, arrays = model.indexer.to_saved()
     write_json(folder / "vocabulary.json", {"classes": model.classes, **document})
 
@@ -88,7 +89,9 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
         fresh.mkdir()
         hashes = save_model(model, fresh)
         about = {"version": __version__, "status": "complete", **(facts or {})}
-        about |= {key: getattr(model.config, key) for key in ("objective", "second_objective")}
+        about["objective"] = model.config.objective
+        if model.second_objective is not None:
+            about["second_objective"] = model.second_objective
         write_manifest(fresh, about, hashes)
         put_folder(fresh, folder, hidden / "old")
 
@@ -155,12 +158,14 @@ def load_model(folder: Path | str) -> Model:
                 "written: copy the run again"
             )
     try:
-        config = resolve({**read_config(folder / "config.toml"), "device": "cpu"})
+        saved = read_toml(folder / "config.toml", "name = value")
+        config = resolve({**upgrade(saved), "device": "cpu"})
         words = read_json(folder / "vocabulary.json")
         arrays = load_arrays(folder / "vectors.safetensors")
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
-        model = assemble(config, words, arrays, tensors, probe)
+        second = saved.get("second_objective")
+        model = assemble(config, words, arrays, tensors, probe, second)
         kind = ENSEMBLES.get(config.probe_features)
         if kind is not None:
             if not hashes.keys() >= set(kind.files):

@@ -117,6 +117,20 @@ class Normalizer:
         )
 
 
+def parse_normalize(text: str) -> tuple[str, list[str], list[str]]:
+    """Profile, rules to switch on and rules to switch off of "auto+skin_tones-lower".
+
+    Raises ConfigError for a rule that is unknown.
+    """
+    profile, *rules = re.split("(?=[+-])", text)
+    enable, disable = (
+        [rule[1:].strip() for rule in rules if rule[0] == sign] for sign in ("+", "-")
+    )
+    _check_names("enable", enable)
+    _check_names("disable", disable)
+    return profile.strip(), enable, disable
+
+
 def choose_profile(texts: Iterable[str]) -> str:
     """The profile that `auto` stands for, from the script mix of the training text.
 

@@ -25,6 +25,9 @@ from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
 from superconext.training.world import current_world
 
+#: Largest gradient norm.
+GRADIENT_CLIP = 5.0
+
 
 class Trainer:
     """Trains one encoder, its projection head and the objective's own parameters.
@@ -140,7 +143,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._sum_gradients()
-        norm = clip_gradients(self.parameters, self.config.gradient_clip or math.inf)
+        norm = clip_gradients(self.parameters, GRADIENT_CLIP)
         if not math.isfinite(float(norm)):
             raise self._not_finite("a gradient", step)
         self.optimizer.step()
@@ -193,7 +196,6 @@ class Trainer:
                 part,
                 whole=self.objective.needs_token_states,
                 layers=self.config.layers,
-                mini_batch_size=self.config.mini_batch_size,
             )
 
         return self.world.encode(encode, rows, self.store.lengths_of(rows))

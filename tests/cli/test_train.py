@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from superconext._version import __version__
-from superconext.config.config_file import read_config
+from superconext.config.files import read_config
 from superconext.config.parameters import PARAMETERS
 from superconext.report.canvas import available as can_draw
 from tests.cli.conftest import environment, write_table

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
-from superconext.config.config_file import read_config, write_config
+from superconext.config.files import read_config, write_config
 from superconext.config.parameters import BY_NAME, PARAMETERS, Config, resolve
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError

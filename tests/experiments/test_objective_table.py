@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from superconext.config.toml_file import read_toml
+from superconext.config.files import read_toml
 from superconext.objectives.catalogue import BUILT_IN
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "objective_table.py"

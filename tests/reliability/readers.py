@@ -134,7 +134,7 @@ def _vocabulary(path: Path) -> None:
 
 
 def _config(path: Path) -> None:
-    from superconext.config.config_file import read_config
+    from superconext.config.files import read_config
     from superconext.config.parameters import resolve
 
     resolve(read_config(path))

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.config.config_file import read_config
+from superconext.config.files import read_config
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, VectorsError
 from superconext.data.archives import read_tar, read_zip

@@ -1,12 +1,23 @@
-"""A TOML document from anybody: read in bounded time and memory, whatever it holds."""
+"""TOML files: any document, read in bounded time and memory, and the parameters of a run."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from superconext.config.parameters import (
+    BY_NAME,
+    OPTION,
+    PARAMETERS,
+    Config,
+    check_names,
+    options_text,
+)
 from superconext.core.errors import ConfigError
+from superconext.core.files import write_text
 
 #: Bytes of a document. The longest sane one, a hundred systems, has a tenth of it.
 MOST_BYTES = 1 << 18
@@ -16,6 +27,9 @@ MOST_DOTS = 64
 
 #: Characters of a key and of a value.
 MOST_KEY, MOST_TEXT = 100, 4096
+
+#: The key that may hold a table of single values: the settings of one objective.
+TABLE = "options"
 
 
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
@@ -63,14 +77,61 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     return document
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """The parameters a TOML file names, checked for name, type and limits.
+
+    `options` may be a table. Raises ConfigError naming the file and the key.
+    """
+    values = read_toml(path, "name = value")
+    check_names(values, str(path))
+    single = {n.removeprefix(OPTION): values.pop(n) for n in [*values] if n.startswith(OPTION)}
+    if single or isinstance(values.get(TABLE), dict):
+        values[TABLE] = options_text(values.get(TABLE), single)
+    for name, value in values.items():
+        if isinstance(value, list):
+            raise ConfigError(f"{path}: found tables under {name}; expected one value: change it")
+        if BY_NAME[name].type is float and isinstance(value, int) and not isinstance(value, bool):
+            values[name] = value = float(value)
+        try:
+            BY_NAME[name].check(value)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+    return values
+
+
+def write_config(path: Path, config: Config, more: Mapping[str, str | None] | None = None) -> None:
+    """Write every parameter that has a value, each under its help as a comment.
+
+    more: further entries, such as a model of an earlier version needs; None is left out.
+    """
+    lines = []
+    for parameter in PARAMETERS:
+        value = getattr(config, parameter.name)
+        lines.append(f"# {parameter.help}")
+        if value is None:
+            lines.append(f"# {parameter.name} is not set\n")
+        else:
+            # JSON's text, number and true/false literals are TOML's too.
+            lines.append(f"{parameter.name} = {json.dumps(value, ensure_ascii=False)}\n")
+    for name, text in (more or {}).items():
+        if text is not None:
+            lines.append(f"{name} = {json.dumps(text, ensure_ascii=False)}\n")
+    write_text(path, "\n".join(lines))
+
+
 def _check(key: str, value: Any, where: str, expected: str) -> None:
-    """Raise ConfigError unless it is one value, or an array of tables of single values."""
+    """Raise ConfigError unless it is one value, `TABLE`, or an array of tables of such."""
     if isinstance(value, list) and value and all(isinstance(table, dict) for table in value):
         for number, table in enumerate(value, 1):
             for name, inner in table.items():
-                if isinstance(inner, dict | list):
+                if isinstance(inner, list) or (isinstance(inner, dict) and name != TABLE):
                     raise ConfigError(_found(where, f"{key} {number}, {name}", inner, expected))
                 _check(name, inner, f"{where}, {key} {number}", expected)
+    elif isinstance(value, dict) and key == TABLE:
+        for name, inner in value.items():
+            if isinstance(inner, dict | list):
+                raise ConfigError(_found(where, f"{key}, {name}", inner, expected))
+            _check(name, inner, f"{where}, {key}", expected)
     elif isinstance(value, dict | list) or len(key) > MOST_KEY:
         raise ConfigError(_found(where, key, value, expected))
     elif isinstance(value, str) and len(value) > MOST_TEXT:
