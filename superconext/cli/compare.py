@@ -21,7 +21,7 @@ from superconext.cli.experiments import (
     with_systems,
     without,
 )
-from superconext.cli.parameters import with_parameters
+from superconext.cli.parameters import GroupedCommand, with_parameters
 from superconext.cli.protocols import LIST, run_protocol, show_protocols, tell
 from superconext.core.errors import RunError
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _DECIDED = ("objective", *DECIDED)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: splits are drawn.")

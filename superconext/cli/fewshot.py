@@ -20,7 +20,7 @@ from superconext.cli.experiments import (
     with_systems,
     without,
 )
-from superconext.cli.parameters import with_parameters
+from superconext.cli.parameters import GroupedCommand, with_parameters
 
 _DECIDED = ("objective", *DECIDED)
 
@@ -38,7 +38,7 @@ def _numbers(
         ) from None
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: as many are drawn.")
 @click.option("--test", metavar="FILE", help="Rows to report on.")

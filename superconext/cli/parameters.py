@@ -1,19 +1,99 @@
-"""Command line options out of the table of parameters."""
+"""Command line options out of the table of parameters, in groups, and those that have left."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from superconext.config.parameters import PARAMETERS, Parameter
+from superconext.config.parameters import (
+    BY_NAME,
+    GROUPS,
+    PARAMETERS,
+    REMOVED,
+    Parameter,
+    removal,
+)
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
-from superconext.objectives.catalogue import CATALOGUE
-from superconext.probe import probe_feature_names
+from superconext.encoders.registry import ENCODERS
+from superconext.objectives.catalogue import OBJECTIVES
+from superconext.probe import check_probe_features, probe_feature_names
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+
+#: Groups of options that are no parameters; the others stand first, as "Options".
+_GROUP_OF = {
+    **dict.fromkeys(
+        ("dev", "test", "datasets", "splits", "deduplicate", "deduplicate_near", "at_most"), "data"
+    ),
+    **dict.fromkeys(("text_column", "label_column", "store"), "data"),
+    **dict.fromkeys(("out", "force", "keep_text", "as_json", "quiet"), "output"),
+}
+
+
+class Command(click.Command):
+    """A command that says of an option of earlier versions what to use instead."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = [*args]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            flag = error.option_name
+            name = flag.lstrip("-").replace("-", "_").removeprefix("no_")
+            if name not in REMOVED:
+                raise
+            following = dict(itertools.pairwise(words))
+            following |= dict(word.split("=", 1) for word in words if "=" in word)
+            instead = removal(name, flag=True, value=following.get(flag) or None)
+            raise click.UsageError(f"found {flag}, which has left; {instead}", ctx) from None
+
+
+class GroupedCommand(Command):
+    """A command with every parameter of a run: its help has a heading for each group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            name = option.name or ""
+            group = BY_NAME[name].group if name in BY_NAME else _GROUP_OF.get(name, "options")
+            if record is not None:
+                groups.setdefault(group, []).append(record)
+        for group in ("options", *GROUPS):
+            if group in groups:
+                with formatter.section(group.capitalize()):
+                    formatter.write_dl(groups[group])
+
+
+class RegisteredName(click.ParamType):
+    """A name of a registry, which is looked into only when a name is given or help is shown."""
+
+    name = "name"
+
+    def __init__(self, names: Callable[[], list[str]], check: Callable[[str], None]) -> None:
+        self.names, self.check = names, check
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            self.check(value)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{'|'.join(self.names())}]"
+
+
+#: Parameters whose choices are the names in a registry.
+_REGISTERED = {
+    "objective": RegisteredName(OBJECTIVES.names, OBJECTIVES.check),
+    "encoder": RegisteredName(ENCODERS.names, ENCODERS.check),
+    "probe_features": RegisteredName(probe_feature_names, check_probe_features),
+}
 
 
 def with_parameters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,8 +105,7 @@ def with_parameters(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
     """The parameters among a command's options that the user named."""
-    names = {parameter.name for parameter in PARAMETERS}
-    return {name: value for name, value in options.items() if name in names and value is not None}
+    return {name: value for name, value in options.items() if name in BY_NAME and value is not None}
 
 
 def _option(parameter: Parameter) -> Callable[..., Any]:
@@ -35,15 +114,16 @@ def _option(parameter: Parameter) -> Callable[..., Any]:
         return click.option(
             f"{flag}/--no-{flag[2:]}", parameter.name, default=None, help=_help(parameter)
         )
-    named = parameter.name.endswith("objective")
-    choices = list(CATALOGUE) if named else parameter.choices
-    if parameter.name == "probe_features":
-        choices = probe_feature_names()
-    kind = click.Choice(choices) if choices else _TYPES[parameter.type]
+    kind, metavar = _REGISTERED.get(parameter.name, _TYPES[parameter.type]), None
+    if parameter.additions:
+        metavar = f"[{'|'.join(parameter.choices or ())}][+RULE][-RULE]"
+    elif parameter.choices:
+        kind = click.Choice(parameter.choices)
     return click.option(
         flag,
         parameter.name,
         type=kind,
+        metavar=metavar,
         default=None,
         callback=_checked(parameter),
         help=_help(parameter),

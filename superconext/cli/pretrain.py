@@ -8,27 +8,25 @@ from typing import Any
 
 import click
 
+from superconext.cli.parameters import Command
 from superconext.cli.text_options import (
     BRIDGE,
     COLUMN,
-    DISABLE,
-    ENABLE,
     FORCE,
     JSON,
     LEAVE_OUT,
     OUT,
     POSITIVE,
-    PROFILES,
     QUIET,
     free_folder,
-    listed_names,
+    normalize,
 )
 from superconext.config.parameters import BY_NAME
 
 _SHARE = click.FloatRange(0.0, 0.95)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @OUT
 @FORCE
@@ -74,13 +72,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--threads", type=POSITIVE, default=1, show_default=True)
-@click.option(
-    "--normalize",
-    type=PROFILES,
-    help="Profile; unset: as VECTORS record it, else auto.",
-)
-@ENABLE
-@DISABLE
+@normalize(None, "Profile and rules, as auto-lower; unset: as VECTORS record them, else auto.")
 @BRIDGE
 @LEAVE_OUT
 @COLUMN
@@ -94,8 +86,6 @@ def pretrain(
     dimension: int,
     threads: int,
     normalize: str | None,
-    enable_rules: str | None,
-    disable_rules: str | None,
     bridge: str | None,
     leave_out: tuple[str, ...],
     text_column: str | None,
@@ -121,8 +111,6 @@ def pretrain(
         vectors=vectors,
         dimension=dimension,
         normalize=normalize,
-        enable=listed_names(enable_rules),
-        disable=listed_names(disable_rules),
         bridge=bridge,
         leave_out=leave_out,
         text_column=text_column,

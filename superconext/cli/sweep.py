@@ -17,10 +17,10 @@ from superconext.cli.experiments import (
     with_run,
     without,
 )
-from superconext.cli.parameters import with_parameters
+from superconext.cli.parameters import GroupedCommand, with_parameters
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option("--dev", metavar="FILE", help="Rows to choose on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows the chosen one is reported on.")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from superconext.config.parameters import BY_NAME
+from superconext.core.errors import ConfigError
 
 POSITIVE = click.IntRange(1)
 PROFILES = click.Choice(BY_NAME["normalize"].choices or ())
@@ -17,8 +20,6 @@ FORCE = click.option("--force", is_flag=True, help="Replace FOLDER if it holds w
 COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
-ENABLE = click.option("--enable-rules", metavar="NAMES", help=BY_NAME["enable_rules"].help)
-DISABLE = click.option("--disable-rules", metavar="NAMES", help=BY_NAME["disable_rules"].help)
 BRIDGE = click.option(
     "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
 )
@@ -50,5 +51,22 @@ def free_folder(out: str, force: bool) -> Path:
     return folder
 
 
-def listed_names(listed: str | None) -> list[str]:
-    return [name.strip() for name in (listed or "").split(",") if name.strip()]
+def _profile(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        if value is not None:
+            BY_NAME["normalize"].check(value)
+    except ConfigError as error:
+        raise click.BadParameter(str(error), ctx, option) from None
+    return value
+
+
+def normalize(default: str | None, help: str) -> Callable[..., Any]:
+    """The option `--normalize` with rules after the profile."""
+    return click.option(
+        "--normalize",
+        metavar=f"[{'|'.join(PROFILES.choices)}][+RULE][-RULE]",
+        default=default,
+        show_default=default is not None,
+        callback=_profile,
+        help=help,
+    )

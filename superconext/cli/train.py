@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from superconext.cli.parameters import given_parameters, with_parameters
+from superconext.cli.parameters import GroupedCommand, given_parameters, with_parameters
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="[TRAIN]", required=False)
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: figures are on dev.")

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from superconext.cli.parameters import Command
 from superconext.cli.text_options import (
     BRIDGE,
     COLUMN,
-    DISABLE,
-    ENABLE,
     FORCE,
     JSON,
     LEAVE_OUT,
     OUT,
     POSITIVE,
-    PROFILES,
     QUIET,
     free_folder,
-    listed_names,
+    normalize,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import StoppedEarly
@@ -31,10 +29,8 @@ if TYPE_CHECKING:
     from superconext.text.tokenize import Tokenizer
     from superconext.vectors.text_corpus import Lines
 
-_NORMALIZE = click.option(
-    "--normalize",
-    type=PROFILES,
-    help="Profile to read the text with; unset: the one recorded in VECTORS, else auto.",
+_NORMALIZE = normalize(
+    None, "Profile and rules to read the text with; unset: as VECTORS record them, else auto."
 )
 
 
@@ -43,7 +39,7 @@ def vectors() -> None:
     """Train, inspect, convert and fetch word vectors."""
 
 
-@vectors.command()
+@vectors.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @OUT
 @FORCE
@@ -80,9 +76,7 @@ def vectors() -> None:
     show_default=True,
     help="Threads; with more than one the same seed no longer gives the same vectors.",
 )
-@click.option("--normalize", type=PROFILES, default="auto", show_default=True, help="Profile.")
-@ENABLE
-@DISABLE
+@normalize("auto", "Profile and rules, as auto-lower.")
 @BRIDGE
 @LEAVE_OUT
 @COLUMN
@@ -93,8 +87,6 @@ def train(
     out: str,
     force: bool,
     normalize: str,
-    enable_rules: str | None,
-    disable_rules: str | None,
     bridge: str | None,
     leave_out: tuple[str, ...],
     text_column: str | None,
@@ -116,8 +108,7 @@ def train(
     folder = free_folder(out, force)
     progress, began = TerminalProgress(quiet), time.perf_counter()
     lines = Lines(files, text_column)
-    enable, disable = listed_names(enable_rules), listed_names(disable_rules)
-    tokenizer = make_tokenizer(lines, normalize, enable, disable, bridge)
+    tokenizer = make_tokenizer(lines, normalize, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
     left_out = Decontamination.of_files(leave_out, tokenizer)
     text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)

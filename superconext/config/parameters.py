@@ -358,21 +358,23 @@ REMOVED: dict[str, str] = {
 }
 
 
-def removal(name: str, flag: bool = False) -> str:
+def removal(name: str, flag: bool = False, value: str | None = None) -> str:
     """Why a parameter of an earlier version left, and what to use instead.
 
     flag: spell that as options of the command line, not as names and values.
+    value: what it was given.
     """
 
     def spelt(match: re.Match[str]) -> str:
-        name, value = match.groups()
+        name, example = match.groups()
         if flag:
-            return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
-        if not value:
+            return f"--{name.replace('_', '-')}" + (f" {example}" if example else "")
+        if not example:
             return name
-        return f"{name} = {value}" if value.isdigit() else f'{name} = "{value}"'
+        return f"{name} = {example}" if example.isdigit() else f'{name} = "{example}"'
 
-    return re.sub(r"\{(\w+)(?: ([^}]*))?\}", spelt, REMOVED[name])
+    text = re.sub("VALUE|RULE", lambda match: value or match[0], REMOVED[name])
+    return re.sub(r"\{(\w+)(?: ([^}]*))?\}", spelt, text)
 
 
 def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> None:
@@ -418,11 +420,13 @@ def options_text(options: str | Mapping[str, Any] | None, more: Mapping[str, Any
 
     Raises ConfigError for a value that is no text, number or truth value, or has a comma in it.
     """
+    values: dict[str, Any] = {}
     if isinstance(options, Mapping):
-        values = dict(options)
+        values.update(options)
     else:
-        parts = [part.strip() for part in (options or "").split(",") if part.strip()]
-        values = dict(part.split("=", 1) if "=" in part else (part, None) for part in parts)
+        for part in filter(None, (piece.strip() for piece in (options or "").split(","))):
+            name, equals, text = part.partition("=")
+            values[name.strip()] = text.strip() if equals else None
     texts = []
     for name, value in {**values, **more}.items():
         if isinstance(value, bool):

@@ -94,7 +94,7 @@ PRESETS: dict[str, Preset] = {
             "batch_size": 800,
             "learning_rate": 0.001,
             "keep": "last",
-                "vector_dimension": 300,
+            "vector_dimension": 300,
             "tune_vectors": True,
             "subwords": False,
         },

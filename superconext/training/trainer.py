@@ -37,7 +37,10 @@ class Trainer:
         history: one record for each finished epoch: `epoch` (from 1), `loss`, the means
             of the objective's scalars, whatever callbacks add, and `seconds`.
         stop: set to True to end after the current epoch.
+        mini_batch_size: sentences encoded at once; None: decided by their tokens.
     """
+
+    mini_batch_size: int | None = None
 
     def __init__(
         self,
@@ -196,6 +199,7 @@ class Trainer:
                 part,
                 whole=self.objective.needs_token_states,
                 layers=self.config.layers,
+                mini_batch_size=self.mini_batch_size,
             )
 
         return self.world.encode(encode, rows, self.store.lengths_of(rows))

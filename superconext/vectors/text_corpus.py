@@ -18,7 +18,7 @@ from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.reading import read_texts
-from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
 #: Lines, shared by the files, on which the profile `auto` is decided.
@@ -72,17 +72,14 @@ class Lines:
         self.notes += [note for note in notes if note not in self.notes]
 
 
-def make_tokenizer(
-    lines: Lines,
-    profile: str = "auto",
-    enable: Sequence[str] = (),
-    disable: Sequence[str] = (),
-    bridge: str | None = None,
-) -> Tokenizer:
+def make_tokenizer(lines: Lines, normalize: str = "auto", bridge: str | None = None) -> Tokenizer:
     """The tokenizer for a text; `auto` is decided on the first lines of each of its files.
+
+    normalize: profile and rules, see `parse_normalize`.
 
     Raises ConfigError for an unknown profile, rule or dialect, DataError for an unreadable file.
     """
+    profile, enable, disable = parse_normalize(normalize)
     if profile == "auto":
         share = max(PROFILE_LINES // max(len(lines.paths), 1), 1)
         profile = choose_profile(

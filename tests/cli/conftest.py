@@ -124,7 +124,6 @@ def data(tmp_path_factory) -> Data:
         "epochs": 2,
         "hidden-size": 8,
         "vector-dimension": 8,
-        "projection-size": 8,
         "batch-size": 20,
         "learning-rate": 0.02,
     }

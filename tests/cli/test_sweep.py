@@ -16,7 +16,10 @@ def words(data, out, *more):
     return [*files, "--seeds", "1", *data.small, *more]
 
 
-VARIED = ("--parameter", "mining-threshold", "--values", "2,4", "--mining", "topk")
+VARIED = (
+    *("--parameter", "options.mining-threshold", "--values", "2,4"),
+    *("--options", "mining=topk"),
+)
 
 
 def test_dev_table_then_the_chosen_one_on_test(call, data, tmp_path):
@@ -28,8 +31,11 @@ def test_dev_table_then_the_chosen_one_on_test(call, data, tmp_path):
     assert sum(line.startswith("superloss:") for line in test.splitlines()[:8]) == 1
     assert {path.name for path in out.iterdir()} >= {"dev.md", "dev.csv", "table.md"}
     document = json.loads(call(*words(data, out, *VARIED, "--json", "--quiet")).out)
-    assert document["chosen"] in ({"mining_threshold": 2.0}, {"mining_threshold": 4.0})
-    assert [row["mining_threshold"] for row in document["dev"]] == [2.0, 4.0]
+    assert document["chosen"] in (
+        {"options.mining_threshold": 2},
+        {"options.mining_threshold": 4},
+    )
+    assert [row["options.mining_threshold"] for row in document["dev"]] == [2, 4]
     assert len(document["test"]) == 4
 
 

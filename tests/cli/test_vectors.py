@@ -151,7 +151,7 @@ def test_the_same_text_is_trained_once(folder, monkeypatch):
     assert not document("train", "copy.txt", "--out", "three", *TINY)["cached"]
     for more in (
         ("--normalize", "none"),
-        ("--disable-rules", "alef"),
+        ("--normalize", "auto-alef"),
         ("--seed", 1),
         ("--bridge", "moroccan"),
     ):
@@ -208,7 +208,7 @@ def test_impossible_settings(folder):
         "train", "tweets.txt", "--out", "m", "--min-n", 4, "--max-n", 3, *TINY
     )
     assert "directory" in refused("train", ".", "--out", "m", *TINY)
-    rule = refused("train", "tweets.txt", "--out", "m", "--enable-rules", "nonsense", *TINY)
+    rule = refused("train", "tweets.txt", "--out", "m", "--normalize", "auto+nonsense", *TINY)
     assert "'nonsense' in enable" in rule
 
 

@@ -1,16 +1,28 @@
 """The table of parameters, the presets, and TOML in and out."""
 
 import inspect
+import json
+import pydoc
+from dataclasses import fields
 
 import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
 from superconext.config.files import read_config, write_config
-from superconext.config.parameters import BY_NAME, PARAMETERS, Config, resolve
+from superconext.config.parameters import (
+    BY_NAME,
+    GROUPS,
+    PARAMETERS,
+    REMOVED,
+    Config,
+    resolve,
+    upgrade,
+)
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
+from superconext.objectives.superloss import Options
 from superconext.text.bridge import DIALECTS
 from superconext.text.rules import PROFILES
 from superconext.training.callbacks import KEEPERS
@@ -24,14 +36,15 @@ def test_presets_hold_the_values_the_paper_states():
     assert (dialect.batch_size, dialect.dropout) == (200, 0.2)
     assert (paper.layers, 2 * paper.hidden_size, paper.epochs) == (3, 512, 60)
     assert (paper.batch_size, paper.learning_rate, paper.dropout) == (800, 0.001, 0.3)
-    assert paper.vector_dimension == 300 and paper.projection_size == 512
+    assert paper.vector_dimension == 300 and paper.projection == "mlp"
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())
 def test_presets_say_where_each_value_comes_from(preset):
     assert set(preset.values) <= set(BY_NAME)
     origins = [set(preset.stated), set(preset.left_open), set(preset.departs)]
-    assert set(preset.values) <= set.union(*origins) <= set(BY_NAME)
+    options = {f"options.{field.name}" for field in fields(Options)}
+    assert set(preset.values) <= set.union(*origins) <= {*BY_NAME, *options}
     assert sum(map(len, origins)) == len(set.union(*origins)), "one origin for each"
 
 
@@ -77,7 +90,8 @@ def test_the_command_line_has_an_option_for_every_parameter():
         ("batch_size", "200", "a whole number, got str"),
         ("batch_size", True, "a whole number, got bool"),
         ("epochs", 1.5, "a whole number"),
-        ("mining", "treshold", "did you mean 'threshold'"),
+        ("pooling", "men", "did you mean 'mean'"),
+        ("normalize", "arabik+lower", "did you mean 'arabic'"),
         ("preset", "papre", "did you mean 'paper'"),
     ],
 )
@@ -100,8 +114,8 @@ def test_toml_gives_back_what_was_written(tmp_path):
         {
             "preset": "paper",
             "vectors": 'a "path"\\with\tanything/عين.txt',
-            "mining": "topk",
-            "mining_threshold": 5,
+            "options": "mining=topk,mining_threshold=5",
+            "normalize": "auto+skin_tones-lower",
             "keep": "best",
         }
     )
@@ -140,3 +154,132 @@ def test_kept_weights_are_those_there_are_keepers_for():
 def test_config_is_complete():
     assert isinstance(resolve({}), Config)
     assert all(parameter.help.endswith(".") for parameter in PARAMETERS)
+
+
+def test_there_are_at_most_forty_parameters_each_in_a_group():
+    assert len(PARAMETERS) <= 40
+    assert {parameter.group for parameter in PARAMETERS} == set(GROUPS)
+    help = CliRunner().invoke(cli, ["train", "--help"]).output
+    places = [help.index(f"\n{group.capitalize()}:\n") for group in GROUPS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("estimator", [SuperConTextClassifier, SuperConTextEncoder])
+def test_help_of_an_estimator_lists_every_parameter(estimator):
+    text = pydoc.render_doc(estimator, renderer=pydoc.plaintext)
+    for name in (*BY_NAME, "callbacks"):
+        assert f"\n |  {name} : " in text, name
+    assert [*inspect.signature(estimator).parameters] == [*BY_NAME, "callbacks"]
+
+
+#: What to use instead of each parameter that has left, on the command line and elsewhere.
+INSTEAD = {
+    "reduction": ("--options reduction=2", 'options = "reduction=VALUE"'),
+    "include_self": ("--options include_self=2", 'options = "include_self=VALUE"'),
+    "mining": ("--options mining=2", 'options = "mining=VALUE"'),
+    "mining_threshold": ("--options mining_threshold=2", 'options = "mining_threshold=VALUE"'),
+    "mining_warmup": ("--options mining_warmup=2", 'options = "mining_warmup=VALUE"'),
+    "mining_max_similarity": (
+        "--options mining_max_similarity=2",
+        'options = "mining_max_similarity=VALUE"',
+    ),
+    "mining_fallback": ("--options mining_fallback=2", 'options = "mining_fallback=VALUE"'),
+    "second_objective": ("--members 2", "members = 2"),
+    "second_batch_size": ("--batch-size", "batch_size"),
+    "mini_batch_size": ("--batch-size", "batch_size"),
+    "gradient_clip": ("--learning-rate", "learning_rate"),
+    "finetune": ("--finetune-epochs 15", "finetune_epochs = 15"),
+    "finetune_frozen": ("--finetune-epochs 15", "finetune_epochs = 15"),
+    "finetune_learning_rate": ("--finetune-epochs", "finetune_epochs"),
+    "unfreeze_epoch": ("--tune-vectors", "tune_vectors"),
+    "vector_scale": ("--vectors", "vectors"),
+    "projection_size": ("--hidden-size", "hidden_size"),
+    "enable_rules": ("--normalize auto+2", 'normalize = "auto+RULE"'),
+    "disable_rules": ("--normalize auto-2", 'normalize = "auto-RULE"'),
+}
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_what_has_left_names_what_to_use_instead(name, tmp_path):
+    flag, other = INSTEAD[name]
+    for words in (["train", "x.tsv"], ["compare", "x.tsv"], ["sweep", "x"], ["fewshot", "x"]):
+        for given in ([f"--{name.replace('_', '-')}", "2"], [f"--{name.replace('_', '-')}=2"]):
+            said = CliRunner().invoke(cli, [*words, *given])
+            text = " ".join(said.output.split())
+            assert said.exit_code == 2 and "which has left" in text and flag in text, text
+    path = tmp_path / "config.toml"
+    path.write_text(f"{name} = 2\n", encoding="utf-8")
+    for refused in (
+        lambda: read_config(path),
+        lambda: resolve({name: 2}),
+        lambda: SuperConTextClassifier(**{name: 2}),
+    ):
+        with pytest.raises(ConfigError, match=f"found {name}, which has left") as error:
+            refused()
+        assert other in str(error.value)
+
+
+def test_a_switch_that_has_left_is_told_of_too():
+    for flag in ("--finetune", "--no-finetune", "--include-self"):
+        said = CliRunner().invoke(cli, ["train", "x.tsv", "--out", "y", flag])
+        assert said.exit_code == 2 and "which has left" in said.output
+
+
+def test_words_of_systems_tell_it_too():
+    words = ["compare", "x.tsv", "--seeds", "1", "--out", "y", "--objectives"]
+    said = CliRunner().invoke(cli, [*words, "superloss:mining=topk"])
+    assert said.exit_code == 2 and "options" in said.output and "has left" in said.output
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"options": "mining=topk,mining_threshold=5"},
+        {"options": {"mining": "topk", "mining_threshold": 5}},
+        {"options.mining": "topk", "options.mining_threshold": 5},
+        {"options": {"mining": "none"}, "options.mining": "topk", "options.mining_threshold": 5},
+    ],
+)
+def test_options_are_text_a_mapping_or_single_ones(given):
+    assert resolve(given).options == "mining=topk,mining_threshold=5"
+
+
+def test_options_are_a_table_of_a_toml_file(tmp_path):
+    path = tmp_path / "config.toml"
+    for text in (
+        'options = {mining = "topk", include_self = true}',
+        'options.mining = "topk"\noptions.include_self = true',
+        '[options]\nmining = "topk"\ninclude_self = true',
+    ):
+        path.write_text(text, encoding="utf-8")
+        assert read_config(path) == {"options": "mining=topk,include_self=true"}
+    for text in ("options = {a = {b = 1}}", "options = [1]", "[[options]]\na = 1"):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"config\.toml.*options"):
+            read_config(path)
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, "a,b"])
+def test_an_option_is_a_single_value(value):
+    with pytest.raises(ConfigError, match="options: mining = "):
+        resolve({"options": {"mining": value}})
+
+
+def test_what_an_earlier_version_saved_is_upgraded():
+    saved = {
+        "objective": "superloss", "options": "n_positives=3", "mining": "topk",
+        "mining_threshold": 5.0, "mining_warmup": 1 / 3, "include_self": True,
+        "finetune": False, "finetune_frozen": True, "finetune_epochs": 7,
+        "second_objective": "lacon", "vector_scale": 2.0, "gradient_clip": 5.0,
+        "normalize": "arabic", "enable_rules": "skin_tones", "disable_rules": "lower, alef",
+        "epochs": 4,
+    }  # fmt: skip
+    config = resolve(upgrade(saved))
+    assert config.options == "n_positives=3,include_self=true,mining=topk,mining_threshold=5.0"
+    assert config.finetune_epochs == 7 and config.epochs == 4
+    assert config.normalize == "arabic+skin_tones-lower-alef"
+    plain = {**saved, "finetune_frozen": False, "objective": "triplet", "options": None}
+    assert resolve(upgrade(plain)).finetune_epochs == 0
+    assert resolve(upgrade(plain)).options is None
+    today = resolve({"finetune_epochs": 3, "options": "mining=topk"}).to_dict()
+    assert upgrade(json.loads(json.dumps(today))) == today

@@ -83,13 +83,13 @@ def test_the_same_text_is_neither_read_nor_trained_on_twice(tmp_path):
 def test_a_file_serves_the_words_it_has_and_noise_the_others(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("zwin 1 0 0\nbzaf 0 2 0\nelsewhere 0 0 3\n", encoding="utf-8")
-    initial = start(vectors=str(path), vector_scale=1)
+    initial = start(vectors=str(path))
     words = Vocabulary.build(SENTENCES)
     assert initial.table[words.index("zwin")].tolist() == [1, 0, 0]
     assert initial.table[1].tolist() == [0.5, 1, 0], "the unknown word is the mean"
     assert initial.facts["vectors"]["coverage"] == 0.4
     assert initial.oov_vectors.words == ["elsewhere"]
-    again = start(vectors=str(path), vector_scale=1)
+    again = start(vectors=str(path))
     assert np.array_equal(initial.table, again.table)
 
 
@@ -110,33 +110,22 @@ def test_labels_of_an_unlabelled_table_are_no_words(tmp_path):
     assert start(unlabelled=str(path)).oov_vectors.words == ["hadchi"]
 
 
-@pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_a_scale_reaches_every_vector_alike(tmp_path, scale):
-    path = tmp_path / "more.txt"
-    path.write_text("hadchi zwin\n" * 20, encoding="utf-8")
-    plain = start(unlabelled=str(path), vector_scale=1)
-    scaled = start(unlabelled=str(path), vector_scale=scale)
-    np.testing.assert_allclose(scaled.table, scale * plain.table, rtol=1e-6)
-    for words in (["hadchi"], ["zwiiin"]):
-        ours, theirs = scaled.oov_vectors.lookup(words)[0], plain.oov_vectors.lookup(words)[0]
-        np.testing.assert_allclose(ours, scale * theirs, rtol=2e-3, atol=1e-4 * scale)
-    assert (plain.facts["vectors"]["scale"], scaled.facts["vectors"]["scale"]) == (1.0, scale)
-
-
-def test_scale_zero_brings_the_known_words_to_unit_size(tmp_path):
-    path = tmp_path / "glove.txt"
-    path.write_text("zwin 1 0 0\nbzaf 0 2 0\nelsewhere 0 0 3\n", encoding="utf-8")
-    initial = start(vectors=str(path), vector_scale=0)
-    words = Vocabulary.build(SENTENCES)
-    known = np.stack([initial.table[words.index(word)] for word in ("zwin", "bzaf")])
-    assert np.sqrt(np.mean(known.astype(float) ** 2)) == pytest.approx(1)
-    factor = np.sqrt(6 / 5)
-    assert initial.facts["vectors"]["scale"] == pytest.approx(factor)
-    assert initial.oov_vectors.lookup(["elsewhere"])[0].tolist() == [
-        [0, 0, pytest.approx(3 * factor, rel=1e-3)]
-    ]
-    path.write_text("zwin 0 0\n", encoding="utf-8")
-    assert start(vectors=str(path), vector_scale=0).facts["vectors"]["scale"] == 1
+def test_a_scale_reaches_every_vector_alike(tmp_path):
+    """Words of the table, the reserve and its character n-grams, of a file that is too small."""
+    text = tmp_path / "more.txt"
+    text.write_text("hadchi zwin\n" * 20, encoding="utf-8")
+    made = start(unlabelled=str(text)).oov_vectors
+    words = ["hadchi", "zwin", "bzaf"]
+    matrix = np.full((3, 8), 0.1, dtype=np.float32)
+    WordVectors(words, matrix, made.subwords).save(tmp_path / "small")
+    initial = start(vectors=str(tmp_path / "small"))
+    scale = initial.facts["vectors"]["scale"]
+    assert scale > 2
+    vocabulary = Vocabulary.build(SENTENCES)
+    np.testing.assert_allclose(initial.table[vocabulary.index("zwin")], 0.1 * scale, rtol=1e-6)
+    np.testing.assert_allclose(initial.oov_vectors.lookup(["hadchi"])[0], 0.1 * scale, rtol=2e-3)
+    ours, theirs = initial.oov_vectors.lookup(["zwiiin"])[0], made.lookup(["zwiiin"])[0]
+    np.testing.assert_allclose(ours, scale * theirs, rtol=2e-3, atol=1e-4 * scale)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +186,6 @@ def test_small_vectors_of_a_file_are_brought_to_half_unless_an_encoder_has_read_
     known = np.stack([initial.table[words.index(word)] for word in ("zwin", "bzaf")])
     assert np.sqrt(np.mean(known.astype(float) ** 2)) == pytest.approx(0.5)
     assert initial.facts["vectors"]["scale"] == pytest.approx(5 * np.sqrt(6 / 5))
-    assert start(vectors=str(path), vector_scale=1).facts["vectors"]["scale"] == 1
     path.write_text("zwin 1 0 0\nbzaf 0 2 0\n", encoding="utf-8")
     assert start(vectors=str(path)).facts["vectors"]["scale"] == 1  # large enough
     path.write_text("zwin 0 0 0\n", encoding="utf-8")

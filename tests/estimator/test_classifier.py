@@ -18,7 +18,6 @@ LABELS = (["good"] * 6 + ["bad"] * 6) * 2 + ["good"] * 6
 SMALL = {
     "epochs": 8,
     "hidden_size": 8,
-    "projection_size": 8,
     "batch_size": 12,
     "vector_dimension": 8,
     "learning_rate": 0.02,

@@ -35,7 +35,6 @@ NEW = ["zwwwin bzzaf", "khayyyb", "", "zzqqxx", "👍", "مزيان"]
 TINY = {
     "epochs": 3,
     "hidden_size": 4,
-    "projection_size": 4,
     "batch_size": 8,
     "vector_dimension": 4,
     "learning_rate": 0.03,

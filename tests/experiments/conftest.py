@@ -65,7 +65,6 @@ def request_of(data, tmp_path):
                 "vectors": str(data / "vectors.txt"),
                 "epochs": 2,
                 "hidden_size": 8,
-                "projection_size": 8,
                 "batch_size": 20,
                 "learning_rate": 0.02,
             },

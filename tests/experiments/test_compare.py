@@ -276,7 +276,7 @@ def test_the_figure_is_drawn_where_it_can_be(request_of, tmp_path, monkeypatch):
 
 
 def test_systems_with_parameters_of_their_own_stand_in_one_table(request_of, data, tmp_path):
-    mined = "superloss:mining=topk+mining_threshold=3+mining_warmup=0"
+    mined = "superloss:options.mining=topk+options.mining_threshold=3+options.mining_warmup=0"
     request = request_of(objectives=f"superloss,{mined}", seeds=1)
     result = compare(request, Progress())
     assert [row.name for row in result.table.rows] == [*NAMES, "superloss", mined]
@@ -284,7 +284,11 @@ def test_systems_with_parameters_of_their_own_stand_in_one_table(request_of, dat
     plainly, line = lines["superloss", 0, "given"], lines[mined, 0, "given"]
     assert plainly["parameters"] == {} and plainly["config"] != line["config"]
     assert line["system"] == mined and line["objective"] == "superloss"
-    own = {"mining": "topk", "mining_threshold": 3.0, "mining_warmup": 0.0}
+    own = {
+        "options.mining": "topk",
+        "options.mining_threshold": 3,
+        "options.mining_warmup": 0,
+    }
     assert line["parameters"] == own
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
     for found, parameters in ((plainly, {}), (line, own)):

@@ -41,23 +41,23 @@ def test_a_parameter_that_is_set_reaches_every_fit_of_ours(script, data, tmp_pat
     fit_model = script.fit_model
 
     def watched(texts, labels, config, dev, **others):
-        seen.append((config.vector_scale, config.epochs, config.seed))
+        seen.append((config.temperature, config.epochs, config.seed))
         return fit_model(texts, labels, config, dev, **others)
 
     monkeypatch.setattr(script, "fit_model", watched)
     words = (data, "--sets", "small", "--systems", "TF-IDF + LR,SuperLoss", "--out", tmp_path / "o")
-    call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
+    call(script, monkeypatch, *words, "--set", "temperature=2", "--set", "epochs=1")
     assert seen == [(2.0, 1, seed) for seed in range(5)]
     lines = [json.loads(x) for x in (tmp_path / "o" / "results.jsonl").read_text().splitlines()]
     assert len(lines) == 20 and all(line["test"]["n"] == 20 for line in lines)
-    call(script, monkeypatch, *words, "--set", "vector_scale=2", "--set", "epochs=1")
+    call(script, monkeypatch, *words, "--set", "temperature=2", "--set", "epochs=1")
     assert len(seen) == 5  # nothing was fitted again
 
 
 def test_a_parameter_that_is_none_is_refused(script, data, tmp_path, monkeypatch):
     words = (data, "--sets", "small", "--systems", "SuperLoss", "--out", tmp_path / "o")
-    with pytest.raises(ConfigError, match="vector_scal"):
-        call(script, monkeypatch, *words, "--set", "vector_scal=2")
+    with pytest.raises(ConfigError, match="temperatur"):
+        call(script, monkeypatch, *words, "--set", "temperatur=2")
 
 
 def test_tfidf_is_given_the_related_rows_that_say_no_held_text(script, tmp_path):

@@ -98,7 +98,7 @@ def test_transfer_needs_two_and_drawn_dev_rows_leave_the_given_file():
         expand(protocol, protocol.studies[0], Request(TWO[:1], (), 1, "out"), seeds=None)
 
 
-TINY = {"epochs": 1, "hidden_size": 4, "projection_size": 4, "batch_size": 20}
+TINY = {"epochs": 1, "hidden_size": 4, "batch_size": 20}
 STUDY = """
 title = "Tiny"
 paper = "a paper"

@@ -53,7 +53,7 @@ def test_the_best_trial_on_dev_gets_the_other_seeds_and_a_restart_adds_nothing(
 ):
     pytest.importorskip("optuna")
     axes = parse_axes(["temperature", "pooling"], ["0.05:2:log", "max,mean"])
-    given = {"epochs": 1, "hidden_size": 4, "projection_size": 4, "batch_size": 20}
+    given = {"epochs": 1, "hidden_size": 4, "batch_size": 20}
     request = request_of(verb="sweep", systems=(), seeds=2)
     request = request.changed(given={"vectors": request.given["vectors"], **given})
     run = []

@@ -107,7 +107,7 @@ def test_test_rows_do_not_sway_the_choice(wanted, data, tmp_path):
 
 def test_equals_are_decided_by_order(wanted):
     # One epoch of no learning: all values of a parameter that is not used are equal.
-    swept = sweep(wanted(("mining_max_similarity",), ("0.9,0.8",), seeds=1), Progress())
+    swept = sweep(wanted(("options.mining_max_similarity",), ("0.9,0.8",), seeds=1), Progress())
     assert swept.points[0].dev.values == swept.points[1].dev.values
     assert swept.chosen is swept.points[0]
 

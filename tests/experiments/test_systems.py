@@ -19,13 +19,16 @@ def test_names_alone_are_objectives_without_parameters():
 
 def test_parameters_after_a_colon_are_the_system_s_own():
     (plainly, mined) = parse_systems(
-        "superloss,superloss:mining=topk + mining-threshold=20".replace("-", "_")
+        "superloss,superloss:options.mining=topk + options.mining_threshold=20"
     )
     assert plainly.parameters == ()
-    assert mined.name == "superloss:mining=topk+mining_threshold=20"
+    assert mined.name == "superloss:options.mining=topk+options.mining_threshold=20"
     assert mined.objective == "superloss"
-    assert dict(mined.parameters) == {"mining": "topk", "mining_threshold": 20.0}
-    assert isinstance(dict(mined.parameters)["mining_threshold"], float)
+    own = {"options.mining": "topk", "options.mining_threshold": 20}
+    assert dict(mined.parameters) == own
+    assert fit_config({"options": "reduction=micro,mining=none"}, mined, 0).options == (
+        "reduction=micro,mining=topk,mining_threshold=20"
+    )
     (tuned,) = parse_systems("ce_ce:tune_vectors=yes+layers=2")
     assert dict(tuned.parameters) == {"tune_vectors": True, "layers": 2}
 
@@ -75,16 +78,17 @@ def write(folder, text):
 def test_a_file_gives_systems_names_of_their_own(tmp_path):
     path = write(
         tmp_path,
-        '[[system]]\nname = "mined"\nobjective = "superloss"\nmining = "topk"\n'
-        'mining_threshold = 20\n\n[[system]]\nobjective = "triplet"\n'
+        '[[system]]\nname = "mined"\nobjective = "superloss"\n'
+        'options = {mining = "topk", mining_threshold = 20}\n\n[[system]]\nobjective = "triplet"\n'
         'options = "margin=1,form=soft"\n'
         'vectors = "words.txt"\n',
     )
     mined, triplet = read_systems(path)
-    assert mined == System("mined", "superloss", (("mining", "topk"), ("mining_threshold", 20.0)))
+    mining = ("options.mining", "topk"), ("options.mining_threshold", 20)
+    assert mined == System("mined", "superloss", mining)
     own = dict(triplet.parameters)
     assert own == {"options": "margin=1,form=soft", "vectors": str(tmp_path / "words.txt")}
-    assert str(mined) == "superloss, mining = topk, mining_threshold = 20"
+    assert str(mined) == "superloss, options.mining = topk, options.mining_threshold = 20"
 
 
 @pytest.mark.parametrize("name", ["vectors", "init", "unlabelled"])

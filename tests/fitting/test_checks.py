@@ -13,7 +13,8 @@ WRONG = [
     ({"objective": "css_lm"}, "unlabelled is not set"),
     ({"pretrain": True}, "pretrain = true and no unlabelled text"),
     ({"device": "abacus"}, "device = 'abacus'"),
-    ({"second_objective": "lacom", "members": 2}, "did you mean 'lacon'"),
+    ({"objective": "lacom"}, "did you mean 'lacon'"),
+    ({"options": "mining=treshold"}, "did you mean 'threshold'"),
     ({"probe_rows": "unseen"}, "members = 1"),
 ]
 

@@ -15,7 +15,9 @@ def fit(monitor, **given):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"keep": "last", "members": 2}, {"finetune": True, "keep": "average"}], ids=str
+    "given",
+    [{}, {"keep": "last", "members": 2}, {"finetune_epochs": 5, "keep": "average"}],
+    ids=str,
 )
 def test_a_model_nobody_watched_is_the_same(given):
     watched, alone = fit(True, **given), fit(False, **given)

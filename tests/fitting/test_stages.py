@@ -1,4 +1,4 @@
-"""The second stage: a softmax on all weights or on the frozen encoder, also stopped and resumed."""
+"""Fine-tuning: all weights and a softmax by cross-entropy, also stopped and resumed."""
 
 import hashlib
 import json
@@ -13,6 +13,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import StoppedEarly
 from superconext.core.progress import Progress
 from superconext.encoders.base import EncoderOutput
+from superconext.fitting import stages
 from superconext.fitting.fit import fit_model
 from superconext.fitting.stages import second_stage, total_epochs
 from superconext.objectives.cross_entropy import CrossEntropy
@@ -35,10 +36,11 @@ ROWS = [
 TEXTS, LABELS = [text for text, _ in ROWS], [label for _, label in ROWS]
 DEV = (TEXTS[::4], LABELS[::4])
 SMALL = {
-    "hidden_size": 8, "projection_size": 8, "batch_size": 12, "vector_dimension": 8,
+    "hidden_size": 8, "batch_size": 12, "vector_dimension": 8,
     "learning_rate": 0.05, "word_dropout": 0.0, "baselines": False,
-    "epochs": 4, "finetune_epochs": 5, "finetune_learning_rate": 0.1,
+    "epochs": 4,
 }  # fmt: skip
+TUNED = {"finetune_epochs": 5}
 
 pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
@@ -85,6 +87,14 @@ class PressAt(Callback):
             raise KeyboardInterrupt
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _fast():
+    """A softmax learns the few rows here in a few epochs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "FINETUNING_RATE", 0.1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
@@ -92,16 +102,16 @@ def plain(tmp_path_factory):
         return fit()
 
 
-@pytest.fixture(scope="module", params=["finetune", "finetune_frozen"])
-def whole(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
     """A run of two stages that nobody stopped, and what it was asked for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SUPERCONEXT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return fit(**{request.param: True}), {request.param: True}
+        return fit(**TUNED)
 
 
 def test_a_contrastive_objective_then_predicts_by_its_softmax(plain, whole):
-    fitted, _ = whole
+    fitted = whole
     assert plain.model.native_probabilities(TEXTS) is None
     assert isinstance(fitted.model.objectives[0], CrossEntropy)
     right = np.mean([a == b for a, b in zip(own_labels(fitted.model), LABELS, strict=True)])
@@ -113,7 +123,7 @@ def test_a_contrastive_objective_then_predicts_by_its_softmax(plain, whole):
 
 
 def test_history_tells_the_stages_apart(plain, whole):
-    history = timeless(whole[0].history)
+    history = timeless(whole.history)
     assert [record["stage"] for record in history] == [1] * 4 + [2] * 5
     assert [record["epoch"] for record in history] == list(range(1, 10))
     assert [{k: v for k, v in r.items() if k != "stage"} for r in history[:4]] == timeless(
@@ -124,29 +134,15 @@ def test_history_tells_the_stages_apart(plain, whole):
     assert history[-1]["dev_score"] > 0.6, "chance is a third"
 
 
-def test_all_weights_are_trained_or_none_of_the_encoders(plain, whole):
-    fitted, given = whole
-    frozen = "finetune_frozen" in given
-    assert np.array_equal(plain.features, fitted.features) == frozen
-    before, after = (m.encoders[0].state_dict() for m in (plain.model, fitted.model))
+def test_all_weights_are_trained(plain, whole):
+    assert not np.array_equal(plain.features, whole.features)
+    before, after = (m.encoders[0].state_dict() for m in (plain.model, whole.model))
     tuned = [n for n in before if n != "embedding.words" and before[n].numel()]
-    assert all(torch.equal(before[name], after[name]) == frozen for name in tuned)
-
-
-def test_the_frozen_softmax_learns_from_the_features_that_stay():
-    fitted = fit(
-        finetune_frozen=True, finetune_epochs=1, batch_size=48, steps_per_epoch=1, keep="last"
-    )
-    softmax = fitted.model.objectives[0].classifier
-    fresh = next(r["loss"] for r in fitted.history if r["stage"] == 2)
-    features = torch.from_numpy(fitted.features)
-    labels = torch.tensor([fitted.model.classes.index(label) for label in LABELS])
-    after = torch.nn.functional.cross_entropy(softmax(features), labels)
-    assert float(after.detach()) < fresh
+    assert not any(torch.equal(before[name], after[name]) for name in tuned)
 
 
 def test_saved_and_loaded_it_answers_the_same(whole, tmp_path):
-    model = whole[0].model
+    model = whole.model
     save_run(model, tmp_path / "run")
     again = load_model(tmp_path / "run")
     assert again.config == model.config and same(again, model)
@@ -173,20 +169,20 @@ def test_a_folder_that_knows_of_no_second_stage_loads(plain, tmp_path):
     ("keep", "epochs"), [("average", 2), ("average", 4), ("average", 8), ("best", 7)]
 )
 def test_resumed_training_equals_uninterrupted(whole, keep, epochs, tmp_path):
-    fitted, given = whole
+    fitted = whole
     if keep != "average":
-        fitted = fit(**given, keep=keep)
-    stopped = fit([PressAt(epochs)], tmp_path, **given, keep=keep)
+        fitted = fit(**TUNED, keep=keep)
+    stopped = fit([PressAt(epochs)], tmp_path, **TUNED, keep=keep)
     assert stopped.interrupted and len(stopped.history) == epochs
-    resumed = fit(checkpoint=tmp_path, **given, keep=keep)
+    resumed = fit(checkpoint=tmp_path, **TUNED, keep=keep)
     assert same(resumed.model, fitted.model) and not resumed.interrupted
     assert timeless(resumed.history) == timeless(fitted.history)
 
 
 @pytest.mark.parametrize("name", ["superloss", "dualcl"])
 def test_stopped_before_its_softmax_it_is_a_model_of_the_first_stage(name, tmp_path):
-    stopped = fit([PressAt(3)], objective=name, finetune=True)
-    assert stopped.interrupted and not stopped.model.config.finetune
+    stopped = fit([PressAt(3)], objective=name, **TUNED)
+    assert stopped.interrupted and not stopped.model.config.finetune_epochs
     save_run(stopped.model, tmp_path / "run")
     again = load_model(tmp_path / "run").answer(TEXTS)
     own = stopped.model.native_probabilities(TEXTS)
@@ -196,17 +192,16 @@ def test_stopped_before_its_softmax_it_is_a_model_of_the_first_stage(name, tmp_p
 
 
 def test_stopped_within_the_first_epoch_of_its_softmax_nothing_is_lost(whole, tmp_path):
-    fitted, given = whole
     with pytest.raises(KeyboardInterrupt):
-        fit([PressAt(4, within=True)], tmp_path, **given)
-    assert same(fit(checkpoint=tmp_path, **given).model, fitted.model)
+        fit([PressAt(4, within=True)], tmp_path, **TUNED)
+    assert same(fit(checkpoint=tmp_path, **TUNED).model, whole.model)
 
 
 def test_members_of_a_stopped_run_all_answer_by_a_softmax(tmp_path):
-    given = {"members": 2, "finetune": True}
+    given = {"members": 2, **TUNED}
     stopped = fit([PressAt(11)], tmp_path, **given)
     assert stopped.interrupted and len(stopped.model.encoders) == 1
-    assert stopped.model.config.finetune and len(stopped.history) == 9
+    assert stopped.model.config.finetune_epochs and len(stopped.history) == 9
     resumed, uninterrupted = fit(checkpoint=tmp_path, **given), fit(**given)
     assert same(resumed.model, uninterrupted.model) and len(resumed.model.encoders) == 2
     assert len(own_labels(resumed.model)) == len(TEXTS)
@@ -215,7 +210,7 @@ def test_members_of_a_stopped_run_all_answer_by_a_softmax(tmp_path):
 
 
 def test_an_encoder_with_class_tokens_is_tuned_too(tmp_path):
-    fitted = fit(objective="dualcl", options="ensemble=soft", finetune=True)
+    fitted = fit(objective="dualcl", options="ensemble=soft", **TUNED)
     assert fitted.model.encoders[0].class_tokens == 3
     save_run(fitted.model, tmp_path / "run")
     again = load_model(tmp_path / "run")
@@ -227,19 +222,15 @@ def test_an_encoder_with_class_tokens_is_tuned_too(tmp_path):
 def test_what_the_second_stage_is_told():
     config = resolve({"objective": "triplet", "options": "margin=0.3", "epochs": 7, "members": 2})
     assert second_stage(config) is None and total_epochs(config) == 14
-    config = resolve({**config.to_dict(), "finetune_frozen": True})
+    config = resolve({**config.to_dict(), "finetune_epochs": 5})
     second = second_stage(config)
     assert (second.objective, second.options) == ("cross_entropy", None)
-    assert (second.epochs, second.learning_rate) == (config.finetune_epochs, 0.01)
-    together = second_stage(resolve({"finetune": True}))
-    assert together.learning_rate == 0.001
-    given = resolve({"finetune": True, "finetune_frozen": True, "finetune_learning_rate": 0.5})
-    assert second_stage(given).learning_rate == 0.5
+    assert (second.epochs, second.learning_rate) == (5, stages.FINETUNING_RATE)
     assert second_stage(second) is None and total_epochs(config) == 2 * (7 + second.epochs)
 
 
 def test_through_the_front_door_stopped_and_resumed(tmp_path, monkeypatch):
-    """`train --finetune`, its figures of merit, Ctrl-C in the second stage, `--resume`."""
+    """`train --finetune-epochs`, its figures of merit, Ctrl-C in the second stage, `--resume`."""
     files = {}
     for name, part in (("train", ROWS), ("dev", ROWS[::4]), ("test", ROWS[1::4])):
         files[name] = tmp_path / f"{name}.tsv"
@@ -248,7 +239,7 @@ def test_through_the_front_door_stopped_and_resumed(tmp_path, monkeypatch):
 
     def request(out):
         paths = {name: str(path) for name, path in files.items()}
-        return TrainRequest(**paths, out=str(out), given={**SMALL, "finetune": True})
+        return TrainRequest(**paths, out=str(out), given={**SMALL, **TUNED})
 
     from superconext.data.sampler import ShuffledBatches
 
@@ -267,7 +258,7 @@ def test_through_the_front_door_stopped_and_resumed(tmp_path, monkeypatch):
         monkeypatch.setattr(ShuffledBatches, "epoch", pressing)
         with pytest.raises(StoppedEarly, match="after 6 of 9 epochs"):
             train_run(request(tmp_path / "run"), Progress())
-        assert load_model(tmp_path / "run").config.finetune
+        assert load_model(tmp_path / "run").config.finetune_epochs
         resumed = resume_run(tmp_path / "run", Progress())
     assert resumed["native"] == metrics["native"] and resumed["test"] == metrics["test"]
     assert same(load_model(tmp_path / "run"), load_model(tmp_path / "whole"))

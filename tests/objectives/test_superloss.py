@@ -165,12 +165,14 @@ def test_from_config_passes_every_setting():
     config = resolve(
         {
             "temperature": 0.25,
-            "reduction": "micro",
-            "mining": "topk",
-            "mining_threshold": 7.0,
-            "mining_warmup": 0.5,
-            "mining_max_similarity": 0.9,
-            "mining_fallback": "skip",
+            "options": {
+                "reduction": "micro",
+                "mining": "topk",
+                "mining_threshold": 7.0,
+                "mining_warmup": 0.5,
+                "mining_max_similarity": 0.9,
+                "mining_fallback": "skip",
+            },
         }
     )
     loss = objective_class("superloss").from_config(config, Shape(2, 8, 4))

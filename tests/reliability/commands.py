@@ -57,7 +57,7 @@ class Files(NamedTuple):
 
     def train_words(self, out: Path, *more: object) -> list[object]:
         """`superconext train` of a tiny model, in three epochs of two batches."""
-        sizes = {"hidden-size": 4, "projection-size": 4, "batch-size": 20, "learning-rate": 0.02}
+        sizes = {"hidden-size": 4, "batch-size": 20, "learning-rate": 0.02}
         sizes |= {"epochs": EPOCHS, "steps-per-epoch": 2, "vectors": self.vectors}
         words = ["train", self.train, "--dev", self.dev, "--test", self.test, "--out", out]
         words += [word for name, value in sizes.items() for word in (f"--{name}", value)]

@@ -220,7 +220,7 @@ def make_run(place: Path) -> None:
         (source / f"{name}.tsv").write_text("label\ttext\n" + "\n".join(rows) + "\n")
     given = {
         "vectors": str(source / "vectors"), "objective": "ce_scl", "epochs": 1, "hidden_size": 2,
-        "projection_size": 2, "batch_size": 8, "tune_vectors": True, "baselines": False,
+        "batch_size": 8, "tune_vectors": True, "baselines": False,
         "steps_per_epoch": 1, "probe_features": "encoder+ngrams", "members": 2,
     }  # fmt: skip
     train_run(

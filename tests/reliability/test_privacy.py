@@ -27,7 +27,7 @@ def files(tmp_path_factory):
 
 def train(files, out, *words):
     first, dev, test = files
-    small = "--epochs 1 --hidden-size 4 --vector-dimension 8 --projection-size 4 --batch-size 8"
+    small = "--epochs 1 --hidden-size 4 --vector-dimension 8 --batch-size 8"
     given = ("--dev", dev, "--test", test, "--out", out, *small.split())
     said = call_main("train", first, *given, *words)
     assert said.code == 0, said.err

@@ -181,7 +181,7 @@ def test_vectors_train_and_its_cache_stopped_at_every_event(
 
 def compare_words(files, out):
     parts = [files.train, "--dev", files.dev, "--test", files.test, "--vectors", files.vectors]
-    sizes = ["--hidden-size", 4, "--projection-size", 4, "--batch-size", 20, "--epochs", 1]
+    sizes = ["--hidden-size", 4, "--batch-size", 20, "--epochs", 1]
     return ["compare", *parts, *sizes, "--objectives", "supcon", "--seeds", 2, "--out", out]
 
 

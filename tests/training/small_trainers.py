@@ -8,15 +8,15 @@ from superconext.data.sampler import make_batches
 from superconext.data.token_store import build_store
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.projection import projected_size, projection_head
+from superconext.encoders.projection import projection_head
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.training.trainer import Trainer
 
 
-def make_trainer(objective, dtype=torch.float64, **parameters):
+def make_trainer(objective, dtype=torch.float64, mini_batch_size=None, **parameters):
     """Three classes, 60 sentences of 1 to 11 random words, dropout on."""
-    settings = {"epochs": 1, "batch_size": 48, "hidden_size": 8, "projection_size": 6}
+    settings = {"epochs": 1, "batch_size": 48, "hidden_size": 8}
     config = resolve({"objective": objective, **settings, **parameters})
     generator = np.random.default_rng(0)
     labels = np.arange(60) % 3
@@ -28,8 +28,8 @@ def make_trainer(objective, dtype=torch.float64, **parameters):
     tokens = 3 if kind.needs_class_tokens else 0
     encoder = BiLSTMEncoder(embedding, 8, config.layers, 0.3, 0.2, config.pooling, tokens)
     projection = config.projection if kind.uses_projection else "identity"
-    head = projection_head(projection, 16, 6)
-    shape = Shape(3, 16, projected_size(projection, 16, 6))
+    head = projection_head(projection, 16)
+    shape = Shape(3, 16, 16)
     batches = make_batches(kind.batches, labels, 48, 2, 0)
     built = kind.from_config(config, shape)
     for module in (encoder, head, built):
@@ -37,7 +37,9 @@ def make_trainer(objective, dtype=torch.float64, **parameters):
     pool = None
     if kind.needs_pool:
         pool = build_store([generator.integers(2, 30, 5) for _ in range(40)], config.max_length)
-    return Trainer(encoder, head, built, batches, store, labels, config, (), pool)
+    trainer = Trainer(encoder, head, built, batches, store, labels, config, (), pool)
+    trainer.mini_batch_size = mini_batch_size
+    return trainer
 
 
 def without_chance(trainer):

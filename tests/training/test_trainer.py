@@ -12,7 +12,7 @@ from superconext.data.token_store import build_store
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.projection import projected_size, projection_head
+from superconext.encoders.projection import projection_head
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest
@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 
 def make_trainer(callbacks=(), objective="superloss", seed=0, **parameters):
     """Two classes told apart by the words they use, 60 short sentences."""
-    settings = {"epochs": 3, "batch_size": 20, "hidden_size": 8, "projection_size": 6}
+    settings = {"epochs": 3, "batch_size": 20, "hidden_size": 8}
     settings["learning_rate"] = 0.02
     config = resolve({"objective": objective, "seed": seed, **settings, **parameters})
     generator = np.random.default_rng(0)
@@ -34,8 +34,8 @@ def make_trainer(callbacks=(), objective="superloss", seed=0, **parameters):
     kind = objective_class(objective)
     tokens = 2 if kind.needs_class_tokens else 0
     encoder = BiLSTMEncoder(WordEmbedding(torch.randn(22, 8)), hidden_size=8, class_tokens=tokens)
-    head = projection_head(config.projection, 16, 6)
-    shape = Shape(2, 16, projected_size(config.projection, 16, 6))
+    head = projection_head(config.projection, 16)
+    shape = Shape(2, 16, 16)
     batches = make_batches(kind.batches, labels, 20, config.steps_per_epoch, seed)
     pool = None
     if kind.needs_pool:
@@ -60,7 +60,7 @@ def test_training_lowers_the_loss(objective):
 
 
 def test_history_tells_the_similarities_and_what_mining_kept():
-    history = make_trainer(mining="topk", mining_threshold=2, epochs=6).fit()
+    history = make_trainer(options="mining=topk,mining_threshold=2", epochs=6).fit()
     assert history[-1]["positive_similarity"] > history[-1]["negative_similarity"] + 0.5
     assert [record["kept"] for record in history[:2]] == [1.0, 1.0]
     assert [record["kept"] for record in history[2:]] == pytest.approx([0.2] * 4)

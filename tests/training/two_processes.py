@@ -17,7 +17,7 @@ from tests.training.small_trainers import make_trainer, without_chance
 #: Trainings by name: an objective and its parameters.
 PLANS = {
     "superloss": ("superloss", {}),
-    "chunked": ("superloss", {"mining": "topk", "mining_threshold": 3, "mining_warmup": 0.0}),
+    "chunked": ("superloss", {"options": "mining=topk,mining_threshold=3,mining_warmup=0"}),
     "supcon": ("supcon", {"mini_batch_size": 5}),
     "cross_entropy": ("cross_entropy", {}),
     "two views": ("ce_cl", {}),

@@ -15,7 +15,7 @@ WORDS = ["zwin", "khayb", "bzaf", "had", "chi"]
 MATRIX = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
 TEXTS = ["zwin bzaf", "khayb bzaf", "had zwin", "had khayb", "chi zwin", "chi khayb"] * 4
 LABELS = ["good", "bad"] * 12
-SMALL = {"epochs": 2, "hidden_size": 4, "projection_size": 4, "batch_size": 8}
+SMALL = {"epochs": 2, "hidden_size": 4, "batch_size": 8}
 
 
 class OfTorchtext:

@@ -59,8 +59,6 @@ class PretrainRequest:
     vectors: str | None = None
     dimension: int = 100
     normalize: str | None = None
-    enable: Sequence[str] = ()
-    disable: Sequence[str] = ()
     bridge: str | None = None
     leave_out: Sequence[str] = ()
     text_column: str | None = None
@@ -117,15 +115,13 @@ def made_encoder(
 
 
 def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
-    named = (request.normalize, request.bridge, *request.enable, *request.disable)
     recorded = recorded_tokenizer(request.vectors) if request.vectors else None
     if recorded is None:
-        profile = request.normalize or "auto"
-        return make_tokenizer(lines, profile, request.enable, request.disable, request.bridge)
-    if any(named):
+        return make_tokenizer(lines, request.normalize or "auto", request.bridge)
+    if request.normalize or request.bridge:
         raise ConfigError(
             f"{request.vectors} tells how its words are spelt; expected no other profile, rules or "
-            "bridge beside it: leave out --normalize, --enable-rules, --disable-rules and --bridge"
+            "bridge beside it: leave out --normalize and --bridge"
         )
     return recorded
 
