@@ -125,10 +125,12 @@ _KIND = {int: "a whole number", float: "a number", str: "text", bool: "true or f
 
 
 def table_of(parameters: type) -> tuple[Parameter, ...]:
-    """The rows of a dataclass whose fields `parameter` made."""
+    """The rows of a dataclass: its fields that `parameter` made."""
     hints = typing.get_type_hints(parameters)
     rows = []
     for item in fields(parameters):
+        if not item.metadata:
+            continue
         hint = hints[item.name]
         optional = isinstance(hint, types.UnionType)
         if optional:
