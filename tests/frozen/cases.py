@@ -53,7 +53,6 @@ TINY: dict[str, Any] = {
     "vector_dimension": 8,
     "vector_method": "random",
     "subwords": False,
-    "projection_size": 8,
     "epochs": 3,
     "batch_size": 24,
     "learning_rate": 0.01,
@@ -68,7 +67,7 @@ OBJECTIVES = (
 
 _POOL = {"unlabelled": str(DATA / "unlabelled.txt")}
 _MANY = {"members": 3, "probe_rows": "unseen"}
-_LATE = {"mining_warmup": 0.0}
+_LATE = "mining_warmup=0.0"
 
 #: Trainings by name: what each sets beside or over `TINY`.
 TRAININGS: dict[str, dict[str, Any]] = {
@@ -80,12 +79,10 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "tfidf calibrated": {"probe_features": "encoder+tfidf", "calibrate": True},
     "ngrams": {"probe_features": "encoder+ngrams"},
     "ngrams adjusted": {"probe_features": "encoder+ngrams", "logit_adjustment": 0.5},
-    "finetune": {"finetune": True, "finetune_epochs": 2},
+    "finetune": {"finetune_epochs": 2},
     "finetune cross_entropy": {
         "objective": "cross_entropy",
-        "finetune": True,
-        "finetune_epochs": 3,
-        "finetune_learning_rate": 0.03,
+        "finetune_epochs": 12,
     },
     "init": {"init": str(PRETRAINED), "hidden_size": 6, "vector_dimension": 4},
     "init tuned": {
@@ -95,17 +92,14 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "tune_vectors": True,
         "subwords": True,
     },
-    "mining threshold": {"mining": "threshold", "mining_threshold": 0.9, **_LATE},
-    "mining topk": {"mining": "topk", "mining_threshold": 3, **_LATE},
-    "mining quantile": {"mining": "quantile", "mining_threshold": 0.3, **_LATE},
+    "mining threshold": {"options": f"mining=threshold,mining_threshold=0.9,{_LATE}"},
+    "mining topk": {"options": f"mining=topk,mining_threshold=3,{_LATE}"},
+    "mining quantile": {"options": f"mining=quantile,mining_threshold=0.3,{_LATE}"},
     "mining limits": {
-        "mining": "threshold",
-        "mining_threshold": 0.8,
-        "mining_fallback": "skip",
-        "mining_max_similarity": 0.9,
-        **_LATE,
+        "options": "mining=threshold,mining_threshold=0.8,mining_fallback=skip,"
+        f"mining_max_similarity=0.9,{_LATE}",
     },
-    "micro": {"reduction": "micro", "temperature": 0.3, "include_self": True},
+    "micro": {"options": "reduction=micro,include_self=true", "temperature": 0.3},
     "triplet options": {"objective": "triplet", "options": "form=soft,margin=0.6"},
     "members": {"members": 2},
     "unseen": _MANY,
@@ -117,14 +111,13 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "related ngrams": {"related": str(DATA / "related.tsv"), "probe_features": "encoder+ngrams"},
     "steps": {"steps_per_epoch": 3, "epochs": 4, "keep": "last"},
     "keep best": {"keep": "best", "epochs": 4},
-    "mini batches": {"mini_batch_size": 10},
     "two layers": {"layers": 2, "pooling": "mean", "projection": "linear"},
     "last state": {"pooling": "last", "projection": "identity", "max_length": 4},
-    "no dropout": {"dropout": 0.0, "word_dropout": 0.0, "gradient_clip": 0.0},
+    "no dropout": {"dropout": 0.0, "word_dropout": 0.0},
     "tuned subwords": {"tune_vectors": True, "subwords": True},
     "word vectors of a file": {"vectors": str(DATA / "words.vec"), "vector_dimension": 4},
     "arabizi bridged": {"normalize": "arabizi", "bridge": "moroccan"},
-    "rules": {"normalize": "latin", "disable_rules": "elongation"},
+    "rules": {"normalize": "latin-elongation"},
     "word2vec": {"vector_method": "word2vec", **_POOL},
     "fasttext": {"vector_method": "fasttext", "subwords": True},
     "paper": {
@@ -196,11 +189,32 @@ def rows(name: str) -> tuple[list[str], list[str]]:
     return [text for _, text in table], [label for label, _ in table]
 
 
+#: Whether the code in use is that of the commit whose answers are frozen; see `spelt`.
+FROZEN_CODE = False
+
+
+def spelt(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters by the names that the code in use has for them."""
+    if not FROZEN_CODE:
+        return parameters
+    then = {**parameters, "projection_size": 2 * parameters["hidden_size"]}
+    if "finetune_epochs" in then:
+        then["finetune"] = True
+    if then.get("objective", "superloss") == "superloss" and "options" in then:
+        for part in then.pop("options").split(","):
+            key, value = part.split("=")
+            then[key] = {"true": True}.get(value, value)
+            if key in ("mining_threshold", "mining_warmup", "mining_max_similarity"):
+                then[key] = float(value)
+    profile, minus, rule = then.get("normalize", "").partition("-")
+    return {**then, "normalize": profile, "disable_rules": rule} if minus else then
+
+
 def trained(name: str) -> np.ndarray:
     """Probabilities `[20, 3]` of `SENTENCES` after the training of this name in `TRAININGS`."""
     import superconext
 
-    model = superconext.SuperConTextClassifier(**{**TINY, **TRAININGS[name]})
+    model = superconext.SuperConTextClassifier(**spelt({**TINY, **TRAININGS[name]}))
     return model.fit(*rows("rows.tsv")).predict_proba(SENTENCES)
 
 
@@ -208,10 +222,11 @@ def commanded(name: str, place: Path) -> np.ndarray:
     """The same of a run that the command line of this name in `COMMANDS` writes into `place`."""
     import superconext
 
+    tiny = spelt(TINY)
     words = [str(place / "store") if word == "STORE" else word for word in COMMANDS[name]]
     call(
         *("train", DATA / "rows.tsv", "--out", place / "run", "--quiet", "--no-baselines"),
-        *[f"--{key.replace('_', '-')}={value}" for key, value in TINY.items() if key != "subwords"],
+        *[f"--{key.replace('_', '-')}={value}" for key, value in tiny.items() if key != "subwords"],
         *("--no-subwords", *words),
     )
     return superconext.load(place / "run").predict_proba(SENTENCES)

@@ -90,6 +90,7 @@ model.fit([text for _, text in rows], [int(label) for label, _ in rows]).save("s
 def main() -> None:
     words = sys.argv[1:]
     if words[:1] == ["inside"]:  # with TODAY's code before all other in the path
+        cases.FROZEN_CODE = True
         {"answers": _answers, "fits": _fits}[words[1]](words[2:])
         return
     steps = words[:1] or ["data", "runs", "answers", "fits"]
