@@ -92,7 +92,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "tune_vectors": True,
         "subwords": True,
     },
-    "mining threshold": {"options": f"mining=threshold,mining_threshold=0.9,{_LATE}"},
+    "mining threshold": {"options": f"mining=threshold,mining_threshold=0.995,{_LATE}"},
     "mining topk": {"options": f"mining=topk,mining_threshold=3,{_LATE}"},
     "mining quantile": {"options": f"mining=quantile,mining_threshold=0.3,{_LATE}"},
     "mining limits": {
