@@ -81,8 +81,8 @@ def tokenised(path: Path, home: Path) -> tuple[object, float]:
 
 
 def stage_tokenise(path: Path, home: Path) -> dict:
+    from superconext.data.file_rows import processors, tokenise_block
     from superconext.data.reading import RowStream
-    from superconext.data.tokenising import processors, tokenise_block
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
 

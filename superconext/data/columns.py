@@ -1,6 +1,6 @@
-"""Which column is the text, and which the label?
+"""The text column and the label column of a table.
 
-By name (`text` and `label` unless told otherwise), by 1-based number, or, in a table of
+They are found by name (`text` and `label` by default), by 1-based number, or, in a table of
 two columns without a header, by looking: labels repeat, sentences do not.
 
 A first row is a header when a column is asked for by name, when one of its cells is

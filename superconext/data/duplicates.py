@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.reading import read_texts
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.rules import PLACEHOLDERS
 from superconext.text.tokenize import Tokenizer
@@ -175,6 +174,8 @@ class Decontamination:
     @classmethod
     def of_files(cls, paths: Sequence[str | Path], tokenizer: Tokenizer) -> Decontamination:
         """Those of all texts of labelled files. Raises DataError for one that cannot be read."""
+        from superconext.data.reading import read_texts  # which itself needs data sets
+
         return cls((text for path in paths for text in read_texts(path).texts), tokenizer)
 
     def __len__(self) -> int:

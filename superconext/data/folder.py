@@ -1,7 +1,7 @@
-"""How is a data set written as a folder that nobody ever meets half of?
+"""Data sets written as folders: `train`, `dev`, `test` (or fewer) and `dataset.json`.
 
-A folder holds `train`, `dev` and `test` (or fewer) and `dataset.json`, which tells where they
-come from. It is made beside its place and renamed at the end.
+`dataset.json` records where the rows come from. A folder is made beside its place and renamed at
+the end, so that nobody ever meets half of one.
 """
 
 from __future__ import annotations

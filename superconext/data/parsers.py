@@ -1,4 +1,4 @@
-"""How do the files of public sets, each in a layout of its own, become rows?
+"""Parsers of public data sets, each of which is published in a layout of its own.
 
 A parser takes the files of a set by role and gives rows (label, text) by part: `train`, `dev`
 and `test`, or `all`. Rows without a text or a label are left in: `fetch` drops and counts them.

@@ -1,4 +1,4 @@
-"""Which rows make up each batch: class-balanced, or plain shuffled.
+"""Samplers of batches: class-balanced, or shuffled.
 
 Both samplers are pure functions of (seed, epoch): asking for an epoch again gives the
 same batches, so a resumed run needs no stored sampler state.
@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from superconext.core.errors import DataError
+from superconext.core.random_streams import ALL_ROWS, CLASS_ORDER, CLASS_ROWS, random_stream
 
 #: Balanced batches in an epoch at least. A class smaller than its share of a batch repeats
 #: rows, so a few dozen rows would fill an epoch with one batch, and a run with too few updates.
@@ -92,7 +93,7 @@ class BalancedBatches:
         slots = np.arange(self.steps * self.classes_per_batch) % classes
         if self.classes_per_batch == classes:
             return slots.reshape(self.steps, classes)
-        order = np.random.default_rng([self.seed, 1, number]).permutation(classes)
+        order = random_stream(self.seed, CLASS_ORDER, number).permutation(classes)
         return order[slots].reshape(self.steps, self.classes_per_batch)
 
     def _start(self, number: int) -> np.ndarray:
@@ -119,7 +120,7 @@ class BalancedBatches:
 
     def _order(self, k: int, pass_number: int) -> np.ndarray:
         if self._orders.get(k, (-1,))[0] != pass_number:
-            generator = np.random.default_rng([self.seed, 2, k, pass_number])
+            generator = random_stream(self.seed, CLASS_ROWS, k, pass_number)
             self._orders[k] = (pass_number, _permutation(generator, len(self.members[k])))
         return self._orders[k][1]
 
@@ -166,7 +167,7 @@ class ShuffledBatches:
         for step in range(number * self.steps, (number + 1) * self.steps):
             pass_number, index = divmod(step, self.steps_per_pass)
             if pass_number != current:
-                generator = np.random.default_rng([self.seed, 3, pass_number])
+                generator = random_stream(self.seed, ALL_ROWS, pass_number)
                 order, current = _permutation(generator, self.rows), pass_number
             yield order[index * self.batch_size : (index + 1) * self.batch_size].astype(np.int64)
 

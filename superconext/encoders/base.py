@@ -21,7 +21,7 @@ from superconext.text.tokenize import Pieces, Tokenizer
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.data.token_rows import TokenRows
+    from superconext.data.token_store import TokenRows
 
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14

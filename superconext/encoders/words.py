@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
-from superconext.data.token_rows import TokenRows
-from superconext.data.token_store import Newcomers, TokenStore
+from superconext.data.token_store import Newcomers, TokenRows, TokenStore
 from superconext.encoders.base import Encoder, TextIndexer, check_affordable
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.embedding_init import initial_vectors

@@ -16,8 +16,7 @@ from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows
 from superconext.data.file_rows import TrainingRows
 from superconext.data.reading import read_texts
-from superconext.data.token_rows import MemoryRows, TokenRows
-from superconext.data.token_store import TokenStore
+from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
 from superconext.encoders.base import TextIndexer
 from superconext.encoders.pretrained import read_facts
 from superconext.encoders.registry import encoder_class

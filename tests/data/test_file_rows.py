@@ -14,7 +14,7 @@ import pytest
 
 from superconext.core.errors import DataError
 from superconext.core.files import file_sha256
-from superconext.data import file_store, reading
+from superconext.data import reading, token_store
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
@@ -47,7 +47,7 @@ def table(tmp_path):
 def small_blocks(monkeypatch):
     """So that a small file has many blocks and chunks."""
     monkeypatch.setattr(reading, "BLOCK", 300)
-    monkeypatch.setattr(file_store, "CHUNK", 64)
+    monkeypatch.setattr(token_store, "CHUNK", 64)
 
 
 def tokenised(path, home, jobs=1, columns=(None, None), tokenizer=TOKENIZER, **settings):
@@ -215,7 +215,7 @@ SCATTERED = """
 import sys
 from pathlib import Path
 import numpy as np
-from superconext.data.file_store import open_ids
+from superconext.data.token_store import open_ids
 store = open_ids(Path(sys.argv[1]))
 def most():
     line = next(x for x in open("/proc/self/status") if x.startswith("VmHWM"))
