@@ -154,16 +154,3 @@ class Bridge:
         word = _FINAL.sub("", word)
         word = word[:1] + word[1:].replace("ا", "")
         return _DOUBLE.sub(r"\1", word[:1] + word[1:].replace("ء", ""))
-
-
-def bridge_markdown() -> str:
-    """The tables side by side as Markdown, as they stand in docs/text.md."""
-    units = sorted(
-        {unit for table in DIALECTS.values() for unit in table}, key=lambda u: (-len(u), u)
-    )
-    lines = ["| Latin | " + " | ".join(DIALECTS) + " |", "|---" * (len(DIALECTS) + 1) + "|"]
-    for unit in units:
-        arabic = (table.get(unit) for table in DIALECTS.values())
-        cells = ("–" if letters is None else letters or "(short)" for letters in arabic)
-        lines.append(f"| `{unit}` | " + " | ".join(cells) + " |")
-    return "\n".join(lines)

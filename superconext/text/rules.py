@@ -1,8 +1,8 @@
 """Normalisation rules: the patterns they find, and the table of what each does and where it is on.
 
 `RULES` is in the order of application, and that order matters: characters first (so that
-later patterns see one spelling), then placeholders, then runs. `docs/text.md` prints this
-table; a test keeps the two equal.
+later patterns see one spelling), then placeholders, then runs. `docs/text.md` shows this table;
+`tests/text/test_normalize.py` writes it as Markdown and compares.
 
 Every pattern begins at a fixed character or behind a look-behind that lets it begin once in a
 run: a search from each letter of a run to its end would take quadratic time. And none may find
@@ -375,24 +375,3 @@ RULES: tuple[Rule, ...] = (
 )
 
 RULE_NAMES = tuple(rule.name for rule in RULES)
-
-
-def rules_markdown() -> str:
-    """The table as Markdown, as it stands in docs/text.md."""
-
-    def cell(text: str) -> str:
-        shown = "".join(
-            f"[U+{ord(c):04X}]" if ord(c) in characters.INVISIBLE or c == "\t" else c for c in text
-        )
-        return f"`{shown}`"
-
-    lines = [
-        "| rule | " + " | ".join(PROFILES) + " | before | after | why |",
-        "|---" * (len(PROFILES) + 4) + "|",
-    ]
-    for rule in RULES:
-        on = " | ".join("on" if profile in rule.profiles else "–" for profile in PROFILES)
-        lines.append(
-            f"| `{rule.name}` | {on} | {cell(rule.before)} | {cell(rule.after)} | {rule.reason} |"
-        )
-    return "\n".join(lines)

@@ -42,12 +42,12 @@ def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20
     # `restrict` gives the rows that words find exactly or but for case.
     listed = {word.casefold() for word in vectors.restrict(words).words}
     any_case = [word.casefold() in listed for word in words]
-    spell = None if vectors.subwords is None else vectors.subwords.hashes
+    subwords = vectors.subwords
     found = {
         "exact": vectors.known(words).tolist(),
         "any_case": any_case,
         "served": [
-            ok or (spell is not None and bool(spell(word)))
+            ok or (subwords is not None and subwords.composes(word))
             for word, ok in zip(words, any_case, strict=True)
         ],
     }

@@ -18,8 +18,6 @@ from superconext.core.errors import VectorsError
 
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
-_UINT32 = 0xFFFFFFFF
-_SIGNED = tuple(byte if byte < 0x80 else 0xFFFFFF00 | byte for byte in range(256))
 
 # Floats gathered at once while composing: bounds the working memory.
 _GATHER_FLOATS = 1 << 24
@@ -68,28 +66,13 @@ class SubwordTable:
         return int(self.buckets.shape[1])
 
     def hashes(self, word: str) -> list[int]:
-        """Bucket of each n-gram of `<word>`, in reading order, shorter first.
+        """Bucket of each n-gram of `<word>`, in reading order, shorter first."""
+        return self._hash_many([word])[0].tolist()
 
-        N-grams that begin at the same character share their hash so far, so each character
-        is hashed once for each beginning and not once for each n-gram.
-        """
-        data = f"<{word}>".encode("utf-8", "replace")
-        edges = [i for i, byte in enumerate(data) if byte & 0xC0 != 0x80]
-        edges.append(len(data))
-        characters = len(edges) - 1
-        size, min_n, max_n = len(self.buckets), self.min_n, self.max_n
-        found = []
-        for start in range(characters):
-            value = _FNV_OFFSET
-            for end in range(start + 1, min(start + max_n, characters) + 1):
-                for byte in data[edges[end - 1] : edges[end]]:
-                    value = ((value ^ _SIGNED[byte]) * _FNV_PRIME) & _UINT32
-                length = end - start
-                # A lone bracket is not an n-gram.
-                lone_bracket = length == 1 and (start == 0 or end == characters)
-                if length >= min_n and not lone_bracket:
-                    found.append(value % size)
-        return found
+    def composes(self, word: str) -> bool:
+        """Whether a word has an n-gram, and so a vector."""
+        # A lone bracket is not an n-gram.
+        return len(word) + 2 >= self.min_n and (self.max_n > 1 or word != "")
 
     def compose(self, word: str) -> npt.NDArray[np.float32] | None:
         """Mean `[d]` of the word's n-gram vectors, or None when it has no n-gram."""

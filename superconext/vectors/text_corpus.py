@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,6 +15,8 @@ from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
+from superconext.data.formats import FASTTEXT_PREFIX
+from superconext.data.lines import STDIN, open_file
 from superconext.data.reading import read_texts
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
@@ -49,24 +49,33 @@ class Lines:
 
     def of(self, path: Path) -> Iterator[str]:
         """The sentences of one of the files. Raises DataError if it cannot be read."""
-        if self.text_column is not None or _is_table(path):
-            found = read_texts(path, self.text_column)
-            self._say([f"{path}: {note}" for note in found.notes])
-            yield from found.texts
+        if str(path) == STDIN:
+            raise DataError("-: text is read several times; expected a file: save it as one")
+        file = open_file(path)
+        is_table = file.suffix in _TABLES or file.first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(
+            FASTTEXT_PREFIX.encode()
+        )
+        if self.text_column is not None or is_table:
+            texts = read_texts(path, self.text_column)
+            self._say([f"{path}: {note}" for note in texts.notes])
+            yield from texts.texts
             return
-        damaged = lines = 0
-        with _open(path) as stream:
-            for raw in _raw_lines(stream, path):
-                try:
-                    line = raw.decode("utf-8-sig" if lines == 0 else "utf-8")
-                except UnicodeDecodeError:
-                    damaged += 1
-                    line = raw.decode("utf-8", "replace")
-                lines += 1
-                if line.strip():
-                    yield line
+        damaged = number = 0
+        for number, raw in enumerate(_lines(file.chunks), start=1):
+            if b"\0" in raw:
+                raise DataError(
+                    f"{path}, line {number}: found a NUL byte, expected text: the file is binary "
+                    "or UTF-16; name a text file"
+                )
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                damaged += 1
+                line = raw.decode("utf-8", "replace")
+            if line.strip():
+                yield line
         if damaged:
-            self._say([f"{path}: {damaged} of {lines} lines are not UTF-8 and hold marks for it"])
+            self._say([f"{path}: {damaged} of {number} lines are not UTF-8 and hold marks for it"])
 
     def _say(self, notes: list[str]) -> None:
         self.notes += [note for note in notes if note not in self.notes]
@@ -213,45 +222,16 @@ class Sentences:
             raise
 
 
-def _is_table(path: Path) -> bool:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _TABLES:
-        return True
-    with _open(path) as stream:
-        try:
-            return stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"__label__")
-        except (OSError, EOFError, zlib.error) as error:
-            raise _unreadable(path, error) from error
-
-
-def _open(path: Path) -> IO[bytes]:
-    if path.is_dir():
-        raise DataError(f"{path} is a directory, expected a text file: name a file in it")
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; expected text to read: check the path")
-    with path.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
-
-
-def _raw_lines(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    number = 0
-    try:
-        while raw := stream.readline(_LONGEST):
-            number += 1
-            if number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise DataError(f"{path}: found UTF-16, expected UTF-8: save the file as UTF-8")
-            if b"\0" in raw:
-                raise DataError(
-                    f"{path}, line {number}: found a NUL byte, expected text: the file is binary "
-                    "or UTF-16; name a text file"
-                )
-            yield raw
-    except (OSError, EOFError, zlib.error) as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(
-        f"{path}: cannot be read ({error}); expected text, plain or gzipped: copy it again"
-    )
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their line feed, cut into pieces of `_LONGEST` bytes at most."""
+    begun = b""
+    for chunk in chunks:
+        *ended, begun = (begun + chunk).split(b"\n")
+        for line in ended:
+            for start in range(0, max(len(line), 1), _LONGEST):
+                yield line[start : start + _LONGEST]
+        while len(begun) >= _LONGEST:
+            yield begun[:_LONGEST]
+            begun = begun[_LONGEST:]
+    if begun:
+        yield begun

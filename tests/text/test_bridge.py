@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.text.bridge import DIALECTS, Bridge, bridge_markdown
+from superconext.text.bridge import DIALECTS, Bridge
 from superconext.text.normalize import Normalizer
 from tests.text.strategies import texts
 
@@ -89,6 +89,19 @@ def test_normalising_first_does_not_part_a_pair():
 def test_unknown_dialect():
     with pytest.raises(ConfigError, match=r"'tunisien'.*moroccan.*did you mean 'tunisian'"):
         Bridge("tunisien")
+
+
+def bridge_markdown() -> str:
+    """The tables side by side as Markdown, as they stand in docs/text.md."""
+    units = sorted(
+        {unit for table in DIALECTS.values() for unit in table}, key=lambda u: (-len(u), u)
+    )
+    lines = ["| Latin | " + " | ".join(DIALECTS) + " |", "|---" * (len(DIALECTS) + 1) + "|"]
+    for unit in units:
+        arabic = (table.get(unit) for table in DIALECTS.values())
+        cells = ("–" if letters is None else letters or "(short)" for letters in arabic)
+        lines.append(f"| `{unit}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def test_the_manual_holds_the_tables():

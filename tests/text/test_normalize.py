@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
 from superconext.text import rules
+from superconext.text.characters import INVISIBLE
 from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.rules import PROFILES, RULE_NAMES, RULES, rules_markdown
+from superconext.text.rules import PROFILES, RULE_NAMES, RULES
 from tests.text.strategies import texts
 
 MANUAL = Path(__file__).parents[2] / "docs" / "text.md"
@@ -26,6 +27,27 @@ def test_the_example_of_each_rule_is_true_and_is_its_own_doing(rule):
     assert only(rule.name)(rule.before) == rule.after
     if rule.name != "spaces":
         assert only()(rule.before) == rule.before != rule.after
+
+
+def rules_markdown() -> str:
+    """The table as Markdown, as it stands in docs/text.md."""
+
+    def cell(text: str) -> str:
+        shown = "".join(
+            f"[U+{ord(c):04X}]" if ord(c) in INVISIBLE or c == "\t" else c for c in text
+        )
+        return f"`{shown}`"
+
+    lines = [
+        "| rule | " + " | ".join(PROFILES) + " | before | after | why |",
+        "|---" * (len(PROFILES) + 4) + "|",
+    ]
+    for rule in RULES:
+        on = " | ".join("on" if profile in rule.profiles else "–" for profile in PROFILES)
+        lines.append(
+            f"| `{rule.name}` | {on} | {cell(rule.before)} | {cell(rule.after)} | {rule.reason} |"
+        )
+    return "\n".join(lines)
 
 
 def test_the_manual_holds_the_table():

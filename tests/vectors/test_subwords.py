@@ -52,6 +52,7 @@ def test_many_words_are_hashed_as_one_by_one(words, min_n, more):
     expected = [subwords.hashes(word) for word in words]
     assert counts.tolist() == [len(each) for each in expected]
     assert ids.tolist() == [bucket for each in expected for bucket in each]
+    assert [subwords.composes(word) for word in words] == [bool(each) for each in expected]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), st.integers(1, 4))

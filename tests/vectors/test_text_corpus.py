@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.vectors.text_corpus import Lines
+from superconext.vectors.text_corpus import Lines, _lines
 
 
 def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
@@ -20,3 +20,12 @@ def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
     assert "b.txt.gz: 1 of 1 lines are not UTF-8" in note
     with pytest.raises(DataError, match="nowhere"):
         list(Lines([tmp_path / "nowhere"]))
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1 << 10])
+def test_a_long_line_is_read_in_pieces(monkeypatch, size):
+    monkeypatch.setattr("superconext.vectors.text_corpus._LONGEST", 4)
+    text = b"ab\n\nabcdefghij\nabcd\nabcdef"
+    chunks = [text[start : start + size] for start in range(0, len(text), size)]
+    pieces = [piece for piece in _lines(chunks) if piece]
+    assert pieces == [b"ab", b"abcd", b"efgh", b"ij", b"abcd", b"abcd", b"ef"]
