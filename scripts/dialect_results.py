@@ -27,7 +27,7 @@ from superconext.baselines.baseline import Split, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import SuperConTextError
 from superconext.data.reading import read_labelled
-from superconext.experiments.significance import paired_bootstrap, resampled_t_test
+from superconext.experiments.paired_tests import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
 from superconext.fitting.fit import Fitted, fit_model
 from superconext.fitting.model import Answer

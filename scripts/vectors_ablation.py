@@ -34,10 +34,9 @@ from superconext.core.progress import TerminalProgress
 from superconext.experiments.compare import Compared, compare
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
-from superconext.experiments.request import Request
+from superconext.experiments.plan import Request
 from superconext.experiments.systems import read_systems
-from superconext.experiments.table_files import to_text
-from superconext.experiments.tables import by_system, summarise
+from superconext.experiments.tables import by_system, summarise, to_grid
 from superconext.report.table import markdown
 
 #: Of each set: its files, how they are split, and the dialect of its bridge.
@@ -179,7 +178,7 @@ def main() -> None:
     print(f"Weighted F1 on dev, percent, by normaliser.\n\n{text}")
     if options.test:
         for name, compared in tables.items():
-            print(f"\n{name}, test\n\n{to_text(compared.table)}")
+            print(f"\n{name}, test\n\n{to_grid(compared.table).text()}")
 
 
 if __name__ == "__main__":

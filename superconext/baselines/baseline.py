@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from superconext.baselines import BASELINES
-from superconext.probe.metrics import classification_metrics
+from superconext.probe.metrics import classification_metrics, probabilities_needed
 
 Split = tuple[Sequence[str], Sequence[str]]
 
@@ -90,14 +90,14 @@ def baseline_report(train: Split, dev: Split | None, splits: dict[str, Split]) -
         splits: what to report on, by name.
     """
     classes = sorted(set(train[1]))
+    needed = probabilities_needed()
     report: dict[str, Any] = {}
     for name in ("majority", "tfidf_logreg"):
         baseline = fit_baseline(name, train, dev)
-        scores: dict[str, Any] = {
-            split: classification_metrics(
-                labels, baseline.predict(texts), classes, baseline.predict_proba(texts)
-            )
-            for split, (texts, labels) in splits.items()
-        }
+        scores: dict[str, Any] = {}
+        for split, (texts, labels) in splits.items():
+            probabilities = baseline.predict_proba(texts) if needed else None
+            predicted = baseline.predict(texts)
+            scores[split] = classification_metrics(labels, predicted, classes, probabilities)
         report[name] = {**scores, **baseline.settings, "seconds": round(baseline.seconds, 2)}
     return report

@@ -28,7 +28,7 @@ from superconext.core.errors import RunError
 if TYPE_CHECKING:
     from superconext.experiments.compare import Compared
     from superconext.experiments.datasets import DataSet
-    from superconext.experiments.request import Request
+    from superconext.experiments.plan import Request
 
 _DECIDED = ("objective", *DECIDED)
 
@@ -149,7 +149,7 @@ def _request(
     reference: str,
 ) -> Request:
     """All but the systems and the seeds."""
-    from superconext.experiments.request import Request
+    from superconext.experiments.plan import Request
 
     return Request(
         datasets=_datasets(train_files, options),
@@ -181,17 +181,16 @@ def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[Da
 
 
 def _text(compared: Compared) -> str:
-    from superconext.experiments.table_files import to_text
+    from superconext.experiments.tables import to_grid
 
     if compared.overview is None:
-        return to_text(compared.table)
-    parts = [f"{name}\n\n{to_text(table)}" for name, table in compared.tables.items()]
+        return to_grid(compared.table).text()
+    parts = [f"{name}\n\n{to_grid(table).text()}" for name, table in compared.tables.items()]
     return "\n\n".join([*parts, f"all data sets\n\n{compared.overview.text()}"])
 
 
 def _document(compared: Compared, reference: str) -> dict[str, Any]:
-    from superconext.experiments.overview import mean_ranks
-    from superconext.experiments.table_files import to_csv_rows
+    from superconext.experiments.tables import mean_ranks, to_csv_rows
 
     tables = {
         name: {"rows": to_csv_rows(table), "notes": table.notes}

@@ -60,9 +60,9 @@ def fewshot(
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import fewshot as drawing
     from superconext.experiments.datasets import DataSet
-    from superconext.experiments.overview import to_long_rows
-    from superconext.experiments.request import Request
+    from superconext.experiments.plan import Request
     from superconext.experiments.systems import parse_systems
+    from superconext.experiments.tables import to_long_rows
 
     require(options, test="file", shots="numbers", seeds="number", out="folder")
     if not options["objectives"] and not options["systems"]:
@@ -77,11 +77,10 @@ def fewshot(
         verb="fewshot",
         given=common_parameters(options, _DECIDED, "fewshot", progress),
         reference=options["reference"],
-        shots=options["shots"],
+        draws=as_usage(drawing.shot_draws, options["shots"]),
         workers=chosen_workers(options),
         command=("superconext", *(ctx.obj or ())),
     )
-    as_usage(drawing.check_shots, request.shots)
     as_usage(request.plan)
     curve = drawing.fewshot(request, progress)
     if as_json:

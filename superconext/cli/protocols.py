@@ -10,7 +10,7 @@ import click
 from superconext.cli.experiments import as_usage
 
 if TYPE_CHECKING:
-    from superconext.experiments.request import Request
+    from superconext.experiments.plan import Request
 
 #: What `--protocol` takes to explain every protocol.
 LIST = "list"
@@ -35,7 +35,7 @@ def run_protocol(
     Returns the figures of each study by its name.
     """
     from superconext.experiments.protocol import chosen_studies, expand, load_protocol
-    from superconext.experiments.protocol_report import carry_out_study
+    from superconext.experiments.protocol_report import run_study
 
     protocol = as_usage(load_protocol, name)
     chosen = as_usage(chosen_studies, protocol, studies)
@@ -46,7 +46,7 @@ def run_protocol(
     for request in requests:
         as_usage(request.plan)
     return {
-        study.name: carry_out_study(protocol, study, request, progress)
+        study.name: run_study(protocol, study, request, progress)
         for study, request in zip(chosen, requests, strict=True)
     }
 

@@ -65,8 +65,8 @@ def sweep(
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.datasets import DataSet
-    from superconext.experiments.request import Request
-    from superconext.experiments.table_files import to_csv_rows, to_text
+    from superconext.experiments.plan import Request
+    from superconext.experiments.tables import to_csv_rows, to_grid
 
     if not parameter:
         raise click.UsageError("Missing option '--parameter': the name of what to vary.")
@@ -79,9 +79,7 @@ def sweep(
     objective = given.pop("objective", "superloss")
     names = tuple(name.replace("-", "_") for name in parameter)
     if trials:
-        from superconext.experiments import search
-
-        axes = as_usage(search.parse_axes, names, values)
+        axes = as_usage(sweeping.parse_axes, names, values)
         systems = ()
     else:
         systems = as_usage(sweeping.make_grid, objective, names, values)
@@ -98,7 +96,7 @@ def sweep(
         command=("superconext", *(ctx.obj or ())),
     )
     if trials:
-        swept = search.search(request, objective, axes, trials, progress)
+        swept = sweeping.search(request, objective, axes, trials, progress)
     else:
         as_usage(request.plan)
         swept = sweeping.sweep(request, progress)
@@ -111,7 +109,7 @@ def sweep(
         }
         click.echo(json.dumps(document, ensure_ascii=False))
     else:
-        click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_text(swept.table)}")
+        click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_grid(swept.table).text()}")
     click.echo(f"sweep folder: {request.out}", err=True)
 
 

@@ -7,11 +7,17 @@ from typing import Any
 
 from superconext.core.files import write_csv
 from superconext.core.progress import Progress
-from superconext.experiments.overview import to_long_rows, to_overview
-from superconext.experiments.request import Request
-from superconext.experiments.runner import Finished, carry_out
-from superconext.experiments.table_files import write_tables
-from superconext.experiments.tables import Table, make_table, told_systems
+from superconext.experiments.plan import Request
+from superconext.experiments.runner import Finished, run_experiment
+from superconext.experiments.tables import (
+    Table,
+    make_table,
+    system_notes,
+    to_csv_rows,
+    to_grid,
+    to_long_rows,
+    to_overview,
+)
 from superconext.report.figures import ComparisonContext, draw_figures
 from superconext.report.table import Grid
 
@@ -39,9 +45,9 @@ def compare(request: Request, progress: Progress) -> Compared:
     """Run every fit that has no line yet, then write the tables and the figures.
 
     With one data set they lie in the folder; with several each has a folder of its own
-    there, and the folder has an overview of all. Raises as `runner.carry_out` does.
+    there, and the folder has an overview of all. Raises as `runner.run_experiment` does.
     """
-    return carry_out(request, progress, lambda finished: publish(finished, progress))
+    return run_experiment(request, progress, lambda finished: publish(finished, progress))
 
 
 def publish(finished: Finished, progress: Progress) -> Compared:
@@ -61,7 +67,7 @@ def publish(finished: Finished, progress: Progress) -> Compared:
     for name, table in tables.items():
         folder = finished.folder / name
         folder.mkdir(exist_ok=True)
-        write_tables(folder, table)
+        to_grid(table).write(folder, "table", to_csv_rows(table))
         contexts[folder / "figures"] = _figure_context({"": table})
     overview = _overview(finished, tables) if several else None
     if several:
@@ -78,7 +84,7 @@ def _overview(finished: Finished, tables: dict[str, Table]) -> Grid:
         f"Bold: better than {reference} on that data set, p below 0.05 after Holm's correction "
         "within the data set.",
         "Mean rank: over data sets, by mean weighted F1, 1 for the best.",
-        *told_systems(finished.request.systems),
+        *system_notes(finished.request.systems),
     ]
     grid = to_overview(tables, notes, ranked=True)
     grid.write(finished.folder, "overview")

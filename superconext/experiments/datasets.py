@@ -1,4 +1,4 @@
-"""Which files make up a data set, and how are its rows split?
+"""Data sets of an experiment: their files, options, and how their rows are split.
 
 [[dataset]]
 name = "msac"
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
-from superconext.experiments.toml_tables import (
+from superconext.experiments.systems import (
     Parameters,
     checked_parameters,
     read_tables,
@@ -63,10 +63,8 @@ class DataSet:
         named = {"train": self.train, "dev": self.dev, "test": self.test}
         return {role: path for role, path in named.items() if path is not None}
 
-    def scheme(self, shots: bool = False) -> str:
+    def scheme(self) -> str:
         """One of SCHEMES. Raises ConfigError for files and a wish that do not go together."""
-        if shots:
-            return "shots"
         try:
             return choose_scheme(self.dev is not None, self.test is not None, self.splits)
         except ConfigError as error:
@@ -98,12 +96,12 @@ def choose_scheme(dev: bool, test: bool, wanted: str | None) -> str:
 
 
 def from_files(train: Sequence[str], **common: Any) -> tuple[DataSet, ...]:
-    """A data set for each file; several are called by what tells their paths apart.
+    """A data set for each file; several are named by the part of their paths that differs.
 
     Args:
         common: fields of DataSet that hold for all; dev and test only for a single file.
 
-    Raises ConfigError for dev or test files beside several, and for a file named twice.
+    Raises ConfigError for dev or test files with several training files, and a file named twice.
     """
     if len(train) == 1:
         return (DataSet("", train[0], **common),)
@@ -135,7 +133,7 @@ def read_datasets(path: Path, common: Mapping[str, Any]) -> tuple[DataSet, ...]:
 
     Raises ConfigError naming the file and the data set.
     """
-    found = []
+    datasets = []
     for number, table in enumerate(read_tables(path, "dataset"), 1):
         where = f"{path}, dataset {table.get('name', number)}"
         texts = {key: text_of(table, key, where) for key in _TEXTS}
@@ -159,12 +157,14 @@ def read_datasets(path: Path, common: Mapping[str, Any]) -> tuple[DataSet, ...]:
             raise ConfigError(f"{where}: at_most = {most!r}; expected a number of rows")
         known = (*_TEXTS, *_FLAGS, "at_most")
         rest = {key: value for key, value in table.items() if key not in known}
-        own: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
-        own |= {role: os.path.join(path.parent, own[role]) for role in _FILES if role in own}
-        own |= {key: table[key] for key in (*_FLAGS, "at_most") if key in table}
-        own["parameters"] = checked_parameters(rest, where, path.parent, known)
-        found.append(DataSet(**{**common, **own}))
-    return _distinct(found, str(path))
+        fields: dict[str, Any] = {key: value for key, value in texts.items() if value is not None}
+        fields |= {
+            role: os.path.join(path.parent, fields[role]) for role in _FILES if role in fields
+        }
+        fields |= {key: table[key] for key in (*_FLAGS, "at_most") if key in table}
+        fields["parameters"] = checked_parameters(rest, where, path.parent, known)
+        datasets.append(DataSet(**{**common, **fields}))
+    return _distinct(datasets, str(path))
 
 
 def _distinct(datasets: Sequence[DataSet], where: str) -> tuple[DataSet, ...]:

@@ -1,4 +1,4 @@
-"""How good is a system with a few labels a class? `superconext fewshot`."""
+"""Few-shot curves: systems trained on a few labels a class (`superconext fewshot`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from typing import Any
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.sampler import FEWEST_BATCHES
-from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
-from superconext.experiments.request import Request
-from superconext.experiments.runner import Finished, carry_out
+from superconext.experiments.plan import Request
+from superconext.experiments.runner import Finished, run_experiment
+from superconext.experiments.subsampling import parse_draw
 from superconext.experiments.systems import fit_config
-from superconext.experiments.tables import Table, make_tables, told_systems
+from superconext.experiments.tables import (
+    Table,
+    make_tables,
+    system_notes,
+    to_long_grid,
+    to_long_rows,
+    to_overview,
+)
 from superconext.objectives.catalogue import objective_class
 from superconext.report.figures import BandsContext, Level, draw_figures
 from superconext.report.table import Grid
@@ -21,7 +28,7 @@ from superconext.training.length import decided_epochs, with_epochs
 
 FIGURE = "shots"
 
-#: Fewer optimiser steps than this are said: an epoch of a few rows is a step or two.
+#: Fewer optimiser steps than this are noted: an epoch of a few rows is a step or two.
 FEW_STEPS = 100
 
 
@@ -38,37 +45,41 @@ class Curve:
     lines: list[dict[str, Any]]
 
 
-def check_shots(shots: Sequence[int]) -> None:
-    """Raise ConfigError for shots that cannot be drawn."""
+def shot_draws(shots: Sequence[int]) -> tuple[str, ...]:
+    """The draws of so many rows of each class. Raises ConfigError for none or fewer than 2."""
     # SuperLoss needs a positive, so two rows of each class.
     if not shots or any(k < 2 for k in shots) or len(set(shots)) < len(shots):
         raise ConfigError(
             f"shots = {','.join(map(str, shots)) or 'none'}: expected whole numbers of at least 2, "
             "each once: change them"
         )
+    return tuple(f"shots{k}" for k in shots)
+
+
+def _shots(request: Request) -> list[int]:
+    return [parse_draw(name).amount for name in request.draws]
 
 
 def fewshot(request: Request, progress: Progress) -> Curve:
     """Run every draw that has no line yet, then write the tables and the curve.
 
     Raises ConfigError for shots that cannot be drawn or a data set without a test file,
-    DataError for a class with too few rows, and what `runner.carry_out` does.
+    DataError for a class with too few rows, and what `runner.run_experiment` does.
     """
-    check_shots(request.shots)
     for data in request.datasets:
         if data.test is None or data.splits is not None:
             raise ConfigError(
                 "found no test file of its own; expected one, because draws of a few rows leave "
                 "none to report on: add --test"
             )
-    _warn_of_few_steps(request, progress)
-    return carry_out(request, progress, lambda finished: _publish(finished, progress))
+    _warn_of_few_steps(request, min(_shots(request)), progress)
+    return run_experiment(request, progress, lambda finished: _publish(finished, progress))
 
 
 def _publish(finished: Finished, progress: Progress) -> Curve:
     request = finished.request
     groups = {
-        k: [line for line in finished.lines if line["shots"] == k] for k in sorted(request.shots)
+        k: [line for line in finished.lines if line["shots"] == k] for k in sorted(_shots(request))
     }
     (findings,) = finished.findings.values()
     made = make_tables(
@@ -78,7 +89,7 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
         request.systems,
     )
     overview = _overview(finished, made)
-    # The tables differ in their sizes alone, and the notes of one can say so.
+    # The tables differ in their sizes alone, and the notes of one hold for all.
     notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
     table = to_long_grid("shots", made, [overview.notes[0].replace("weighted F1 ", ""), *notes])
     overview.write(finished.folder, "overview")
@@ -109,7 +120,7 @@ def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"part of its larger ones; dev rows: {dev}.",
         f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
         "correction over all sizes and systems.",
-        *told_systems(request.systems),
+        *system_notes(request.systems),
         *(f"Data: {line}." for line in findings),
     ]
     return to_overview(tables, notes, ranked=False)
@@ -123,21 +134,21 @@ def _curves(tables: Mapping[str, Table]) -> dict[str, dict[Any, list[float]]]:
     return curves
 
 
-def _warn_of_few_steps(request: Request, progress: Progress) -> None:
+def _warn_of_few_steps(request: Request, shots: int, progress: Progress) -> None:
     """Say how many steps a training takes where its length was left to the defaults."""
-    few: dict[int, list[str]] = {}
+    systems_by_steps: dict[int, list[str]] = {}
     for system in request.systems:
         if system.is_baseline:
             continue
         given = fit_config(request.given_on(request.datasets[0]), system, 0)
-        config = with_epochs(given, min(request.shots) * 2)
-        if config.steps_per_epoch is None and min(request.shots) * 2 <= config.batch_size:
+        config = with_epochs(given, shots * 2)
+        if config.steps_per_epoch is None and shots * 2 <= config.batch_size:
             balanced = objective_class(system.objective).batches == "balanced"
             steps = decided_epochs(config) * (FEWEST_BATCHES if balanced else 1)
-            few.setdefault(steps, []).append(system.name)
-    for steps, names in few.items():
+            systems_by_steps.setdefault(steps, []).append(system.name)
+    for steps, names in systems_by_steps.items():
         if steps < FEW_STEPS:
             progress.say(
-                f"note: {min(request.shots)} rows a class fill one batch, about {steps} steps of "
+                f"note: {shots} rows a class fill one batch, about {steps} steps of "
                 f"training for {', '.join(names)}; --steps-per-epoch or --epochs gives more"
             )

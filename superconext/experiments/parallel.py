@@ -1,4 +1,4 @@
-"""Where are the fits of an experiment run? Here, in processes beside, or on other machines."""
+"""Where fits run: in this process, in worker processes, or on a Dask cluster."""
 
 from __future__ import annotations
 

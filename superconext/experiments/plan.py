@@ -1,23 +1,21 @@
-"""Which fits make up an experiment, and which rows is each made on?"""
+"""What an experiment asks for, and the plan of its fits: a system, a seed and a split each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
-
-import numpy as np
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import stratified_holdout, stratified_three_way
-from superconext.experiments.draws import draw_of, drawn
-from superconext.experiments.shots import split_name
-from superconext.experiments.systems import System, plain
+from superconext.experiments.datasets import DataSet
+from superconext.experiments.parallel import Workers
+from superconext.experiments.subsampling import Labelled, draw_of, drawn, pick
+from superconext.experiments.systems import System, check_reference, distinct, plain
 
 HELD_OUT = 0.1
 
-Labelled = tuple[list[str], list[str]]
 Key = tuple[str, int, str]
 
 
@@ -52,7 +50,7 @@ def place(dataset: str, split: str) -> str:
 
 
 def key_of(line: Mapping[str, Any]) -> Key:
-    """The key of the fit that a line of results.jsonl tells of."""
+    """The key of the fit that a line of results.jsonl is of."""
     return name_of(line), line["seed"], place(line.get("dataset", ""), line["split"])
 
 
@@ -67,7 +65,6 @@ def make_plan(
     seeds: int,
     scheme: str,
     dataset: str = "",
-    shots: Sequence[int] = (),
     draws: Sequence[str] = (),
 ) -> list[Fit]:
     """Every fit on one data set: the baselines on each split, then each system's seeds.
@@ -76,7 +73,7 @@ def make_plan(
     set has no fit on that one.
 
     Args:
-        draws: names of `draws.KINDS` and numbers; "" for all rows as they are.
+        draws: names of `subsampling.KINDS` and numbers; "" for all rows as they are.
 
     Seeds run from 0. Raises ConfigError for fewer than one seed.
     """
@@ -87,8 +84,6 @@ def make_plan(
         for draw in draws or ("",)
         for seed in range(seeds)
     ]
-    if scheme == "shots":
-        splits = [(seed, split_name(k, seed)) for k in shots for seed in range(seeds)]
     distinct = [(seed, split) for seed, split in splits if split != "given" or seed == 0]
     baselines = [plain(name) for name in ALWAYS_FITTED] + [s for s in systems if s.is_baseline]
     plan = [
@@ -112,39 +107,45 @@ def whole_split(scheme: str, seed: int) -> str:
     return scheme if scheme == "given" else f"{scheme}-{seed}"
 
 
-def scheme_of(pools: Mapping[str, Labelled]) -> str:
-    """How rows in these pools are split, one of `datasets.SCHEMES` without "shots"."""
-    if "all" in pools:
+def scheme_of(source_rows: Mapping[str, Labelled]) -> str:
+    """How rows in these source_rows are split, one of `datasets.SCHEMES` without "shots"."""
+    if "all" in source_rows:
         return "resampled"
-    return "given" if "dev" in pools else "dev"
+    return "given" if "dev" in source_rows else "dev"
 
 
-def cut(pools: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
+def cut(source_rows: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
     """The rows of a fit: `{"train": (texts, labels), "dev": .., "test": ..}`.
 
     Args:
-        pools: "train", "dev" and "test" for split "given", "train" and "test" where dev is
+        source_rows: "train", "dev" and "test" for split "given", "train" and "test" where dev is
             held out by the seed, "all" where everything is drawn by the seed; "train" and
             "test", and "dev" where it is not drawn, for draws of a few rows. A draw (see
-            `draws`) is made from the training rows of any of these.
+            `subsampling`) is made from the training rows of any of these.
 
     Raises DataError where there are too few rows to fill every part.
     """
     if fit.split == "given":
-        return dict(pools)
+        return dict(source_rows)
     draw = draw_of(fit.split)
-    train = pools.get("train", ([], []))
-    if "all" in pools:
-        rows = stratified_three_way(*pools["all"], fit.seed, HELD_OUT, HELD_OUT)
+    train = source_rows.get("train", ([], []))
+    if "all" in source_rows:
+        rows = stratified_three_way(*source_rows["all"], fit.seed, HELD_OUT, HELD_OUT)
         names = ("train", "dev", "test")
-        parts = {name: _pick(pools["all"], part) for name, part in zip(names, rows, strict=True)}
-    elif draw and ("dev" in pools or draw.kind == "shots"):
-        parts = dict(pools)
+        parts = {
+            name: pick(source_rows["all"], part) for name, part in zip(names, rows, strict=True)
+        }
+    elif draw and ("dev" in source_rows or draw.kind == "shots"):
+        parts = dict(source_rows)
     else:
-        kept, held = stratified_holdout(*train, HELD_OUT, fit.seed)
-        parts = {"train": _pick(train, kept), "dev": _pick(train, held), "test": pools["test"]}
+        train_rows, dev_rows = stratified_holdout(*train, HELD_OUT, fit.seed)
+        parts = {
+            "train": pick(train, train_rows),
+            "dev": pick(train, dev_rows),
+            "test": source_rows["test"],
+        }
     if draw:
-        parts = drawn(parts, draw, fit.seed, own_dev="dev" in pools)
+        parts = drawn(parts, draw, fit.seed, own_dev="dev" in source_rows)
     empty = [name for name, (texts, _) in parts.items() if not texts]
     if empty:
         raise DataError(
@@ -156,17 +157,17 @@ def cut(pools: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
 
 def possible_fits(
     plan: Sequence[Fit],
-    pools: Mapping[str, Mapping[str, Labelled]],
+    source_rows: Mapping[str, Mapping[str, Labelled]],
     draws: Sequence[str],
     warn: Callable[[str], None],
 ) -> list[Fit]:
-    """The fits whose draws the data sets have rows for; says which draws are left out.
+    """The fits whose draws the data sets have rows for; warns of draws that are left out.
 
     Args:
-        pools: of each data set, what `cut` splits.
+        source_rows: of each data set, what `cut` splits.
     """
     impossible = set()
-    for name, rows in pools.items():
+    for name, rows in source_rows.items():
         for draw in filter(None, draws):
             try:
                 cut(rows, Fit(plain("majority"), 0, f"{draw}-0"))
@@ -176,6 +177,63 @@ def possible_fits(
     return [fit for fit in plan if (fit.dataset, str(draw_of(fit.split))) not in impossible]
 
 
-def _pick(pool: Labelled, rows: np.ndarray) -> Labelled:
-    texts, labels = pool
-    return [texts[row] for row in rows], [labels[row] for row in rows]
+@dataclass(frozen=True)
+class Request:
+    """An experiment: every system with every seed on every data set.
+
+    out: the folder. given: the parameters of `train` that hold for all, without those in
+    OWN_PARAMETERS. reference: the row that others are tested against. draws: which
+    training rows, or what damage to them (see `subsampling`). protocol: its name. command: the
+    words of the command line.
+    """
+
+    datasets: tuple[DataSet, ...]
+    systems: tuple[System, ...]
+    seeds: int
+    out: str
+    verb: str = "compare"
+    given: dict[str, Any] = field(default_factory=dict)
+    reference: str = "tfidf_logreg"
+    draws: tuple[str, ...] = ()
+    protocol: str = ""
+    workers: Workers = field(default_factory=Workers)
+    command: tuple[str, ...] = ()
+
+    def given_on(self, dataset: DataSet) -> dict[str, Any]:
+        """The parameters on a data set: its own win over those for all."""
+        return {**self.given, **dict(dataset.parameters)}
+
+    def scheme(self, dataset: DataSet) -> str:
+        """How a data set's rows are split. Raises ConfigError."""
+        return "shots" if self.verb == "fewshot" else dataset.scheme()
+
+    def plan(self) -> list[Fit]:
+        """Every fit, data set by data set. Raises ConfigError for what cannot be planned."""
+        distinct(self.systems)
+        check_reference(self.reference, self.systems)
+        return [
+            fit
+            for data in self.datasets
+            for fit in make_plan(self.systems, self.seeds, self.scheme(data), data.name, self.draws)
+        ]
+
+    def changed(self, **changes: Any) -> Request:
+        """A request with other values; fields of DataSet are changed in every data set."""
+        names = {item.name for item in fields(Request)}
+        data_changes = {name: value for name, value in changes.items() if name not in names}
+        own_changes = {name: value for name, value in changes.items() if name in names}
+        datasets = own_changes.pop("datasets", self.datasets)
+        own_changes["datasets"] = tuple(replace(data, **data_changes) for data in datasets)
+        return replace(self, **own_changes)
+
+
+def saved_system(name: str, saved: Mapping[str, Any]) -> System:
+    """A system as `comparison.json` keeps it."""
+    parameters = tuple(saved["parameters"].items())
+    return System(name, saved["objective"], parameters, saved.get("source", ""))
+
+
+def saved_dataset(name: str, saved: Mapping[str, Any]) -> DataSet:
+    """A data set as `comparison.json` keeps it."""
+    source = {**saved["source"], "parameters": tuple(saved["source"]["parameters"].items())}
+    return DataSet(**{**source, "name": name})

@@ -1,8 +1,8 @@
-"""What did a paper compare, how, and what did it print? Protocols by name.
+"""Protocols: what a paper compared, how, and the numbers it printed, by name.
 
 A protocol is a TOML file of the package, in `protocols/`; this module reads it and turns it into
-the requests that `compare` carries out. A file has studies, each with systems, ways to draw the
-training rows (see `draws`) and the paper's tables. docs/protocols.md tells how they are written.
+the requests that `compare` runs. A file has studies, each with systems, ways to draw the
+training rows (see `subsampling`) and the paper's tables. docs/protocols.md describes the format.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any
 
 from superconext.core.errors import ConfigError
 from superconext.experiments.datasets import DataSet
-from superconext.experiments.draws import parse_draw
-from superconext.experiments.request import Request
-from superconext.experiments.systems import System
-from superconext.experiments.toml_tables import checked_parameters
+from superconext.experiments.plan import Request
+from superconext.experiments.subsampling import parse_draw
+from superconext.experiments.systems import System, checked_parameters
 
 _FOLDER = "protocols"
-#: File names that say nothing of what is in the file.
+#: File names that do not describe the content.
 _PLAIN = ("train", "all", "data")
 
 
@@ -147,9 +146,9 @@ def _study(table: Mapping[str, Any], document: Mapping[str, Any], where: str) ->
 
 
 def _system(table: Mapping[str, Any], where: str) -> tuple[System, bool]:
-    kept = {k: v for k, v in table.items() if k not in ("name", "objective", "transferred")}
-    own = checked_parameters(kept, where)
-    system = System(table.get("name", table["objective"]), table["objective"], own)
+    given = {k: v for k, v in table.items() if k not in ("name", "objective", "transferred")}
+    parameters = checked_parameters(given, where)
+    system = System(table.get("name", table["objective"]), table["objective"], parameters)
     return system, table.get("transferred", False)
 
 

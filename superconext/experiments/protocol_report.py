@@ -1,4 +1,4 @@
-"""What came out of a protocol, with the paper's figures beside it."""
+"""Reports of protocols: what was measured, with the paper's numbers beside it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from superconext.core.files import write_csv, write_text
 from superconext.core.progress import Progress
 from superconext.experiments import compare as comparing
-from superconext.experiments.draws import parse_draw
-from superconext.experiments.overview import to_long_grid, to_long_rows, to_overview
+from superconext.experiments.plan import Request
 from superconext.experiments.protocol import (
     PaperTable,
     Protocol,
@@ -21,16 +20,24 @@ from superconext.experiments.protocol import (
     key_in,
     name_of_data,
 )
-from superconext.experiments.request import Request
-from superconext.experiments.runner import Finished, carry_out
-from superconext.experiments.tables import Table, by_system, make_tables, told_systems
+from superconext.experiments.runner import Finished, run_experiment
+from superconext.experiments.subsampling import parse_draw
+from superconext.experiments.tables import (
+    Table,
+    by_system,
+    make_tables,
+    system_notes,
+    to_long_grid,
+    to_long_rows,
+    to_overview,
+)
 from superconext.report.figures import BandsContext, draw_figures
 from superconext.report.table import MISSING, Grid, spread
 
 FILE = "protocol"
 FIGURE = "draws"
 
-#: Marks beside a figure of the paper.
+#: Marks beside a number of the paper.
 _MISPRINT, _NEAR = "†", "‡"
 
 Lines = Sequence[Mapping[str, Any]]
@@ -51,16 +58,14 @@ class Reported:
         return "\n\n".join([*parts, "\n".join(self.notes)])
 
 
-def carry_out_study(
-    protocol: Protocol, study: Study, request: Request, progress: Progress
-) -> Reported:
+def run_study(protocol: Protocol, study: Study, request: Request, progress: Progress) -> Reported:
     """Run a study's fits that have no line yet, write its tables, figures and `protocol.md`.
 
-    Raises as `runner.carry_out` does.
+    Raises as `runner.run_experiment` does.
     """
     count = len(request.plan())
     progress.say(f"protocol {protocol.name}, study {study.name}: {count} fits in {request.out}")
-    return carry_out(
+    return run_experiment(
         request, progress, lambda finished: _publish(protocol, study, finished, progress)
     )
 
@@ -104,9 +109,9 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
         lines = [line for line in finished.lines if line.get("dataset", "") == data.name]
         groups: dict[str, list[Any]] = {}
         for name in request.draws:
-            found = [line for line in lines if line.get("draw", "") == name]
-            if found:
-                groups[name] = found
+            drawn_lines = [line for line in lines if line.get("draw", "") == name]
+            if drawn_lines:
+                groups[name] = drawn_lines
         findings = finished.findings[data.name]
         tables = make_tables(groups, request.reference, findings, request.systems)
         made[data.name] = tables
@@ -116,7 +121,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
         folder.mkdir(exist_ok=True)
         _overview(finished, tables).write(folder, "overview")
         shown = _shown(tables)
-        notes = _told_draws(tables)
+        notes = _draw_notes(tables)
         last = next(reversed(tables.values()))
         long = to_long_grid("rows", shown, [*notes, *last.notes[1:]])
         long.write(folder, "table", to_long_rows("rows", shown))
@@ -131,9 +136,9 @@ def _shown(tables: Mapping[str, Table]) -> dict[str, Table]:
     return {name or "all": table for name, table in tables.items()}
 
 
-def _told_draws(tables: Mapping[str, Table]) -> list[str]:
+def _draw_notes(tables: Mapping[str, Table]) -> list[str]:
     return [
-        f"{name}: {parse_draw(name).told()}." if name else "all: all training rows."
+        f"{name}: {parse_draw(name).describe()}." if name else "all: all training rows."
         for name in tables
     ]
 
@@ -145,8 +150,8 @@ def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         "Percent: weighted F1 on test, mean ± standard deviation over draws.",
         f"Bold: better than {request.reference} there, p below 0.05 after Holm's correction over "
         "all draws and systems of the data set.",
-        *_told_draws(tables),
-        *told_systems(request.systems),
+        *_draw_notes(tables),
+        *system_notes(request.systems),
     ]
     return to_overview(_shown(tables), notes, ranked=False)
 
@@ -157,18 +162,18 @@ def _curves(tables: Mapping[str, Table]) -> BandsContext | None:
     kind = kinds[0].kind if kinds else ""
     if len(kinds) < 2 or any(of.kind != kind for of in kinds):
         return None
-    found: dict[str, dict[Any, list[float]]] = {}
+    curves: dict[str, dict[Any, list[float]]] = {}
     for name, table in tables.items():
         # All rows as they are: no damage at all, or no number.
         if not name and kinds[0].takes_fewer:
             continue
         for row in table.rows:
             at = parse_draw(name).amount if name else 0
-            found.setdefault(row.name, {})[at] = row.values
+            curves.setdefault(row.name, {})[at] = row.values
 
-    label = parse_draw(f"{kind}{kinds[0].amount}").told()
+    label = parse_draw(f"{kind}{kinds[0].amount}").describe()
     return BandsContext(
-        found,
+        curves,
         xlabel=label.replace(str(kinds[0].amount), "N"),
         ylabel="weighted F1 on test, percent",
         file_name=FIGURE,
@@ -206,13 +211,13 @@ def _grid(
             for at, name in enumerate(table.rows):
                 if name in better:
                     bold.add((at, len(headings)))
-            _add(headings, cells, where, [_told(values) for values in measured])
+            _add(headings, cells, where, [_mean_cell(values) for values in measured])
             if table.top:
                 best = [
                     _scores(_top(lines.get(name, []), table.top), table.metric)
                     for name in table.rows
                 ]
-                _add(headings, cells, f"{where}, top {table.top}", [_told(v) for v in best])
+                _add(headings, cells, f"{where}, top {table.top}", [_mean_cell(v) for v in best])
             for encoder in table.paper if key else ():
                 printed = [figure_of(table, encoder, key, name) for name in table.rows]
                 if all(value is None for value in printed):
@@ -267,7 +272,7 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
-def _told(values: Sequence[float]) -> str:
+def _mean_cell(values: Sequence[float]) -> str:
     if not values:
         return MISSING
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
@@ -289,7 +294,10 @@ def _class_f1(line: Mapping[str, Any], metric: str) -> float:
     """F1 of the class with the fewest, or most, training rows."""
     counts = np.array(line["class_rows"])
     present = np.flatnonzero(counts)
-    of = present[(np.argmin if metric == "f1_minor" else np.argmax)(counts[present])]
-    truth, said = np.array(line["truth"]) == of, np.array(line["predictions"]) == of
-    both = truth.sum() + said.sum()
-    return float(2 * (truth & said).sum() / both) if both else 0.0
+    chosen_class = present[(np.argmin if metric == "f1_minor" else np.argmax)(counts[present])]
+    actual, predicted = (
+        np.array(line["truth"]) == chosen_class,
+        np.array(line["predictions"]) == chosen_class,
+    )
+    total = actual.sum() + predicted.sum()
+    return float(2 * (actual & predicted).sum() / total) if total else 0.0

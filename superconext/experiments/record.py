@@ -1,8 +1,9 @@
-"""What was an experiment made of? `comparison.json`: enough to refuse another, and to re-run.
+"""The folder of an experiment: `results.jsonl`, a line a fit, and `comparison.json`, its identity.
 
 What decides the figures of a data set (rows, parameters, version) must not change within a
-folder. Systems, data sets, seeds, shots, reference and processes may: they only say how
-much is wanted. What decides those of a system stands in its lines.
+folder. Systems, data sets, seeds, shots, reference and processes may: they only say how much is
+wanted. What decides those of a system stands in its lines. A line is on the disk before the next
+fit begins, safe from kills and second writers.
 """
 
 from __future__ import annotations
@@ -11,25 +12,106 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, resolve
+from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
-from superconext.core.files import file_sha256, write_json
+from superconext.core.files import file_sha256, sync, write_json
+from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
-from superconext.experiments.plan import Fit
-from superconext.experiments.pools import Pools
-from superconext.experiments.request import Request
-from superconext.experiments.systems import System
-from superconext.experiments.toml_tables import OWN_PARAMETERS
+from superconext.experiments.plan import Fit, Key, Request, key_of
+from superconext.experiments.row_sources import RowSource
+from superconext.experiments.subsampling import parse_draw
+from superconext.experiments.systems import OWN_PARAMETERS, System
 
-FILE = "comparison.json"
-FORMAT = 2
+RESULTS = "results.jsonl"
+LOCK = ".lock"
+
+
+def read_results(path: Path) -> dict[Key, dict[str, Any]]:
+    """The lines of a results file by fit; of two lines for one fit the first stands.
+
+    A last line without its line end is what a kill left of a write, and is passed over.
+    Raises RunError, naming the line, for anything else that is no line of results.
+    """
+    lines: dict[Key, dict[str, Any]] = {}
+    if not path.exists():
+        return lines
+    *whole, _ = path.read_bytes().split(b"\n")
+    for number, content in enumerate(whole, 1):
+        try:
+            line = json.loads(content)
+            lines.setdefault(key_of(line), line)
+        except (ValueError, KeyError, TypeError):
+            raise RunError(
+                f"{path}, line {number}: found no result of a fit, expected one JSON object with "
+                "system, seed and split: remove the line, and its fit is run again"
+            ) from None
+    return lines
+
+
+class ResultsFile:
+    """The results of a comparison, and the place to add to them.
+
+    lines: what stands, by fit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / RESULTS
+        self.lines = read_results(self.path)
+        self._cut_torn_line()
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Append a line; when this returns it is on the disk, and when it raises, gone again."""
+        text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        new = not self.path.exists()
+        with self.path.open("ab", buffering=0) as stream:
+            before = stream.seek(0, os.SEEK_END)
+            try:
+                _write_all(stream, text.encode() + b"\n")
+                os.fsync(stream.fileno())
+            except OSError as error:
+                stream.truncate(before)
+                error.filename = str(self.path)
+                raise
+        if new:
+            sync(self.path.parent)
+        self.lines[key_of(line)] = dict(line)
+
+    def _cut_torn_line(self) -> None:
+        """Else the next line would be written onto the end of a torn one."""
+        if not self.path.exists():
+            return
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with self.path.open("r+b") as stream:
+                stream.truncate(whole)
+
+
+def _write_all(stream: FileIO, content: bytes) -> None:
+    """A full disk takes a part of it before it refuses the rest."""
+    while content:
+        content = content[stream.write(content) :]
+
+
+@contextmanager
+def only_writer(folder: Path, progress: Progress) -> Iterator[None]:
+    """Hold the folder's lock inside the block; see `locks.only_writer` for what it raises."""
+    with locks.only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
+        yield
+
+
+RECORD = "comparison.json"
+RECORD_FORMAT = 2
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
 _ROLES = ("train", "dev", "test")
@@ -63,7 +145,7 @@ def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, 
 
 
 def make_identity(
-    request: Request, dataset: DataSet, pools: Pools, prints: Fingerprints
+    request: Request, dataset: DataSet, pools: RowSource, prints: Fingerprints
 ) -> dict[str, Any]:
     """What decides the figures of a plain system on a data set."""
     config = resolve(request.given_on(dataset), request.verb).to_dict()
@@ -78,16 +160,16 @@ def make_identity(
 
 
 def make_record(
-    request: Request, pools: Mapping[str, Pools], prints: Fingerprints
+    request: Request, pools: Mapping[str, RowSource], prints: Fingerprints
 ) -> dict[str, Any]:
     """The content of comparison.json. pools: by the data sets' names."""
     return {
-        "format": FORMAT,
+        "format": RECORD_FORMAT,
         "verb": request.verb,
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
         "seeds": request.seeds,
-        "shots": list(request.shots),
+        "shots": [parse_draw(name).amount for name in request.draws if request.verb == "fewshot"],
         "protocol": request.protocol,
         "reference": request.reference,
         "given": _absolute(request.given),
@@ -117,17 +199,17 @@ def claim(folder: Path, record: Mapping[str, Any]) -> None:
     their lines stay too.
     """
     kept = dict(record)
-    if (folder / FILE).exists():
-        found = read_record(folder)
-        difference = _first_difference(found, record)
+    if (folder / RECORD).exists():
+        known = read_record(folder)
+        difference = _first_difference(known, record)
         if difference:
             raise RunError(
                 f"{folder}: made with {difference}; expected the same data, parameters and "
                 "version, so that its fits can be compared: choose another folder with --out"
             )
         for name in ("systems", "datasets"):
-            kept[name] = {**found[name], **record[name]}
-    write_json(folder / FILE, kept)
+            kept[name] = {**known[name], **record[name]}
+    write_json(folder / RECORD, kept)
 
 
 def check_systems(
@@ -142,10 +224,10 @@ def check_systems(
     }
     for line in lines:
         name = line.get("system", line["objective"])
-        found = line["objective"], line.get("parameters", {})
-        if name in wanted and found != wanted[name]:
+        made_with = line["objective"], line.get("parameters", {})
+        if name in wanted and made_with != wanted[name]:
             raise RunError(
-                f"{folder}: the lines of system {name!r} were made with {_words(*found)}, now "
+                f"{folder}: the lines of system {name!r} were made with {_words(*made_with)}, now "
                 f"{_words(*wanted[name])}; expected the same: give the system another name, or "
                 "choose another folder with --out"
             )
@@ -153,7 +235,7 @@ def check_systems(
 
 def check_folder(folder: Path) -> None:
     """Raise RunError if the folder holds something, but no experiment."""
-    if not os.path.lexists(folder) or (folder / FILE).is_file():
+    if not os.path.lexists(folder) or (folder / RECORD).is_file():
         return
     if not folder.is_dir() or any(path.name[0] != "." for path in folder.iterdir()):
         raise RunError(
@@ -167,12 +249,12 @@ def read_record(folder: Path) -> dict[str, Any]:
 
     Raises RunError if there is none that can be read.
     """
-    path = folder / FILE
+    path = folder / RECORD
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record["format"] == 1:
             record = _from_format_1(record)
-        known = record["format"] == FORMAT and isinstance(record["datasets"], dict)
+        known = record["format"] == RECORD_FORMAT and isinstance(record["datasets"], dict)
     except OSError as error:
         raise RunError(
             f"{path}: cannot be read ({error.strerror}); expected the folder of a comparison made "
@@ -182,7 +264,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         known = False
     if not known:
         raise RunError(
-            f"{path}: found no record of a format up to {FORMAT}; expected one written by "
+            f"{path}: found no record of a format up to {RECORD_FORMAT}; expected one written by "
             "superconext compare, fewshot or sweep: choose another folder"
         )
     return record
@@ -197,7 +279,7 @@ def _from_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("created", "command", "versions", "cpus")
     return {
         **{name: old[name] for name in kept},
-        "format": FORMAT,
+        "format": RECORD_FORMAT,
         "verb": "compare",
         "shots": [],
         **{name: request[name] for name in ("seeds", "reference", "given")},
@@ -207,8 +289,8 @@ def _from_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept(system: System) -> dict[str, Any]:
-    own = {"objective": system.objective, "parameters": _absolute(dict(system.parameters))}
-    return {**own, "source": system.source} if system.source else own
+    saved = {"objective": system.objective, "parameters": _absolute(dict(system.parameters))}
+    return {**saved, "source": system.source} if system.source else saved
 
 
 def _source(dataset: DataSet) -> dict[str, Any]:
@@ -232,33 +314,35 @@ def _absolute(parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _first_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
+def _first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """The first thing two records disagree on, in words."""
-    if there["verb"] != here["verb"]:
-        return f"superconext {there['verb']}, this is superconext {here['verb']}"
-    for name in here["datasets"]:
-        if name in there["datasets"]:
-            pair = (records["datasets"][name]["identity"] for records in (there, here))
+    if before["verb"] != now["verb"]:
+        return f"superconext {before['verb']}, this is superconext {now['verb']}"
+    for name in now["datasets"]:
+        if name in before["datasets"]:
+            pair = (records["datasets"][name]["identity"] for records in (before, now))
             difference = first_of_identities(*pair)
             if difference:
                 return f"{difference} (data set {name})" if name else difference
-    if not set(there["datasets"]) & set(here["datasets"]):
-        return f"other data sets ({', '.join(name or 'one file' for name in there['datasets'])})"
+    if not set(before["datasets"]) & set(now["datasets"]):
+        return f"other data sets ({', '.join(name or 'one file' for name in before['datasets'])})"
     return None
 
 
-def first_of_identities(there: Mapping[str, Any], here: Mapping[str, Any]) -> str | None:
+def first_of_identities(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> str | None:
     """The first thing two identities of a data set disagree on, in words."""
-    if there.get("version") != here["version"]:
-        return f"version {there.get('version')}, this is {here['version']}"
-    if there.get("splits") != here["splits"]:
-        return f"splits {there.get('splits')!r}, now {here['splits']!r}"
-    if there.get("rows") != here["rows"]:
-        changed = [name for name, rows in here["rows"].items() if there["rows"].get(name) != rows]
+    if saved.get("version") != identity["version"]:
+        return f"version {saved.get('version')}, this is {identity['version']}"
+    if saved.get("splits") != identity["splits"]:
+        return f"splits {saved.get('splits')!r}, now {identity['splits']!r}"
+    if saved.get("rows") != identity["rows"]:
+        changed = [
+            name for name, rows in identity["rows"].items() if saved["rows"].get(name) != rows
+        ]
         return f"other rows ({', '.join(changed) or 'fewer files'})"
-    now = here["parameters"]
+    now = identity["parameters"]
     # A parameter that is younger than the folder had its default before there was a choice.
-    before = {**{name: BY_NAME[name].default for name in now}, **there.get("parameters", {})}
+    before = {**{name: BY_NAME[name].default for name in now}, **saved.get("parameters", {})}
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
             return f"{name} = {before.get(name)!r}, now {now.get(name)!r}"

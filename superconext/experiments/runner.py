@@ -1,6 +1,6 @@
-"""Fits become lines: those that are missing are run, and each is written as soon as it ends.
+"""The runner of an experiment: fits without a line are run, and each line is written at once.
 
-The parent alone writes, so that a kill loses no more than the fits that were running.
+The parent process alone writes, so that a kill loses no more than the fits that were running.
 """
 
 from __future__ import annotations
@@ -8,29 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.progress import Progress
-from superconext.experiments.datasets import DataSet
-from superconext.experiments.one_fit import run_fit_aside, run_or_tell
+from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report
 from superconext.experiments.parallel import Workers, side_by_side
-from superconext.experiments.plan import Fit, Key, key_of, possible_fits
-from superconext.experiments.pools import Pools, read_pools
+from superconext.experiments.plan import Fit, Key, Request, key_of, possible_fits
 from superconext.experiments.record import (
     Fingerprints,
+    ResultsFile,
     check_folder,
     check_systems,
     claim,
     config_hash,
     make_record,
+    only_writer,
 )
-from superconext.experiments.request import Request
-from superconext.experiments.results import ResultsFile, only_writer
-from superconext.experiments.shots import draw_shots
+from superconext.experiments.row_sources import RowSource, read_rows
+from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.systems import fit_config
-from superconext.experiments.transfer import Source
 
 Line = dict[str, Any]
 T = TypeVar("T")
@@ -40,7 +39,7 @@ T = TypeVar("T")
 class Material:
     """What the fits on one data set are made from: its rows and the parameters for all."""
 
-    pools: Pools
+    source: RowSource
     given: Mapping[str, Any]
 
 
@@ -66,12 +65,12 @@ class Session:
         material: Mapping[str, Material],
         results: ResultsFile,
         progress: Progress,
-        judged_on: str,
+        shown_part: str,
         prints: Fingerprints,
     ) -> None:
         self.material = material
-        self.findings = {name: of.pools.findings for name, of in material.items()}
-        self._results, self._progress, self._judged_on = results, progress, judged_on
+        self.findings = {name: of.source.findings for name, of in material.items()}
+        self._results, self._progress, self._shown_part = results, progress, shown_part
         self._prints = prints
         self.adopt(request)
 
@@ -80,7 +79,7 @@ class Session:
 
         Raises RunError for a name that stands for something else there.
         """
-        pools = {name: of.pools for name, of in self.material.items()}
+        pools = {name: of.source for name, of in self.material.items()}
         self._record = make_record(request, pools, self._prints)
         check_systems(self.folder, self._results.lines.values(), request.systems, self._prints)
         claim(self.folder, self._record)
@@ -98,7 +97,7 @@ class Session:
         """Run the fits that have no line. Returns what went wrong with those that failed."""
         progress = progress or self._progress
         return _run_missing(
-            plan, self._results, self._add, self.material, self.request, progress, self._judged_on
+            plan, self._results, self._add, self.material, self.request, progress, self._shown_part
         )
 
     def _add(self, fit: Fit, line: Line) -> None:
@@ -110,11 +109,13 @@ class Session:
 
 
 @contextmanager
-def opened(request: Request, progress: Progress, judged_on: str = "test") -> Iterator[Session]:
+def open_session(
+    request: Request, progress: Progress, shown_part: str = "test"
+) -> Iterator[Session]:
     """Read the data of a request and hold its folder inside the block.
 
     Args:
-        judged_on: the part whose figures are told after each fit.
+        shown_part: the part whose metrics are shown after each fit.
 
     Raises RunError when the folder is another experiment's or in use, and what reading raises.
     """
@@ -126,38 +127,39 @@ def opened(request: Request, progress: Progress, judged_on: str = "test") -> Ite
         data.name: Material(read_rows(data, request.scheme(data), progress), request.given_on(data))
         for data in request.datasets
     }
-    if request.shots:
+    if request.verb == "fewshot":
         for of in material.values():
-            rows = of.pools.rows
-            draw_shots(*rows["train"], max(request.shots), 0, dev="dev" not in rows)
+            rows = of.source.rows
+            largest = max(map(parse_draw, request.draws), key=attrgetter("amount"))
+            draw_rows(rows["train"], largest, 0, dev="dev" not in rows)
     prints = Fingerprints()
-    # Files that are not there are told of before there is a folder.
-    make_record(request, {name: of.pools for name, of in material.items()}, prints)
+    # Missing files are reported before the folder is made.
+    make_record(request, {name: of.source for name, of in material.items()}, prints)
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, progress):
-        yield Session(request, material, ResultsFile(folder), progress, judged_on, prints)
+        yield Session(request, material, ResultsFile(folder), progress, shown_part, prints)
 
 
-def carry_out(
+def run_experiment(
     request: Request,
     progress: Progress,
     publish: Callable[[Finished], T],
-    judged_on: str = "test",
+    shown_part: str = "test",
 ) -> T:
     """Run every fit that has no line yet, then call `publish` while the folder is locked.
 
-    A draw that a data set has too few rows for is said and left out.
+    A draw that a data set has too few rows for is left out with a warning.
 
     Args:
-        judged_on: the part whose figures are told after each fit.
+        shown_part: the part whose metrics are shown after each fit.
 
     Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in
     use, or when a training failed (after publishing the others), and what reading and
     fitting raise.
     """
     plan = request.plan()
-    with opened(request, progress, judged_on) as session:
-        rows = {name: of.pools.rows for name, of in session.material.items()}
+    with open_session(request, progress, shown_part) as session:
+        rows = {name: of.source.rows for name, of in session.material.items()}
         plan = possible_fits(plan, rows, request.draws, progress.warn)
         failed = session.run(plan)
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
@@ -175,22 +177,6 @@ def raise_for(failed: Sequence[str], planned: int, folder: Path) -> None:
         )
 
 
-def read_rows(data: DataSet, scheme: str, progress: Progress, look: bool = True) -> Pools:
-    """The rows of a data set, and what is wrong with them. Raises as `read_pools` does."""
-    return read_pools(
-        data.files(),
-        scheme,
-        text_column=data.text_column,
-        label_column=data.label_column,
-        remove_copies=data.deduplicate,
-        remove_near=data.deduplicate_near,
-        at_most=data.at_most,
-        look=look,
-        progress=progress,
-        called=data.name,
-    )
-
-
 def run_fits(
     fits: Sequence[Fit], material: Mapping[str, Material], workers: Workers
 ) -> Generator[Line, None, None]:
@@ -202,16 +188,16 @@ def run_fits(
     threads = 1
     for fit in fits:
         of = material[fit.dataset]
-        task: tuple[Any, ...] = (fit, of.pools.rows, dict(of.given), of.pools.labels)
+        task: tuple[Any, ...] = (fit, of.source.rows, dict(of.given), of.source.labels)
         if fit.system.source:
             of = material[fit.system.source]
-            task += (Source(of.pools.rows, dict(of.given)),)
+            task += (TransferSource(of.source.rows, dict(of.given)),)
         tasks.append(task)
         if not fit.is_baseline:
             threads = max(threads, fit_config(of.given, fit.system, fit.seed).threads)
     if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):
         for task in tasks:
-            yield run_or_tell(*task)
+            yield run_or_report(*task)
         return
     with closing(side_by_side(run_fit_aside, tasks, workers, threads)) as lines:
         yield from lines
@@ -246,7 +232,7 @@ def _run_missing(
     material: Mapping[str, Material],
     request: Request,
     progress: Progress,
-    judged_on: str,
+    shown_part: str,
 ) -> list[str]:
     """Run the fits without a line. Returns what went wrong with those that failed."""
     missing = {fit.key: fit for fit in plan if fit.key not in results.lines}
@@ -267,7 +253,7 @@ def _run_missing(
                 progress.warn(failed[-1])
             else:
                 add(fit, line)
-                progress.say(told(fit, line, done, len(plan), judged_on))
+                progress.say(progress_line(fit, line, done, len(plan), shown_part))
             advance(done / len(plan))
     return failed
 
@@ -284,10 +270,12 @@ def _interruptible(plan: Sequence[Fit], results: ResultsFile, request: Request) 
         ) from None
 
 
-def told(fit: Fit, line: Mapping[str, Any], done: int, total: int, judged_on: str = "test") -> str:
-    """A line for people about a fit that has ended."""
-    scores = line[judged_on]
-    part = "" if judged_on == "test" else f"{judged_on} "
+def progress_line(
+    fit: Fit, line: Mapping[str, Any], done: int, total: int, shown_part: str = "test"
+) -> str:
+    """A line of progress about a fit that has ended."""
+    scores = line[shown_part]
+    part = "" if shown_part == "test" else f"{shown_part} "
     text = (
         f"[{done}/{total}] {fit}: {part}accuracy {scores['accuracy']:.3f}, "
         f"{part}weighted F1 {scores['f1_weighted']:.3f}, {line['seconds']:.1f} s"

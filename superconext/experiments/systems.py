@@ -1,4 +1,4 @@
-"""What is compared? A system is an objective with parameters of its own, under a name.
+"""Systems of a comparison: an objective or a baseline with parameters of its own, under a name.
 
 On the command line a system is `OBJECTIVE` or `OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE`,
 and that is its name too; further baselines are named alike. A TOML file gives it a name of
@@ -14,6 +14,7 @@ where `options` are those of its objective, on the command line `options.mining=
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,16 +23,82 @@ from pathlib import Path
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED, BASELINES
-from superconext.config.parameters import BY_NAME, OPTION, Config, check_names, resolve
-from superconext.core.errors import ConfigError
-from superconext.experiments.toml_tables import (
-    OWN_PARAMETERS,
-    Parameters,
-    checked_parameters,
-    read_tables,
-    text_of,
+from superconext.config.files import read_toml
+from superconext.config.parameters import (
+    BY_NAME,
+    FILE_PARAMETERS,
+    OPTION,
+    Config,
+    check_names,
+    resolve,
 )
+from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import check_objective
+
+#: Decided by the experiment itself, so no parameter of a system or a data set.
+OWN_PARAMETERS = ("objective", "seed", "baselines")
+
+#: Parameters by name, in the order they were given; hashable, unlike a mapping.
+Parameters = tuple[tuple[str, Any], ...]
+
+
+def read_tables(path: Path, key: str) -> list[dict[str, Any]]:
+    """The `[[key]]` tables of a TOML file, in order. Raises ConfigError naming the file."""
+    document = read_toml(path, f"[[{key}]] tables")
+    tables = document.pop(key, [])
+    if document:
+        raise ConfigError(
+            f"{path}: found {next(iter(document))!r}; expected [[{key}]] tables alone: remove it"
+        )
+    if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
+        raise ConfigError(f"{path}: found no [[{key}]] table; expected one or more: add them")
+    return tables
+
+
+def checked_parameters(
+    values: Mapping[str, Any], where: str, folder: Path | None = None, also: Sequence[str] = ()
+) -> Parameters:
+    """The values as parameters of `train`, checked one by one.
+
+    Args:
+        where: what an error message names.
+        folder: what paths among the values are relative to; None leaves them.
+        also: keys the table may have beside parameters, for the hint at a misspelt one.
+
+    Raises ConfigError for what is no parameter, what the experiment decides, and values
+    of the wrong type or outside their limits.
+    """
+    parameters = []
+    for name, value in values.items():
+        if name in OWN_PARAMETERS:
+            raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
+        check_names([name], where, also)
+        if name == "options" and isinstance(value, Mapping):
+            parameters += [(f"{OPTION}{option}", inner) for option, inner in value.items()]
+            continue
+        if name.startswith(OPTION):
+            parameters.append((name, value))
+            continue
+        parameter = BY_NAME[name]
+        if parameter.type is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        try:
+            parameter.check(value)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        if name in FILE_PARAMETERS and folder is not None:
+            value = os.path.join(folder, value)
+        parameters.append((name, value))
+    return tuple(parameters)
+
+
+def text_of(table: Mapping[str, Any], key: str, where: str) -> str | None:
+    """The text under a key, None where there is none. Raises ConfigError for anything else."""
+    value = table.get(key)
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise ConfigError(f'{where}: {key} = {value!r}; expected text, as {key} = "..."')
+    return value
+
 
 #: What the row of an objective's native prediction is called, after the system's name.
 OWN_RULE = " (own rule)"
@@ -65,8 +132,8 @@ class System:
 
     def __str__(self) -> str:
         """What it is, where the name does not say it."""
-        told = [self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)]
-        return ", ".join([*told, f"trained on {self.source}"] if self.source else told)
+        words = [self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)]
+        return ", ".join([*words, f"trained on {self.source}"] if self.source else words)
 
 
 def plain(name: str) -> System:
@@ -79,8 +146,8 @@ def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
 
     Raises ConfigError as `resolve` does.
     """
-    own = {**dict(system.parameters), "objective": system.objective, "seed": seed}
-    return resolve({**given, **own, "baselines": False}, system.name)
+    parameters = {**dict(system.parameters), "objective": system.objective, "seed": seed}
+    return resolve({**given, **parameters, "baselines": False}, system.name)
 
 
 def parse_systems(text: str) -> tuple[System, ...]:
@@ -100,9 +167,9 @@ def parse_systems(text: str) -> tuple[System, ...]:
             if name in settings:
                 raise ConfigError(f"{part}: {name} is given twice; expected each once")
             settings[name] = parse_value(name, value, part)
-        own = checked_parameters(settings, part)
-        _check_parameters(objective, own, part)
-        systems.append(with_parameters(objective, own))
+        parameters = checked_parameters(settings, part)
+        _check_parameters(objective, parameters, part)
+        systems.append(with_parameters(objective, parameters))
     return distinct(systems)
 
 

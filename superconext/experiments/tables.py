@@ -1,17 +1,17 @@
-"""Is a system better than the reference? Means, paired differences, corrected p-values.
+"""Tables of an experiment: means, paired differences and corrected p-values, as grids and rows.
 
-The figure that is tested is weighted F1; which test, `pairing` says.
+The metric that is tested is weighted F1; which test, `paired_tests` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from superconext.experiments.pairing import (
+from superconext.experiments.paired_tests import (
     TESTED,
     TESTS,
     Lines,
@@ -19,21 +19,23 @@ from superconext.experiments.pairing import (
     about_test,
     compare_lines,
     design_of,
+    holm,
 )
 from superconext.experiments.plan import name_of
-from superconext.experiments.significance import holm
 from superconext.experiments.systems import OWN_RULE, System
+from superconext.report.table import MISSING, Grid, probability, spread
 
+#: Headings of the built-in metrics; a registered one is its own heading.
 METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 LEVEL = 0.05
 
 
 @dataclass
 class Row:
-    """A system's figures, fractions in [0, 1].
+    """A system's metrics, fractions in [0, 1].
 
-    fits: how many. means, deviations: of each of METRICS and "seconds"; a deviation (n - 1)
-        is None for one fit. values: the tested figure of each fit.
+    fits: how many. means, deviations: of each metric and "seconds"; a deviation (n - 1) is None
+        for one fit. values: the tested metric of each fit.
     difference, p, p_holm: to the reference, None for it and where no test can be made.
     p_mcnemar: exact McNemar on accuracy where both have one fit on the same rows, as it is.
     better: whether the difference is above zero and significant after correction.
@@ -82,7 +84,7 @@ def make_table(
             the rows.
         reference: the row to compare with; without lines of it there are no tests.
         findings: what was wrong with the data, for the notes.
-        systems: those whose parameters the notes tell.
+        systems: those whose parameters the notes list.
     """
     return make_tables({"": lines}, reference, findings, systems)[""]
 
@@ -110,14 +112,17 @@ def make_tables(
         row.better = p < LEVEL and (row.difference or 0.0) > 0
     for name, table in tables.items():
         table.notes += _notes(groups[name], table, len(tested))
-        table.notes += told_systems(systems)
+        table.notes += system_notes(systems)
         table.notes += [f"Data: {line}." for line in findings]
     return tables
 
 
 def summarise(name: str, lines: Lines, part: str = "test") -> Row:
     """The means of a system's lines, not compared with anything."""
-    columns = {key: [float(line[part][key]) for line in lines] for key in METRICS}
+    # A metric may have been registered after the first of the lines was written.
+    names = [*METRICS, *(key for key in lines[0][part] if key not in ("n", *METRICS))]
+    shared = [key for key in names if all(key in line[part] for line in lines)]
+    columns = {key: [float(line[part][key]) for line in lines] for key in shared}
     columns["seconds"] = [float(line["seconds"]) for line in lines]
     return Row(
         name,
@@ -131,8 +136,8 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
     )
 
 
-def told_systems(systems: Sequence[System]) -> list[str]:
-    """A note for each system whose name does not tell its parameters."""
+def system_notes(systems: Sequence[System]) -> list[str]:
+    """A note for each system whose name does not list its parameters."""
     return [
         f"{system.name}: {system}."
         for system in systems
@@ -183,3 +188,130 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         "the spot are counted in the first fit that needs them and read from the cache after it."
     )
     return notes
+
+
+def metric_columns(rows: Sequence[Row]) -> dict[str, str]:
+    """The metrics of a table's rows with their headings: built-in ones, then registered ones."""
+    names = dict.fromkeys(key for row in rows for key in row.means if key != "seconds")
+    return {**METRICS, **{name: name for name in names if name not in METRICS}}
+
+
+def metric_cells(row: Row, columns: Iterable[str]) -> list[str]:
+    """The means and deviations of a row's metrics as cells, and its seconds."""
+    cells = [
+        spread(row.means[k], row.deviations[k]) if k in row.means else MISSING for k in columns
+    ]
+    return [*cells, spread(row.means["seconds"], row.deviations["seconds"], 1)]
+
+
+def metric_values(row: Row, columns: Iterable[str], prefix: str = "") -> dict[str, float | None]:
+    """The same unrounded, by `{prefix}{metric}_mean` and `_sd`."""
+    values: dict[str, float | None] = {}
+    for key in (*columns, "seconds"):
+        values[f"{prefix}{key}_mean"] = row.means.get(key)
+        values[f"{prefix}{key}_sd"] = row.deviations.get(key)
+    return values
+
+
+def to_csv_rows(table: Table) -> list[dict[str, Any]]:
+    """One mapping for each system, fractions unrounded; also what `--json` prints."""
+    rows, columns = [], metric_columns(table.rows)
+    for row in table.rows:
+        cells: dict[str, Any] = {"system": row.name, "fits": row.fits}
+        cells |= metric_values(row, columns)
+        cells |= {
+            "reference": table.reference,
+            "difference": row.difference,
+            "p": row.p,
+            "p_holm": row.p_holm,
+            "p_mcnemar": row.p_mcnemar,
+            "significantly_better": row.better,
+            "test": table.test if row.p is not None else None,
+        }
+        rows.append(cells)
+    return rows
+
+
+def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
+    """The cells; of a better system the tested metric and the difference in bold."""
+    columns = columns or metric_columns(table.rows)
+    headings = ["system", "fits", *columns.values(), "seconds", "difference", "p", "p (Holm)"]
+    strong = [headings.index(name) for name in (METRICS[TESTED], "difference")]
+    bold = {(at, column) for at, row in enumerate(table.rows) if row.better for column in strong}
+    rows = []
+    for row in table.rows:
+        difference = MISSING if row.difference is None else f"{100 * row.difference:+.1f}"
+        rows.append(
+            [
+                row.name,
+                str(row.fits),
+                *metric_cells(row, columns),
+                "reference" if row.name == table.reference else difference,
+                probability(row.p),
+                probability(row.p_holm),
+            ]
+        )
+    return Grid(headings, rows, bold, table.notes)
+
+
+def to_overview(tables: Mapping[str, Table], notes: Sequence[str], *, ranked: bool) -> Grid:
+    """Weighted F1 of every system (rows) in every table (columns), bold where it is there.
+
+    Args:
+        tables: by the heading of their column.
+        ranked: whether to add each system's mean and mean rank over the tables (1 is best,
+            equals share a rank), for systems that stand in all of them.
+    """
+    by_name = {name: {row.name: row for row in table.rows} for name, table in tables.items()}
+    systems = list(dict.fromkeys(name for rows in by_name.values() for name in rows))
+    ranks = mean_ranks(tables) if ranked else {}
+    cells, bold = [], set()
+    for at, system in enumerate(systems):
+        rows = [rows.get(system) for rows in by_name.values()]
+        bold |= {(at, column) for column, row in enumerate(rows, 1) if row and row.better}
+        line = [
+            spread(row.means[TESTED], row.deviations[TESTED]) if row else MISSING for row in rows
+        ]
+        if system in ranks:
+            mean = float(np.mean([row.means[TESTED] for row in rows if row]))
+            line += [f"{100 * mean:.1f}", f"{ranks[system]:.2f}"]
+        elif ranked:
+            line += [MISSING] * 2
+        cells.append([system, *line])
+    extra = ["mean", "mean rank"] if ranked else []
+    return Grid(["system", *tables, *extra], cells, bold, list(notes))
+
+
+def mean_ranks(tables: Mapping[str, Table]) -> dict[str, float]:
+    """The mean over the tables of each system's rank by mean weighted F1, 1 for the best.
+
+    Systems that a table lacks are left out of all.
+    """
+    from scipy.stats import rankdata
+
+    means = [{row.name: row.means[TESTED] for row in table.rows} for table in tables.values()]
+    shared = [name for name in means[0] if all(name in of for of in means)] if means else []
+    if not shared:
+        return {}
+    ranks = [rankdata([-of[name] for name in shared]) for of in means]
+    return dict(zip(shared, np.mean(ranks, axis=0).tolist(), strict=True))
+
+
+def to_long_grid(column: str, tables: Mapping[str, Table], notes: Sequence[str]) -> Grid:
+    """The rows of all tables as of one, `column` saying which table."""
+    # All of the same metrics, so that they have the same columns.
+    columns = metric_columns([row for table in tables.values() for row in table.rows])
+    rows: list[list[str]] = []
+    bold: set[tuple[int, int]] = set()
+    headings: list[str] = []
+    for name, table in tables.items():
+        grid = to_grid(table, columns)
+        headings = [column, *grid.headings]
+        bold |= {(len(rows) + row, 1 + at) for row, at in grid.bold}
+        rows += [[name, *cells] for cells in grid.rows]
+    return Grid(headings, rows, bold, list(notes), right=range(2, len(headings)))
+
+
+def to_long_rows(column: str, tables: Mapping[str, Table]) -> list[dict[str, Any]]:
+    """The same for a CSV, unrounded."""
+    return [{column: name, **row} for name, table in tables.items() for row in to_csv_rows(table)]

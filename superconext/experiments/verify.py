@@ -1,4 +1,4 @@
-"""Do the lines of an experiment come out again? `superconext compare --verify`."""
+"""Verification of an experiment: lines are run again and compared (`compare --verify`)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.experiments.parallel import Workers
-from superconext.experiments.plan import Fit, key_of, name_of
+from superconext.experiments.plan import Fit, Request, key_of, name_of, saved_dataset, saved_system
 from superconext.experiments.record import (
+    RESULTS,
     Fingerprints,
     check_systems,
     first_of_identities,
     make_record,
     read_record,
+    read_results,
 )
-from superconext.experiments.request import Request, saved_dataset, saved_system
-from superconext.experiments.results import FILE, read_results
-from superconext.experiments.runner import Material, read_rows, run_fits
+from superconext.experiments.row_sources import read_rows
+from superconext.experiments.runner import Material, run_fits
 from superconext.experiments.systems import System, plain
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
@@ -63,9 +64,9 @@ def verify(
     data have changed since.
     """
     record = read_record(folder)
-    lines = read_results(folder / FILE)
+    lines = read_results(folder / RESULTS)
     if not lines:
-        raise RunError(f"{folder / FILE}: found no fit to verify; expected one or more lines")
+        raise RunError(f"{folder / RESULTS}: found no fit to verify; expected one or more lines")
     made = {part["identity"].get("version") for part in record["datasets"].values()}
     if made != {__version__}:
         raise RunError(
@@ -77,13 +78,18 @@ def verify(
     request = _request(record, folder, list(fits.values()))
     material = {
         data.name: Material(
-            read_rows(data, record["datasets"][data.name]["identity"]["splits"], progress, False),
+            read_rows(
+                data,
+                record["datasets"][data.name]["identity"]["splits"],
+                progress,
+                near_findings=False,
+            ),
             request.given_on(data),
         )
         for data in request.datasets
     }
     prints = Fingerprints()
-    now = make_record(request, {name: of.pools for name, of in material.items()}, prints)
+    now = make_record(request, {name: of.source for name, of in material.items()}, prints)
     for name, part in now["datasets"].items():
         before = record["datasets"][name]
         changed = first_of_identities(before["identity"], part["identity"])
@@ -115,7 +121,7 @@ def _fit(record: Mapping[str, Any], line: Mapping[str, Any]) -> Fit:
 
 
 def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Request:
-    """Enough of the request that the record tells of to run these fits."""
+    """The part of the recorded request that is needed to run these fits."""
     names = dict.fromkeys(name for fit in fits for name in (fit.dataset, fit.system.source))
     datasets = {name: record["datasets"][name] for name in names if name in record["datasets"]}
     systems: dict[str, System] = {fit.system.name: fit.system for fit in fits}
@@ -127,7 +133,6 @@ def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Reques
         verb=record["verb"],
         given=record["given"],
         reference=record["reference"],
-        shots=tuple(record["shots"]),
     )
 
 

@@ -7,7 +7,7 @@ are computed wherever the built-in ones are.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,17 +58,21 @@ def metric_values(
     values = {}
     for name in METRICS:
         metric = METRICS.get(name)
-        if name in METRICS.built_in or len(inspect.signature(metric).parameters) < 4:
+        if name in METRICS.built_in or not _takes_probabilities(metric):
             values[name] = float(metric(truth, predicted, classes))
         elif probabilities is not None:
             values[name] = float(metric(truth, predicted, classes, probabilities))
     return values
 
 
-def metric_names(scores: Mapping[str, Any]) -> list[str]:
-    """The metrics among computed scores: the built-in ones, then those of contributors."""
-    own = ("n", "per_class", "expected_calibration_error", "encoder_alone")
-    return [name for name in scores if name not in own]
+def probabilities_needed() -> bool:
+    """Whether a registered metric is a function of the probabilities."""
+    own = (name for name in METRICS if name not in METRICS.built_in)
+    return any(_takes_probabilities(METRICS.get(name)) for name in own)
+
+
+def _takes_probabilities(metric: Callable[..., float]) -> bool:
+    return len(inspect.signature(metric).parameters) > 3
 
 
 def classification_metrics(

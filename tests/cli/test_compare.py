@@ -24,13 +24,13 @@ from superconext.cli import cli, main
 from superconext.cli.compare import compare
 from superconext.experiments import runner
 cli.add_command(compare)
-told = runner.told
+progress_line = runner.progress_line
 def pausing(fit, *rest):
     if fit.system.name == "superloss":
         print("waiting", flush=True)
         time.sleep(60)
-    return told(fit, *rest)
-runner.told = pausing
+    return progress_line(fit, *rest)
+runner.progress_line = pausing
 main(sys.argv[1:])
 """
 

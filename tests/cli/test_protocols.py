@@ -45,11 +45,12 @@ def test_at_most_is_stated(call, data, tmp_path):
 
 
 def test_optuna_without_values_or_extra(call, data, tmp_path, monkeypatch):
-    from superconext.experiments import search
 
     common = ("sweep", data.train, "--test", data.test, "--out", tmp_path / "o", "--seeds", 1)
     said = call(*common, "--optuna", 2, "--parameter", "layers", "--values", "2:1")
     assert said.code == 2 and "LOW below HIGH" in said.err
-    monkeypatch.setattr(search.importlib.util, "find_spec", lambda name: None)
+    from superconext.experiments import sweep
+
+    monkeypatch.setattr(sweep.importlib.util, "find_spec", lambda name: None)
     said = call(*common, "--optuna", 2, "--parameter", "layers", "--values", "1,2")
     assert said.code == 1 and "superconext[optuna]" in said.err

@@ -6,13 +6,20 @@ import pytest
 
 from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
-from superconext.experiments.request import Request
+from superconext.experiments.plan import Request
+from superconext.experiments.row_sources import read_rows
 from superconext.experiments.systems import parse_systems
 from superconext.report import figures
 
 GOOD = ["زوين", "مزيان", "zwin", "mzyan", "bnin"]
 BAD = ["خايب", "khayb", "ضعيف", "ghali", "عيان"]
 COMMON = ["هاد", "الفيلم", "had", "lfilm", "bzaf", "كان", "kan", "walakin", "والو", "l3icha"]
+
+
+def read_pools(files, scheme, *, progress=None, look=True, copies=False, near=False, at_most=None):
+    """The rows of files, as a data set with these wishes has them."""
+    data = DataSet("", **files, deduplicate=copies, deduplicate_near=near, at_most=at_most)
+    return read_rows(data, scheme, progress or Progress(), near_findings=look)
 
 
 class Heard(Progress):

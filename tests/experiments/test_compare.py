@@ -13,11 +13,11 @@ from superconext.core.errors import ConfigError, DataError, RunError, StoppedEar
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
 from superconext.experiments import compare as comparing
-from superconext.experiments import one_fit
+from superconext.experiments import fit_job
 from superconext.experiments.compare import compare
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
-from superconext.experiments.results import only_writer, read_results
+from superconext.experiments.record import only_writer, read_results
 from superconext.experiments.systems import System
 from superconext.experiments.verify import verify
 from superconext.fitting.fit import fit_model
@@ -92,8 +92,8 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
     path = tmp_path / "out" / "results.jsonl"
     whole = path.read_bytes()
     run = []
-    real = one_fit.run_fit
-    monkeypatch.setattr(one_fit, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))
+    real = fit_job.run_fit
+    monkeypatch.setattr(fit_job, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))
     compare(request, Progress())
     assert not run and path.read_bytes() == whole
     cut = whole[: whole.rindex(b"\n", 0, -1) + 30]  # the last line torn, as by a kill
@@ -163,7 +163,7 @@ def test_what_cannot_be_fitted_leaves_no_folder(request_of, tmp_path):
 
 
 def test_a_failed_training_is_told_and_the_others_stand(request_of, tmp_path, monkeypatch):
-    real = one_fit.run_fit
+    real = fit_job.run_fit
 
     def failing(fit, *rest):
         if fit.system.name == "superloss" and fit.seed == 0:
@@ -172,7 +172,7 @@ def test_a_failed_training_is_told_and_the_others_stand(request_of, tmp_path, mo
 
     request = request_of()
     with monkeypatch.context() as patch:
-        patch.setattr(one_fit, "run_fit", failing)
+        patch.setattr(fit_job, "run_fit", failing)
         heard = Heard()
         with pytest.raises(RunError, match=r"1 of 7 fits failed.*superloss, seed 0.*loss is nan"):
             compare(request, heard)

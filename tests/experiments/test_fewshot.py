@@ -11,9 +11,9 @@ from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
 from superconext.experiments.compare import compare
-from superconext.experiments.fewshot import FIGURE, fewshot
-from superconext.experiments.results import read_results
-from superconext.experiments.shots import draw_shots
+from superconext.experiments.fewshot import FIGURE, fewshot, shot_draws
+from superconext.experiments.record import read_results
+from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.verify import verify
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
@@ -25,8 +25,10 @@ BASELINES = 3
 @pytest.fixture
 def wanted(request_of):
     def build(**changes):
-        fresh = {"verb": "fewshot", "shots": (2, 4), "seeds": 3, "dev": None}
-        return request_of(objectives="superloss", **{**fresh, **changes})
+        fresh = {"verb": "fewshot", "shots": (2, 4), "seeds": 3, "dev": None, **changes}
+        shots = fresh.pop("shots")
+        draws = shot_draws(shots) if fresh["verb"] == "fewshot" else ()
+        return request_of(objectives="superloss", draws=draws, **fresh)
 
     return build
 
@@ -37,7 +39,7 @@ def test_lines_are_the_fits_on_the_drawn_rows(wanted, data, tmp_path):
     lines = read_results(tmp_path / "out" / "results.jsonl")
     assert len(lines) == 2 * 3 * (BASELINES + 1)
     train, test = (read_labelled(data / f"{name}.tsv") for name in ("train", "test"))
-    drawn, held = draw_shots(train.texts, train.labels, 4, 1, dev=True)
+    drawn, held = draw_rows((train.texts, train.labels), parse_draw("shots4"), 1, dev=True)
     parts = [
         ([train.texts[k] for k in rows], [train.labels[k] for k in rows]) for rows in (drawn, held)
     ]
@@ -96,7 +98,7 @@ def test_more_sizes_and_seeds_go_on_where_it_stood(wanted, tmp_path):
     fewshot(wanted(shots=(2, 3), seeds=2), heard)
     assert any("4 of 16 fits stand" in line for line in heard.lines)
     with pytest.raises(RunError, match="superconext fewshot, this is superconext compare"):
-        compare(wanted(verb="compare", shots=()), Progress())
+        compare(wanted(verb="compare"), Progress())
 
 
 def test_few_steps_are_said(wanted):

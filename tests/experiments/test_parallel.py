@@ -9,7 +9,7 @@ from superconext.core.progress import Progress
 from superconext.experiments import parallel
 from superconext.experiments.compare import compare
 from superconext.experiments.parallel import Workers
-from superconext.experiments.results import read_results
+from superconext.experiments.record import read_results
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="needs the extra dask"

@@ -8,7 +8,7 @@ import pytest
 
 from superconext.core.errors import ConfigError
 from superconext.experiments.datasets import DataSet
-from superconext.experiments.draws import parse_draw
+from superconext.experiments.plan import Request
 from superconext.experiments.protocol import (
     chosen_studies,
     expand,
@@ -18,8 +18,8 @@ from superconext.experiments.protocol import (
     load_protocol,
     protocol_names,
 )
-from superconext.experiments.protocol_report import carry_out_study
-from superconext.experiments.request import Request
+from superconext.experiments.protocol_report import run_study
+from superconext.experiments.subsampling import parse_draw
 from superconext.experiments.systems import OWN_RULE, check_reference, fit_config
 from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard
@@ -161,7 +161,7 @@ def test_a_study_runs_and_shows_both_figures_and_comes_out_again(tiny, request_o
     wanted = request_of(reference="", name="toy")
     wanted = wanted.changed(given={**wanted.given, **TINY})
     request = expand(protocol, protocol.studies[0], wanted, seeds=2)
-    report = carry_out_study(protocol, protocol.studies[0], request, Heard())
+    report = run_study(protocol, protocol.studies[0], request, Heard())
     grid = report.grids["T1"]
     assert grid.headings == ["system", "toy", "toy, top 1", "toy, BERT"]
     assert [row[3] for row in grid.rows] == ["50.5‡", "60.25†‡"]
@@ -197,7 +197,7 @@ def test_a_frozen_encoder_is_probed_on_another_data_set(tiny, request_of, data, 
     wanted = wanted.changed(given={**wanted.given, **TINY}, datasets=(first, second))
     request = expand(protocol, protocol.studies[0], wanted, seeds=1)
     heard = Heard()
-    carry_out_study(protocol, protocol.studies[0], request, heard)
+    run_study(protocol, protocol.studies[0], request, heard)
     lines = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").open()]
     moved = {(line["dataset"], line["source"]) for line in lines if "source" in line}
     assert moved == {("toy", "other"), ("other", "toy")}

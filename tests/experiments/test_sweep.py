@@ -8,8 +8,8 @@ import pytest
 
 from superconext.core.errors import ConfigError, RunError, TrainingError
 from superconext.core.progress import Progress
-from superconext.experiments import one_fit
-from superconext.experiments.results import read_results
+from superconext.experiments import fit_job
+from superconext.experiments.record import read_results
 from superconext.experiments.sweep import FIGURE, make_grid, sweep
 from superconext.experiments.tables import make_table
 from superconext.experiments.verify import verify
@@ -113,14 +113,14 @@ def test_equals_are_decided_by_order(wanted):
 
 
 def test_a_point_with_a_failed_fit_is_not_chosen(wanted, monkeypatch, tmp_path):
-    real = one_fit.run_fit
+    real = fit_job.run_fit
 
     def failing(fit, *rest):
         if dict(fit.system.parameters).get("temperature") == 0.05 and fit.seed == 1:
             raise TrainingError("loss is nan")
         return real(fit, *rest)
 
-    monkeypatch.setattr(one_fit, "run_fit", failing)
+    monkeypatch.setattr(fit_job, "run_fit", failing)
     with pytest.raises(RunError, match="1 of 7 fits failed"):
         sweep(wanted(), Heard())
     with (tmp_path / "out" / "dev.csv").open(encoding="utf-8") as stream:

@@ -10,15 +10,8 @@ import pytest
 from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score
 
-from superconext.experiments.significance import resampled_t_test
-from superconext.experiments.table_files import (
-    to_csv_rows,
-    to_latex,
-    to_markdown,
-    to_text,
-    write_tables,
-)
-from superconext.experiments.tables import by_system, make_table
+from superconext.experiments.paired_tests import resampled_t_test
+from superconext.experiments.tables import by_system, make_table, to_csv_rows, to_grid
 
 TRUTH = [k % 3 for k in range(90)]
 
@@ -132,7 +125,7 @@ def test_one_split_gives_a_difference_but_no_p():
     row = make_table(lines, "tfidf_logreg").rows[1]
     assert row.difference > 0 and row.p is row.p_holm is None and not row.better
     assert row.deviations["accuracy"] is None
-    assert "two seeds or more" in to_text(make_table(lines, "tfidf_logreg"))
+    assert "two seeds or more" in to_grid(make_table(lines, "tfidf_logreg")).text()
 
 
 def test_given_rows_are_bootstrapped(given):
@@ -161,7 +154,7 @@ def test_without_the_reference_there_are_no_tests():
 
 
 def test_markdown_is_bold_only_where_it_is_significantly_better(given):
-    lines = to_markdown(given).splitlines()
+    lines = to_grid(given).markdown().splitlines()
     bold = [text for text in lines if "**" in text]
     assert len(bold) == 1 and bold[0].startswith("| ce\\_ce |")
     assert len({text.count("|") for text in lines if text.startswith("|")}) == 1
@@ -171,7 +164,7 @@ def test_markdown_is_bold_only_where_it_is_significantly_better(given):
 
 
 def test_latex_has_even_rows_and_no_bare_signs(given):
-    text = to_latex(given)
+    text = to_grid(given).latex()
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")].splitlines()[1:]
     assert all(len(re.findall(r"(?<!\\)&", row)) == 8 and row.endswith(r"\\") for row in body)
     assert text.count(r"\textbf") == 2 and "±" not in text and not re.search(r"(?<!\\)_", text)
@@ -181,12 +174,12 @@ def test_latex_has_even_rows_and_no_bare_signs(given):
 
 def test_csv_and_json_hold_the_figures_unrounded(drawn, tmp_path):
     table, _ = drawn
-    write_tables(tmp_path, table)
+    to_grid(table).write(tmp_path, "table", to_csv_rows(table))
     read = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
     for row, cells in zip(table.rows, read, strict=True):
         assert cells["system"] == row.name and int(cells["fits"]) == 4
         assert float(cells["f1_weighted_mean"]) == row.means["f1_weighted"]
         assert cells["p_holm"] == ("" if row.p_holm is None else str(row.p_holm))
     assert json.loads(json.dumps(to_csv_rows(table)))[1]["significantly_better"] is True
-    assert (tmp_path / "table.md").read_text(encoding="utf-8") == to_markdown(table) + "\n"
-    assert (tmp_path / "table.tex").read_text(encoding="utf-8") == to_latex(table) + "\n"
+    assert (tmp_path / "table.md").read_text(encoding="utf-8") == to_grid(table).markdown() + "\n"
+    assert (tmp_path / "table.tex").read_text(encoding="utf-8") == to_grid(table).latex() + "\n"

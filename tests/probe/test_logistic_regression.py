@@ -48,6 +48,19 @@ def test_without_enough_dev_rows_the_middle_of_the_grid():
         assert chosen == GRID[len(GRID) // 2]
 
 
+@pytest.mark.parametrize("rows", [FEWEST_DEV_ROWS - 1, 60])
+def test_features_are_standardised_by_the_training_rows_alone(rows):
+    """Dev rows that lie elsewhere, and wider, choose C and move nothing else."""
+    features, labels = data(2, 80)
+    dev, dev_labels = data(2, rows, seed=1)
+    probe = fit_probe(features, labels, 5 * dev + 100, dev_labels)
+    assert np.allclose(probe.mean, features.mean(axis=0), rtol=1e-5)
+    assert np.allclose(probe.scale, features.std(axis=0), rtol=1e-5)
+    alone = fit_probe(features, labels, grid=(probe.c,))
+    assert np.array_equal(probe.coef, alone.coef)
+    assert np.array_equal(probe.decision(features), alone.decision(features))
+
+
 def test_constant_dimensions_do_not_blow_up():
     features, labels = data(2)
     features[:, 2] = 0.1

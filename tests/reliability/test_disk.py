@@ -15,7 +15,7 @@ from superconext.cli.explain import explain
 from superconext.core.errors import RunError
 from superconext.core.files import beside, sync, write_array, write_json
 from superconext.core.folders import exchange, folder_beside, put_folder
-from superconext.experiments.results import ResultsFile, read_results
+from superconext.experiments.record import ResultsFile, read_results
 from tests.cli.conftest import blame
 from tests.reliability.commands import contents, digest, make_files
 

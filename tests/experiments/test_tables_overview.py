@@ -2,8 +2,14 @@
 
 import pytest
 
-from superconext.experiments.overview import mean_ranks, to_long_grid, to_long_rows, to_overview
-from superconext.experiments.tables import Row, Table
+from superconext.experiments.tables import (
+    Row,
+    Table,
+    mean_ranks,
+    to_long_grid,
+    to_long_rows,
+    to_overview,
+)
 
 
 def table(better=(), **values):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from superconext.experiments import near_rows
-from superconext.experiments.pools import read_pools
+from superconext.experiments import row_sources
 from tests.cli.conftest import write_table
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, read_pools
 
 LONG = "this film was {} and the acting of the whole cast carried it through two long hours"
 TRAIN = [("a", LONG.format("good")), ("b", "a dull evening in a cold hall"), ("a", "x y z one")]
@@ -31,10 +30,10 @@ def test_test_rows_that_resemble_training_rows_are_said_and_left(files):
 
 
 def test_copies_removal_leaves_them_and_the_other_takes_them_from_train(files):
-    pools = read_pools(files, "dev", remove_copies=True, progress=Heard())
+    pools = read_pools(files, "dev", copies=True, progress=Heard())
     assert len(pools.rows["train"][0]) == 6
     heard = Heard()
-    pools = read_pools(files, "dev", remove_near=True, progress=heard)
+    pools = read_pools(files, "dev", near=True, progress=heard)
     assert pools.rows["train"][0] == [text for _, text in (*TRAIN[1:4], TRAIN[5])]
     assert len(pools.rows["test"][0]) == 3
     assert [line for line in pools.findings if "2 rows of train resembled test" in line]
@@ -45,12 +44,12 @@ def test_of_a_pool_the_first_of_a_group_stays(files):
     heard = Heard()
     read_pools(files, "resampled", progress=heard)
     assert any("3 of 9 rows resemble an earlier one" in line for line in heard.lines)
-    pools = read_pools(files, "resampled", remove_near=True, progress=Heard())
+    pools = read_pools(files, "resampled", near=True, progress=Heard())
     assert pools.rows["all"][0] == [*(t for _, t in TRAIN[:4]), TRAIN[5][1], TEST[2][1]]
 
 
 def test_large_files_are_looked_at_in_part_and_that_is_said(files, monkeypatch):
-    monkeypatch.setattr(near_rows, "BUDGET", 100)
+    monkeypatch.setattr(row_sources, "BUDGET", 100)
     heard = Heard()
     read_pools(files, "dev", progress=heard)
     assert any("of the rows" in line and "NEAR-DUPLICATES" in line for line in heard.lines)

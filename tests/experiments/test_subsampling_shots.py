@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError
 from superconext.experiments.plan import Fit, cut
-from superconext.experiments.shots import draw_shots, overlap, shots_of, split_name
+from superconext.experiments.subsampling import (
+    Draw,
+    draw_of,
+    draw_rows,
+    expected_overlap,
+)
 from superconext.experiments.systems import plain
+
+
+def draw_shots(texts, labels, shots, seed, *, dev):
+    return draw_rows((texts, labels), Draw("shots", shots), seed, dev=dev)
 
 
 def pool(sizes, copies=0):
@@ -74,7 +83,7 @@ def test_too_few_rows_say_what_would_help():
 
 def test_overlap_is_what_draws_share_on_average():
     texts, labels = pool({"a": 20, "b": 10})
-    expected = overlap(texts, labels, 5, dev=False)
+    expected = expected_overlap((texts, labels), Draw("shots", 5))
     assert expected == pytest.approx((5 / 20 + 5 / 10) / 2)
     draws = [set(draw_shots(texts, labels, 5, seed, dev=False)[0]) for seed in range(300)]
     shared = [len(x & y) / 10 for x, y in itertools.pairwise(draws)]
@@ -83,7 +92,7 @@ def test_overlap_is_what_draws_share_on_average():
 
 def test_cut_draws_dev_only_where_there_is_none():
     train, test = pool({"a": 20, "b": 20}), (["t1", "t2"], ["a", "b"])
-    fit = Fit(plain("superloss"), 3, split_name(4, 3))
+    fit = Fit(plain("superloss"), 3, "shots4-3")
     parts = cut({"train": train, "test": test}, fit)
     assert {name: len(texts) for name, (texts, _) in parts.items()} == {
         "train": 8, "dev": 8, "test": 2
@@ -93,5 +102,5 @@ def test_cut_draws_dev_only_where_there_is_none():
 
 
 def test_split_names():
-    assert shots_of(split_name(16, 2)) == 16
-    assert all(shots_of(name) is None for name in ("given", "dev-3", "resampled-1"))
+    assert draw_of("shots16-2") == Draw("shots", 16)
+    assert all(draw_of(name) is None for name in ("given", "dev-3", "resampled-1"))

@@ -3,9 +3,8 @@
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.experiments.pools import read_pools
 from tests.cli.conftest import write_table
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, read_pools
 
 TRAIN = [("a", "x1"), ("b", "x2"), ("a", "x3"), ("b", "x4"), ("a", "x1"), ("b", "d1"), ("a", "t1")]
 DEV = [("a", "d1"), ("b", "d2"), ("a", "t1")]
@@ -37,7 +36,7 @@ def test_every_kind_of_trouble_is_said(files):
 
 def test_copies_are_removed_within_and_across(files):
     heard = Heard()
-    pools = read_pools(files, "given", remove_copies=True, progress=heard)
+    pools = read_pools(files, "given", copies=True, progress=heard)
     assert pools.rows["train"][0] == ["x1", "x2", "x3", "x4"]
     assert pools.rows["dev"][0] == ["d1", "d2"]
     assert pools.rows["test"][0] == ["t1", "t2", "t3"]
@@ -54,7 +53,7 @@ def test_resampling_pools_the_rows_of_all_files(files):
     )
     assert not any("LEAKAGE" in line for line in pools.findings)
     assert any("DUPLICATES: 3 of 10 rows repeat" in line for line in pools.findings)
-    clean = read_pools(files, "resampled", remove_copies=True, progress=Heard())
+    clean = read_pools(files, "resampled", copies=True, progress=Heard())
     assert clean.rows["all"][0] == ["x1", "x2", "x3", "x4", "d1", "t1", "d2"]
     assert set(clean.files) == {"train", "dev"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
-from superconext.experiments.results import ResultsFile, only_writer, read_results
+from superconext.experiments.record import ResultsFile, only_writer, read_results
 
 
 def line(objective="supcon", seed=0, split="given", **more):
@@ -60,7 +60,7 @@ def test_another_damaged_line_is_named(tmp_path, text):
 HOLDING = """
 import sys, time
 from pathlib import Path
-from superconext.experiments.results import only_writer
+from superconext.experiments.record import only_writer
 from superconext.core.progress import Progress
 with only_writer(Path(sys.argv[1]), Progress()):
     print("held", flush=True)

@@ -1,4 +1,4 @@
-"""Which training rows does a protocol want, or what damage to them?
+"""Subsampling and noise: the training rows of a draw, and damage to them.
 
 A draw is named by its kind and a number, and a split by the draw and the seed:
 
@@ -10,7 +10,10 @@ A draw is named by its kind and a number, and a split by the draw and the seed:
     words20   20 percent of the words of the training rows are dropped, replaced or swapped
 
 Dev and test rows are never damaged. Draws that take fewer rows are nested: what a seed draws
-as `rows20` is part of what it draws as `rows100`.
+as `rows20` is part of what it draws as `rows100`, so that a curve shows what more rows do, not
+what other rows do. With `shots` dev rows may be drawn too, from the other end of the same
+shuffle, as many as training rows: a system with 8 labels a class must not choose its settings
+on hundreds.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.duplicates import Rows
-from superconext.experiments.shots import distinct_rows, draw_shots, overlap
 
 Labelled = tuple[list[str], list[str]]
 
@@ -65,16 +67,16 @@ class Draw:
         """Whether it takes some of the rows, rather than damaging all of them."""
         return self.kind not in _DAMAGE
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """What it is, for people."""
         return KINDS[self.kind].format(self.amount)
 
 
 def parse_draw(name: str) -> Draw:
     """A draw by its name. Raises ConfigError."""
-    found = _NAME.fullmatch(name)
-    if found:
-        draw = Draw(found[1], int(found[2]))
+    match = _NAME.fullmatch(name)
+    if match:
+        draw = Draw(match[1], int(match[2]))
         least = {"shots": _FEWEST, "rows": 2 * _FEWEST}.get(draw.kind, 1)
         most = 100 if draw.kind in ("share", *_DAMAGE) else 10**9
         if least <= draw.amount <= most:
@@ -87,8 +89,8 @@ def parse_draw(name: str) -> Draw:
 
 def draw_of(split: str) -> Draw | None:
     """The draw that a split of this name is; None where all rows are taken as they are."""
-    found = _SPLIT.fullmatch(split)
-    return Draw(found[1], int(found[2])) if found else None
+    match = _SPLIT.fullmatch(split)
+    return Draw(match[1], int(match[2])) if match else None
 
 
 def drawn(
@@ -103,31 +105,62 @@ def drawn(
     Raises DataError where a class has too few rows.
     """
     texts, labels = parts["train"]
-    rest = {name: rows for name, rows in parts.items() if name != "train"}
+    rest = {name: train_rows for name, train_rows in parts.items() if name != "train"}
     if draw.kind == "labels":
         return {"train": (list(texts), wrong_labels(labels, draw.amount, seed)), **rest}
     if draw.kind == "words":
         return {"train": (damaged_words(texts, draw.amount, seed), list(labels)), **rest}
-    if draw.kind == "shots":
-        rows, held = draw_shots(texts, labels, draw.amount, seed, dev=not own_dev)
-        if not own_dev:
-            rest["dev"] = _pick(parts["train"], held)
-        return {"train": _pick(parts["train"], rows), **rest}
-    return {"train": _pick(parts["train"], _counted_rows(texts, labels, draw, seed)), **rest}
+    dev = draw.kind == "shots" and not own_dev
+    train_rows, dev_rows = draw_rows(parts["train"], draw, seed, dev=dev)
+    if dev:
+        rest["dev"] = pick(parts["train"], dev_rows)
+    return {"train": pick(parts["train"], train_rows), **rest}
 
 
-def expected_overlap(rows: Labelled, draw: Draw, *, own_dev: bool) -> float:
+def draw_rows(rows: Labelled, draw: Draw, seed: int, *, dev: bool = False) -> tuple[Rows, Rows]:
+    """Sorted rows to train on and to choose on, of a draw that takes fewer.
+
+    A text is drawn once however often it stands there, and never if it has two labels.
+
+    Args:
+        dev: whether as many dev rows are drawn; else there are none.
+
+    Raises DataError where a class has too few texts.
+    """
+    by_class = distinct_rows(*rows)
+    counts = counts_of(draw, {label: len(places) for label, places in by_class.items()})
+    train, dev_rows = [], []
+    for index, (label, places) in enumerate(by_class.items()):
+        count = counts[label]
+        needed = 2 * count if dev else count
+        if len(places) < needed:
+            more, advice = f"{draw}", "leave this draw out, or give more rows"
+            if draw.kind == "shots":
+                more = f"{draw.amount} shots" + " and as many dev rows" * dev
+                advice = "give fewer --shots" + ", or rows to choose on with --dev" * dev
+            raise DataError(
+                f"class {label!r} has {len(places)} distinct texts to draw from; expected "
+                f"{needed} for {more}: {advice}"
+            )
+        # The legacy generator: its stream is frozen, so a seed draws the same everywhere.
+        order = np.array(places)[np.random.RandomState([seed, index]).permutation(len(places))]
+        train.append(order[:count])
+        dev_rows.append(order[len(order) - count :] if dev else order[:0])
+    return np.sort(np.concatenate(train)), np.sort(np.concatenate(dev_rows))
+
+
+def expected_overlap(rows: Labelled, draw: Draw) -> float:
     """The share of a draw's training rows that another draw is expected to have too."""
-    if draw.kind == "shots":
-        return overlap(*rows, draw.amount, dev=not own_dev)
-    sizes = {label: len(of) for label, of in distinct_rows(*rows).items()}
+    sizes = {label: len(places) for label, places in distinct_rows(*rows).items()}
     counts = counts_of(draw, sizes)
     shared = sum(count * min(1.0, count / sizes[label]) for label, count in counts.items())
     return float(shared / sum(counts.values()))
 
 
 def counts_of(draw: Draw, sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many texts of each class a draw of `rows`, `share` or `rho` takes."""
+    """How many texts of each class a draw takes, of those there are."""
+    if draw.kind == "shots":
+        return dict.fromkeys(sizes, draw.amount)
     if draw.kind == "rho":
         # Cao et al. (2019): an exponential profile from the largest class to the smallest.
         order = sorted(sizes, key=lambda label: (-sizes[label], label))
@@ -155,11 +188,11 @@ def wrong_labels(labels: Sequence[str], percent: int, seed: int) -> list[str]:
     if len(names) < 2:
         raise DataError("found one class; expected two or more to confuse: add rows")
     draw = np.random.RandomState([seed, _STREAMS["labels"]])
-    found = list(labels)
-    for row in draw.permutation(len(found))[: round(len(found) * percent / 100)]:
+    noisy = list(labels)
+    for row in draw.permutation(len(noisy))[: round(len(noisy) * percent / 100)]:
         others = [name for name in names if name != labels[row]]
-        found[row] = others[draw.randint(len(others))]
-    return found
+        noisy[row] = others[draw.randint(len(others))]
+    return noisy
 
 
 def damaged_words(texts: Sequence[str], percent: int, seed: int) -> list[str]:
@@ -167,11 +200,11 @@ def damaged_words(texts: Sequence[str], percent: int, seed: int) -> list[str]:
     all texts, or swapped with the next one, each as likely. One word at least is left."""
     draw = np.random.RandomState([seed, _STREAMS["words"]])
     pool = [word for text in texts for word in text.split()]
-    found = []
+    damaged = []
     for text in texts:
         words = text.split()
         if not words:
-            found.append(text)
+            damaged.append(text)
             continue
         kept: list[str] = []
         place = 0
@@ -187,32 +220,26 @@ def damaged_words(texts: Sequence[str], percent: int, seed: int) -> list[str]:
             if how != "drop":
                 kept.append(word)
             place += 1
-        found.append(" ".join(kept or words[:1]))
-    return found
+        damaged.append(" ".join(kept or words[:1]))
+    return damaged
 
 
-def _counted_rows(texts: Sequence[str], labels: Sequence[str], draw: Draw, seed: int) -> Rows:
-    rows = distinct_rows(texts, labels)
-    sizes = {label: len(of) for label, of in rows.items()}
-    counts = counts_of(draw, sizes)
-    _check(counts, sizes, draw)
-    taken = []
-    for index, (label, of) in enumerate(rows.items()):
-        # The stream of `draw_shots`: frozen, and the smaller draw begins the larger one.
-        order = np.array(of)[np.random.RandomState([seed, index]).permutation(len(of))]
-        taken.append(order[: counts[label]])
-    return np.sort(np.concatenate(taken))
-
-
-def _check(counts: Mapping[str, int], sizes: Mapping[str, int], draw: Draw) -> None:
-    for label, count in counts.items():
-        if count > sizes[label]:
-            raise DataError(
-                f"class {label!r} has {sizes[label]} distinct texts to draw from; expected "
-                f"{count} for {draw}: leave this draw out, or give more rows"
-            )
-
-
-def _pick(rows: Labelled, places: Rows) -> Labelled:
+def pick(rows: Labelled, places: Rows) -> Labelled:
+    """The texts and labels at these places."""
     texts, labels = rows
     return [texts[row] for row in places], [labels[row] for row in places]
+
+
+def distinct_rows(texts: Sequence[str], labels: Sequence[str]) -> dict[str, list[int]]:
+    """The rows of each class, classes sorted, that may be drawn: the first of equal texts,
+    none of a text with several labels."""
+    first: dict[str, int] = {}
+    several = set()
+    for row, text in enumerate(texts):
+        if labels[first.setdefault(text, row)] != labels[row]:
+            several.add(text)
+    rows: dict[str, list[int]] = {label: [] for label in sorted(set(labels))}
+    for text, row in first.items():
+        if text not in several:
+            rows[labels[row]].append(row)
+    return rows

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
-from superconext.experiments.draws import (
+from superconext.experiments.plan import Fit, cut, make_plan
+from superconext.experiments.subsampling import (
     RAREST,
     counts_of,
     damaged_words,
@@ -18,7 +19,6 @@ from superconext.experiments.draws import (
     parse_draw,
     wrong_labels,
 )
-from superconext.experiments.plan import Fit, cut, make_plan
 from superconext.experiments.systems import System, parse_systems, plain
 
 
@@ -121,7 +121,7 @@ def test_the_expected_overlap_is_that_of_draws():
     for seed in range(0, 40, 2):
         one, two = (set(cut(GIVEN, fit(f"rows100-{s}", s))["train"][0]) for s in (seed, seed + 1))
         shares.append(len(one & two) / 100)
-    assert expected_overlap(GIVEN["train"], draw, own_dev=True) == pytest.approx(0.1)
+    assert expected_overlap(GIVEN["train"], draw) == pytest.approx(0.1)
     assert np.mean(shares) == pytest.approx(0.1, abs=0.03)
 
 

@@ -17,7 +17,7 @@ from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import fewshot
 from superconext.experiments.plan import make_plan
-from superconext.experiments.results import read_results
+from superconext.experiments.record import read_results
 from superconext.experiments.systems import check_reference, parse_systems, plain, read_systems
 from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard
@@ -141,7 +141,11 @@ def test_compare_and_fewshot_fit_nbsvm_where_it_is_named(request_of, data, tmp_p
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
     heard = Heard()
     request = request_of(
-        objectives="nbsvm", seeds=1, shots=(2, 4), verb="fewshot", out=str(tmp_path / "few")
+        objectives="nbsvm",
+        seeds=1,
+        draws=("shots2", "shots4"),
+        verb="fewshot",
+        out=str(tmp_path / "few"),
     )
     curve = fewshot(request.changed(dev=None), heard)
     assert "nbsvm" in [row.name for row in curve.tables["4"].rows]

@@ -5,9 +5,9 @@ import importlib.util
 import pytest
 
 from superconext.core.errors import ConfigError, MissingExtraError
-from superconext.experiments import one_fit, search
-from superconext.experiments.results import read_results
-from superconext.experiments.search import Axis, parse_axes
+from superconext.experiments import fit_job, sweep
+from superconext.experiments.record import read_results
+from superconext.experiments.sweep import Axis, parse_axes
 from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard
 
@@ -44,7 +44,7 @@ def test_without_the_extra_it_says_which(monkeypatch, request_of, tmp_path):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     request = request_of(verb="sweep", systems=())
     with pytest.raises(MissingExtraError, match=r"superconext\[optuna\]"):
-        search.search(request, "superloss", parse_axes(["layers"], ["1,2"]), 2, Heard())
+        sweep.search(request, "superloss", parse_axes(["layers"], ["1,2"]), 2, Heard())
     assert not (tmp_path / "out").exists()
 
 
@@ -57,9 +57,9 @@ def test_the_best_trial_on_dev_gets_the_other_seeds_and_a_restart_adds_nothing(
     request = request_of(verb="sweep", systems=(), seeds=2)
     request = request.changed(given={"vectors": request.given["vectors"], **given})
     run = []
-    real = one_fit.run_fit
-    monkeypatch.setattr(one_fit, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))
-    swept = search.search(request, "superloss", axes, 4, Heard())
+    real = fit_job.run_fit
+    monkeypatch.setattr(fit_job, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))
+    swept = sweep.search(request, "superloss", axes, 4, Heard())
     path = tmp_path / "out" / "results.jsonl"
     lines = read_results(path)
     trials = {key[0]: line for key, line in lines.items() if line["objective"] == "superloss"}
@@ -74,11 +74,11 @@ def test_the_best_trial_on_dev_gets_the_other_seeds_and_a_restart_adds_nothing(
     assert "TPE sampler with seed 0" in shown
     count, whole = len(run), path.read_bytes()
     assert count == 3 + 4 + 1
-    again = search.search(request, "superloss", axes, 4, Heard())
+    again = sweep.search(request, "superloss", axes, 4, Heard())
     assert len(run) == count and path.read_bytes() == whole
     assert again.chosen.system == swept.chosen.system
     # Stopped after two trials: those stand, the same ones follow.
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:5]))
-    search.search(request, "superloss", axes, 4, Heard())
+    sweep.search(request, "superloss", axes, 4, Heard())
     assert set(read_results(path)) == set(lines) and len(run) == count + 3
     assert all(check.same for check in verify(tmp_path / "out", 2, Heard()))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import f1_score
 
-from superconext.experiments.significance import (
+from superconext.experiments.paired_tests import (
     holm,
     mcnemar_exact,
     paired_bootstrap,

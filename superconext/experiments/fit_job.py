@@ -1,0 +1,282 @@
+"""One fit of an experiment, from rows to its line in results.jsonl.
+
+A system with a `source` is trained on another data set: its encoder is trained on the source's
+rows and frozen; the probe is fitted on the target's training rows, its settings chosen on the
+target's dev rows. Labels of the two need not be the same. Gunel et al. (2021, Table 7) go on
+training all weights on the target; this does not, so that what is measured is what the source
+taught.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superconext.core.errors import TrainingError
+from superconext.data.duplicates import leaks
+from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of, whole_split
+from superconext.experiments.subsampling import draw_of, expected_overlap
+from superconext.experiments.systems import fit_config
+from superconext.probe.metrics import metric_values, probabilities_needed
+
+if TYPE_CHECKING:
+    from superconext.fitting.model import Model
+
+#: Torch's random state and thread count are the whole process's.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass(frozen=True)
+class TransferSource:
+    """The data set an encoder is trained on: its rows as `plan.cut` splits them, and the
+    parameters `given` that hold on it."""
+
+    rows: Mapping[str, Labelled]
+    given: Mapping[str, Any]
+
+
+#: The encoder of the last fit: the next draw of the same seed mostly needs it again.
+_last_encoder: dict[Any, tuple[Model, dict[str, Any]]] = {}
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Labels of the dev or test rows `[N]`, and their probabilities `[N, C]` where a registered
+    metric needs them."""
+
+    labels: list[str]
+    probabilities: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, probabilities: np.ndarray, classes: Sequence[str]) -> Predictions:
+        """The most probable labels."""
+        return cls([classes[k] for k in probabilities.argmax(axis=1)], probabilities)
+
+
+#: By the rule ("probe", or "native" for the objective's own) and the part ("dev", "test").
+Predicted = dict[str, dict[str, Predictions]]
+
+
+def run_fit(
+    fit: Fit,
+    source_rows: Mapping[str, Labelled],
+    given: Mapping[str, Any],
+    labels: Sequence[str],
+    source: TransferSource | None = None,
+) -> dict[str, Any]:
+    """Fit a system, predict dev and test, and return the line of its results.
+
+    Args:
+        source_rows: what `plan.cut` splits.
+        given: the parameters that hold for all systems.
+        labels: all labels, in the order `truth` and `predictions` index them `[N]`.
+        source: what the encoder is trained on, for a system that is transferred to other rows.
+
+    Returns:
+        system, objective, seed, split (and dataset where it has a name), rows (of each part),
+        dev, test (every registered metric, of what the system predicts), seconds (wall time of
+        fit and prediction), the settings of the probe and ensemble or of the baseline, truth and
+        predictions of the test rows; for an objective that predicts by itself `native` (the same
+        metrics and predictions by its own rule); for a draw of some rows `draw`, `base` (how dev
+        and test are split), `class_rows` (training rows of each of `labels`), `shots` and
+        `overlap` (expected share of the rows in another draw).
+
+    Raises the project's errors, and KeyboardInterrupt even when epochs are done: a line is
+    a whole fit or none.
+    """
+    from threadpoolctl import threadpool_limits
+
+    parts = cut(source_rows, fit)
+    line = {**_head(fit), **_draw_facts(fit, source_rows, parts, labels)}
+    line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
+    started = time.perf_counter()
+    threads = fit_config(given, fit.system, fit.seed).threads if not fit.is_baseline else 1
+    with threadpool_limits(threads):
+        if source is not None:
+            facts, predicted = _transferred(fit, parts, source)
+        elif fit.is_baseline:
+            facts, predicted = _baseline(fit, parts)
+        else:
+            facts, predicted = _objective(fit, parts, given)
+    line["seconds"] = round(time.perf_counter() - started, 3)
+    classes = sorted(set(parts["train"][1]))
+    index = {label: k for k, label in enumerate(labels)}
+    for rule, predictions in predicted.items():
+        results: dict[str, Any] = {}
+        for name, made in predictions.items():
+            truth = parts[name][1]
+            values = metric_values(truth, made.labels, classes, made.probabilities)
+            results[name] = {"n": len(truth), **values}
+        results["predictions"] = [index[label] for label in predictions["test"].labels]
+        line |= {"native": results} if rule == "native" else results
+    line["truth"] = [index[label] for label in parts["test"][1]]
+    return line | facts
+
+
+def run_fit_aside(*arguments: Any) -> dict[str, Any]:
+    """`run_fit` in a process of its own, where Ctrl-C is the parent's to act on.
+
+    A training that went wrong comes back as `{"failed": message}`; other fits may go well.
+    """
+    from joblib import parallel_config
+
+    with contextlib.suppress(ValueError):  # only a main thread may
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A library's own parallel work inside a fit would wait in line behind other fits.
+    with parallel_config("sequential"), _ONE_AT_A_TIME:
+        return run_or_report(*arguments)
+
+
+def run_or_report(
+    fit: Fit, source_rows: Mapping[str, Labelled], given: Mapping[str, Any], *others: Any
+) -> dict[str, Any]:
+    """`run_fit`, or why training failed."""
+    try:
+        return run_fit(fit, source_rows, given, *others)
+    except TrainingError as error:
+        return {**_head(fit), "failed": str(error)}
+
+
+def _draw_facts(
+    fit: Fit,
+    source_rows: Mapping[str, Labelled],
+    parts: Mapping[str, Labelled],
+    labels: Sequence[str],
+) -> dict[str, Any]:
+    """The part of a line about its draw; nothing where all rows are taken as they are."""
+    draw = draw_of(fit.split)
+    if draw is None:
+        return {}
+    counts = Counter(parts["train"][1])
+    facts: dict[str, Any] = {
+        "draw": str(draw),
+        "base": scheme_of(source_rows),
+        "class_rows": [counts[label] for label in labels],
+    }
+    if draw.kind == "shots":
+        facts["shots"] = draw.amount
+    if draw.takes_fewer:
+        rows = source_rows["all" if "all" in source_rows else "train"]
+        facts["overlap"] = expected_overlap(rows, draw)
+        if "all" in source_rows:  # the test rows are drawn too
+            facts["overlap"] = max(facts["overlap"], HELD_OUT)
+    return facts
+
+
+def _head(fit: Fit) -> dict[str, Any]:
+    """What `plan.key_of` reads."""
+    named = {"dataset": fit.dataset} if fit.dataset else {}
+    system = {"system": fit.system.name, "objective": fit.system.objective}
+    if fit.system.source:
+        system["source"] = fit.system.source
+    return {**named, **system, "seed": fit.seed, "split": fit.split}
+
+
+def _baseline(fit: Fit, parts: Mapping[str, Labelled]) -> tuple[dict[str, Any], Predicted]:
+    from superconext.baselines.baseline import fit_baseline
+
+    baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
+    needed = probabilities_needed()
+    predictions = {
+        name: Predictions(
+            baseline.predict(parts[name][0]),
+            baseline.predict_proba(parts[name][0]) if needed else None,
+        )
+        for name in ("dev", "test")
+    }
+    return dict(baseline.settings), {"probe": predictions}
+
+
+def _objective(
+    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], Predicted]:
+    import torch
+
+    from superconext.fitting.fit import fit_model
+
+    config = fit_config(given, fit.system, fit.seed)
+    # For the predictions too: sums depend on the number of threads in their last bits.
+    torch.set_num_threads(config.threads)
+    # Nobody watches the training, so no epoch needs a score.
+    fitted = fit_model(
+        *parts["train"], config, parts["dev"], set_aside=parts["test"][0], monitor=False
+    )
+    if fitted.interrupted:
+        raise KeyboardInterrupt
+    model = fitted.model
+    predicted: Predicted = {"probe": {}}
+    for name in ("dev", "test"):
+        answer = model.answer(parts[name][0])
+        predicted["probe"][name] = Predictions.of(answer.probabilities, model.classes)
+        if answer.native is not None:
+            native = Predictions.of(answer.native, model.classes)
+            predicted.setdefault("native", {})[name] = native
+    facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
+    if model.ensemble is not None:
+        facts |= model.ensemble.settings
+    return facts, predicted
+
+
+def _transferred(
+    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
+) -> tuple[dict[str, Any], Predicted]:
+    """Facts for the line, and the predictions on "dev" and "test" of the target.
+
+    Args:
+        parts: of the target. Rows of the source whose text is one of its dev or test texts are
+            left out of training; `source_left_out` counts them.
+
+    Raises what training raises.
+    """
+    from superconext.probe import probe_class
+
+    model, facts = _source_encoder(fit, parts, source)
+    classes = sorted(set(parts["train"][1]))
+    index = {label: k for k, label in enumerate(classes)}
+    features = {name: model.features(texts) for name, (texts, _) in parts.items()}
+    truth = {
+        name: np.array([index.get(label, -1) for label in labels])
+        for name, (_, labels) in parts.items()
+    }
+    kind = probe_class(fit_config(source.given, fit.system, fit.seed).probe_features)
+    probe = kind.fit(features["train"], truth["train"], features["dev"], truth["dev"])
+    predictions = {
+        name: Predictions.of(probe.probabilities(features[name]), classes)
+        for name in ("dev", "test")
+    }
+    return {**facts, **probe.settings}, {"probe": predictions}
+
+
+def _source_encoder(
+    fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
+) -> tuple[Model, dict[str, Any]]:
+    import torch
+
+    from superconext.fitting.fit import fit_model
+
+    whole = Fit(fit.system, fit.seed, whole_split(scheme_of(source.rows), fit.seed))
+    split = cut(source.rows, whole)
+    target = [*parts["dev"][0], *parts["test"][0]]
+    texts, labels = split["train"]
+    leaked = set(leaks(target, texts).tolist())
+    texts = [text for row, text in enumerate(texts) if row not in leaked]
+    labels = [label for row, label in enumerate(labels) if row not in leaked]
+    config = fit_config(source.given, fit.system, fit.seed)
+    key = config, tuple(texts), tuple(labels), tuple(target)
+    if key not in _last_encoder:
+        torch.set_num_threads(config.threads)
+        fitted = fit_model(texts, labels, config, split["dev"], set_aside=target, monitor=False)
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        _last_encoder.clear()
+        facts = {"source_left_out": len(leaked), "collapsed": fitted.collapse["collapsed"]}
+        _last_encoder[key] = fitted.model, facts
+    return _last_encoder[key]

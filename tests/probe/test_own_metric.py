@@ -1,0 +1,77 @@
+"""A metric of a contributor's own: in metrics.json, `evaluate` and the tables of comparisons."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+
+from superconext.core.progress import Progress
+from superconext.experiments.compare import compare
+from superconext.experiments.record import read_results
+from superconext.experiments.tables import to_grid
+from superconext.probe import METRICS
+from superconext.probe.metrics import classification_metrics
+from tests.cli.conftest import call_main
+
+
+def balanced_accuracy(truth, predicted, classes):
+    """Mean recall of the classes."""
+    return balanced_accuracy_score(truth, predicted)
+
+
+def log_loss(truth, predicted, classes, probabilities):
+    """Minus the mean logarithm of the right class's probability."""
+    columns = [classes.index(label) for label in truth]
+    right = probabilities[np.arange(len(truth)), columns]
+    return -np.log(np.maximum(right, 1e-12)).mean()
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch):
+    monkeypatch.setattr(METRICS, "_added", dict(METRICS._added))
+    METRICS.register("balanced_accuracy", balanced_accuracy)
+    METRICS.register("log_loss", log_loss)
+
+
+def test_it_stands_beside_the_built_in_ones():
+    scores = classification_metrics(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])
+    assert scores["balanced_accuracy"] == 0.75 and "log_loss" not in scores
+    shares = np.array([[0.5, 0.5], [0.25, 0.75], [0.5, 0.5]])
+    scores = classification_metrics(["a", "a", "b"], ["a", "b", "b"], ["a", "b"], shares)
+    assert scores["log_loss"] == pytest.approx(np.log([2, 4, 2]).mean())
+
+
+def test_a_run_and_its_evaluation_have_it(data, tmp_path):
+    quick = ["--epochs", 1, "--hidden-size", 4, "--vectors", data / "vectors.txt"]
+    words = ["train", data / "train.tsv", "--dev", data / "dev.tsv", "--test", data / "test.tsv"]
+    assert call_main(*words, *quick, "--out", tmp_path / "run").code == 0
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))
+    said = json.loads(call_main("evaluate", tmp_path / "run", data / "test.tsv", "--json").out)
+    for name in ("balanced_accuracy", "log_loss"):
+        assert metrics["test"][name] == pytest.approx(said[name], abs=1e-6)
+        assert metrics["baselines"]["tfidf_logreg"]["test"][name] > 0
+
+
+def test_a_comparison_has_a_column_of_it_and_lacks_it_where_it_cannot_be(
+    request_of,
+    tmp_path,
+    monkeypatch,
+):
+    request = request_of(objectives="superloss", seeds=2)
+    result = compare(request, Progress())
+    lines = read_results(tmp_path / "out" / "results.jsonl")
+    values = [lines["superloss", seed, "given"]["test"]["log_loss"] for seed in (0, 1)]
+    (row,) = (row for row in result.table.rows if row.name == "superloss")
+    assert row.means["log_loss"] == pytest.approx(np.mean(values))
+    assert "balanced_accuracy" in to_grid(result.table).text().splitlines()[0]
+    with (tmp_path / "out" / "table.csv").open(encoding="utf-8") as stream:
+        cells = {row["system"]: row for row in csv.DictReader(stream)}
+    assert cells["tfidf_svm"]["log_loss_mean"] == ""  # an SVM has no probabilities
+    assert float(cells["tfidf_logreg"]["log_loss_mean"]) > 0
+    # A folder made with a metric can be gone on with where it is not known.
+    monkeypatch.setattr(METRICS, "_added", {})
+    more = compare(request.changed(seeds=3), Progress())
+    (row,) = (row for row in more.table.rows if row.name == "superloss")
+    assert row.fits == 3 and "log_loss" not in row.means
