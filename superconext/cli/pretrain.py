@@ -100,9 +100,9 @@ def pretrain(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import facts_table
+    from superconext.training.pretraining.language_model import Settings
     from superconext.training.pretraining.make import PretrainRequest
     from superconext.training.pretraining.make import pretrain as make
-    from superconext.training.pretraining.pretrainer import Settings
 
     request = PretrainRequest(
         files=files,

@@ -134,6 +134,14 @@ class WordEmbedding(nn.Module):
         return total * torch.from_numpy(scale).to(total).unsqueeze(1)
 
 
+def row_table(rows: Tensor) -> nn.Module:
+    """A trained table that starts at rows `[V, e]` and gives those of ids `[n]`, `[n, e]`.
+
+    A step costs as much as the rows that are read, as for the words of an encoder.
+    """
+    return WordEmbedding(rows)
+
+
 def _by_rows(table: Tensor) -> bool:
     """Whether a table's gradient is row-sparse."""
     sparse = table.device.type in ("cpu", "cuda")

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,7 +22,10 @@ from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import beside, file_sha256, write_json
 
 if TYPE_CHECKING:
+    from superconext.config.parameters import Config
+    from superconext.encoders.base import Encoder
     from superconext.encoders.bilstm import BiLSTMEncoder
+    from superconext.encoders.packed.packing import Packing
 
 FORMAT, VERSION = "superconext-encoder", 1
 _MOST_JSON = 1 << 20  # bytes
@@ -34,10 +38,33 @@ _FILES = (
 )
 
 
-def write_layers(folder: Path, encoder: BiLSTMEncoder, facts: dict[str, Any]) -> None:
-    """Add the LSTM of a one-layer encoder, and facts about it, to a folder of word vectors."""
+class TwoWayReader(Protocol):
+    """An encoder of which each direction can be read by itself, as pre-training needs it.
+
+    sentence_size: d, of both directions together.
+    """
+
+    sentence_size: int
+
+    def read_both_ways(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """States of packed ids `[P]` by each direction, `[P, d / 2]`, in its reading order."""
+
+
+def encoder_to_pretrain(words: Tensor, config: Config) -> BiLSTMEncoder:
+    """A new encoder of one layer over fixed word vectors `[V, e]`."""
+    from superconext.encoders.bilstm import BiLSTMEncoder
+    from superconext.encoders.embedding import WordEmbedding
+
+    return BiLSTMEncoder.over_words(WordEmbedding(words, tune=False), replace(config, layers=1), 0)
+
+
+def write_layers(folder: Path, encoder: Encoder, facts: dict[str, Any]) -> None:
+    """Add the LSTM of an `encoder_to_pretrain`, and facts about it, to a folder of word vectors."""
     from safetensors.torch import save_file
 
+    from superconext.encoders.bilstm import BiLSTMEncoder
+
+    assert isinstance(encoder, BiLSTMEncoder)
     tensors = {name: value.detach().contiguous() for name, value in _layers(encoder).items()}
     with beside(folder / _WEIGHTS) as temporary:
         save_file(tensors, temporary)

@@ -13,7 +13,7 @@ from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.training.pool import pool_source
-from superconext.training.pretraining.before_training import check_pretraining
+from superconext.training.pretraining.make import check_pretraining
 
 
 def check_config(config: Config) -> None:

@@ -25,7 +25,7 @@ from superconext.objectives.catalogue import objective_class
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_source
-from superconext.training.pretraining.before_training import pretrained_encoder
+from superconext.training.pretraining.make import pretrained_encoder
 
 Rows = tuple[Sequence[str], Sequence[str]]
 

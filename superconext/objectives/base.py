@@ -52,11 +52,15 @@ class Batch:
     labels: class indices `[N]`.
     ids: row numbers of the training set `[N]`; equal ids are the same sentence drawn twice.
     epoch, epochs: which epoch this is (from 0) of how many.
+    step: which batch of the whole training this is, from 0.
     token_states: `[N, T, d]` and mask: `[N, T]` where the objective asks for them.
     class_states: `[N, C, d]`, column k of class k, where the objective asks for class tokens.
     second_view: encodes the batch once more with fresh dropout, giving
         (sentence `[N, d]`, projected `[N, p]`).
     pool: unlabelled sentences where the objective asks for them.
+    tokens: ids of all sentences one after the other, int32 `[sum of lengths]`, and lengths:
+        int64 `[N]`, where the objective reads them itself; `sentence`, `projected` and `labels`
+        are then empty.
     """
 
     sentence: Tensor
@@ -70,6 +74,9 @@ class Batch:
     class_states: Tensor | None = None
     second_view: Callable[[], tuple[Tensor, Tensor]] | None = None
     pool: Pool | None = None
+    step: int = 0
+    tokens: np.ndarray | None = None
+    lengths: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,9 @@ class Objective(nn.Module):
     #: Where class tokens start: "words", at the word vectors of what the label is called as far
     #: as they are known (`vectors.coverage`), or "random".
     class_tokens: str = "random"
+    #: Whether it reads token ids itself, without labels, as pre-training does: a `Batch` then has
+    #: `tokens` and `lengths`, and is not encoded.
+    reads_tokens: bool = False
     #: Whether `class_scores` must be given all rows at once (without token states), because
     #: one row's scores depend on the others.
     scores_together: bool = False

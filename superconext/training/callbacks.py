@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -17,10 +18,37 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 
 
+@dataclass
+class EpochSoFar:
+    """What an epoch has given until now; a training stopped within an epoch goes on from it.
+
+    step: batches done. sums, counts: of each named scalar, over these batches.
+    seconds: time they took.
+    """
+
+    step: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, scalars: Mapping[str, float]) -> None:
+        """Count in what a batch has given."""
+        for name, value in scalars.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+            self.counts[name] = self.counts.get(name, 0) + 1
+        self.step += 1
+
+    def means(self) -> dict[str, float]:
+        """Mean of each scalar."""
+        return {name: total / self.counts[name] for name, total in self.sums.items()}
+
+
 class Training(Protocol):
     """What a hook may use of the `Trainer` it is called by.
 
     epoch: the one that runs, or is to run next, counted from 0; epochs: how many there are.
+    so_far: what the running epoch has given until now.
+    steps_done: batches that are done, of all epochs.
     history: the records of the finished epochs.
     stop: set to True to end after the current epoch.
     """
@@ -33,11 +61,15 @@ class Training(Protocol):
     callbacks: list[Callback]
     epoch: int
     epochs: int
+    so_far: EpochSoFar
     history: list[Record]
     stop: bool
 
+    @property
+    def steps_done(self) -> int: ...
+
     def weights(self) -> dict[str, Tensor]:
-        """All weights by name."""
+        """The weights that training changes, by name."""
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         """Put back what `weights` gave."""
@@ -59,6 +91,9 @@ class Callback:
 
     def on_epoch_begin(self, trainer: Training, epoch: int) -> None:
         """Before the first batch of an epoch (counted from 0)."""
+
+    def on_step_begin(self, trainer: Training, step: int) -> None:
+        """Before each batch of an epoch (counted from 0)."""
 
     def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
         """After each weight update."""

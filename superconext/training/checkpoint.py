@@ -1,13 +1,15 @@
-"""The state of training on disk, and going on from it.
+"""Checkpoints: the state of a training on disk, from which it goes on.
 
-One checkpoint holds everything an epoch boundary needs: weights, Adam's moments, the
-random state and the history. The samplers are functions of (seed, epoch), so they need
-none. Tensors go to safetensors, the rest to JSON in its header. The last two are kept.
+A checkpoint holds the weights that training changes, Adam's moments, the random state, the
+history and what the running epoch has given so far. The samplers are functions of (seed, epoch),
+so they need no state. Tensors go to safetensors, the rest to JSON in its header. The last two
+checkpoints are kept.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,13 @@ from superconext.core.state_file import (
     read_state,
     write_state,
 )
-from superconext.training.callbacks import Callback, Record, Training, WeightKeeper
+from superconext.training.callbacks import (
+    Callback,
+    EpochSoFar,
+    Record,
+    Training,
+    WeightKeeper,
+)
 
 #: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
 KEPT = 2
@@ -37,29 +45,48 @@ class Checkpointer(Callback):
         folder: made when missing.
         member: number of the member, from 0.
         stage: name of a later stage of its training; none for the first.
-        progress: told of a checkpoint that is damaged.
+        progress: reports a checkpoint that is damaged.
+        every: batches, counted over all epochs, after which it also saves within an epoch;
+            None: at the end of epochs alone. Not for objectives with a pool, whose memory
+            is of the epoch's beginning.
     """
 
     def __init__(
-        self, folder: Path, member: int, stage: str = "", progress: Progress | None = None
+        self,
+        folder: Path,
+        member: int,
+        stage: str = "",
+        progress: Progress | None = None,
+        every: int | None = None,
     ) -> None:
-        self.folder = folder
+        self.folder, self.every = folder, every
+        self.unit = "step" if every else "epoch"
         self.name = f"member-{member}-{stage}" if stage else f"member-{member}"
         self.progress = progress or Progress()
 
-    def path(self, epoch: int) -> Path:
-        """The checkpoint after so many epochs."""
-        return self.folder / f"{self.name}-epoch-{epoch}.safetensors"
+    def path(self, number: int) -> Path:
+        """The checkpoint after so many epochs, or with `every` after so many batches."""
+        return self.folder / f"{self.name}-{self.unit}-{number}.safetensors"
 
     def saved(self) -> dict[int, Path]:
-        """The checkpoints that are there, by the epochs done; the last one first."""
-        pattern = re.compile(re.escape(self.name) + r"-epoch-(\d+)\.safetensors")
+        """The checkpoints that are there, by their numbers; the last one first."""
+        pattern = re.compile(re.escape(f"{self.name}-{self.unit}-") + r"(\d+)\.safetensors")
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
-        epochs = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
-        return {epoch: self.path(epoch) for epoch in sorted(epochs, reverse=True)}
+        numbers = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
+        return {number: self.path(number) for number in sorted(numbers, reverse=True)}
+
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+        due = self.every is not None and trainer.steps_done % self.every == 0
+        if due and trainer.so_far.step < trainer.batches.steps:
+            self.save(trainer)
 
     def on_epoch_end(self, trainer: Training, record: Record) -> None:
+        self.save(trainer)
+
+    def save(self, trainer: Training) -> None:
+        """Write the state, and remove all but the last `KEPT`."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        trainer.optimizer.catch_up()
         tensors = {f"weights.{name}": value for name, value in trainer.weights().items()}
         moments = optimizer_tensors(trainer.optimizer)
         tensors |= {f"adam.{name}": value for name, value in moments.items()}
@@ -69,12 +96,16 @@ class Checkpointer(Callback):
         tensors["random_state"] = torch.get_rng_state()
         facts = {
             "epoch": trainer.epoch,
+            "so_far": asdict(trainer.so_far),
             "history": trainer.history,
             "kept": keeper.value if keeper and keeper.weights else None,
         }
-        write_state(self.path(trainer.epoch), facts, tensors)
-        for epoch, path in self.saved().items():
-            if not trainer.epoch - KEPT < epoch <= trainer.epoch:
+        number = trainer.steps_done if self.every else trainer.epoch
+        write_state(self.path(number), facts, tensors)
+        saved = self.saved()
+        kept = [other for other in saved if other <= number][:KEPT]
+        for other, path in saved.items():
+            if other not in kept:
                 path.unlink()
 
     def restore(self, trainer: Training) -> bool:
@@ -83,15 +114,15 @@ class Checkpointer(Callback):
         Raises RunError when all that is there is damaged, or the state of another training.
         """
         damaged: list[str] = []
-        for epoch, path in self.saved().items():
+        for number, path in self.saved().items():
             try:
                 facts, tensors = read_state(path)
             except DAMAGE as error:
                 damaged.append(f"{path}: the checkpoint cannot be used ({error})")
                 continue
             if damaged:
-                what = "; ".join(damaged)
-                self.progress.warn(f"{what}; going on from the one before, after epoch {epoch}")
+                what, after = "; ".join(damaged), f"{self.unit} {number}"
+                self.progress.warn(f"{what}; going on from the one before, after {after}")
             try:
                 self._put_back(trainer, facts, tensors)
             except DAMAGE as error:
@@ -106,7 +137,8 @@ class Checkpointer(Callback):
     ) -> None:
         trainer.load_weights(part(tensors, "weights."))
         load_optimizer(trainer.optimizer, part(tensors, "adam."))
-        trainer.history, trainer.epoch = facts["history"], facts["epoch"]
+        so_far = EpochSoFar(**facts["so_far"])
+        trainer.history, trainer.epoch, trainer.so_far = facts["history"], facts["epoch"], so_far
         keeper = _keeper(trainer)
         if keeper and facts["kept"] is not None:
             keeper.value, keeper.weights = facts["kept"], part(tensors, "kept.")

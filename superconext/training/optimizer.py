@@ -22,25 +22,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.encoders.embedding import WordEmbedding
-
 #: Rows updated at once, so that their moments stay in the processor's cache.
 _BLOCK = 1024
+
+
+@runtime_checkable
+class RowReader(Protocol):
+    """A module that reads some rows of a large table in each batch, with row-sparse gradients.
+
+    before_reading: called with the table `[V, ...]` and the distinct rows about to be read,
+        int64 `[n]` (None for all), so that the optimiser can make up for steps it has put off.
+    """
+
+    before_reading: Callable[[Tensor, Tensor | None], None] | None
 
 
 def make_optimizer(
     modules: nn.Module, parameters: list[nn.Parameter], learning_rate: float
 ) -> RowAdam:
-    """The optimiser of `parameters`, told by the word embeddings in `modules` what they read."""
+    """The optimiser of `parameters`; the `RowReader`s in `modules` tell it what they read."""
     optimizer = RowAdam(parameters, learning_rate)
     for module in modules.modules():
-        if isinstance(module, WordEmbedding):
+        if isinstance(module, RowReader):
             module.before_reading = optimizer.catch_up
     return optimizer
 

@@ -19,11 +19,11 @@ from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
-from superconext.training.callbacks import Callback, Record
+from superconext.training.callbacks import Callback, EpochSoFar, Record
 from superconext.training.length import decided_epochs
 from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
-from superconext.training.world import current_world
+from superconext.training.world import World, current_world
 
 #: Largest gradient norm.
 GRADIENT_CLIP = 5.0
@@ -32,8 +32,21 @@ GRADIENT_CLIP = 5.0
 class Trainer:
     """Trains one encoder, its projection head and the objective's own parameters.
 
+    Args:
+        encoder: what is trained; its frozen parameters stay as they are.
+        head: from sentence vectors `[N, d]` to `Batch.projected` `[N, p]`.
+        objective: the loss.
+        batches: row numbers of each batch.
+        store: token ids of the N training rows.
+        labels: class indices `[N]`; None for an objective that reads the tokens itself.
+        config: learning rate, epochs, precision and the like.
+        callbacks: called in this order.
+        pool: token ids of the unlabelled sentences, for objectives that need them.
+        world: the processes that train together; None: the current ones.
+
     Attributes:
         epoch: the next epoch to run, counted from 0; epochs: how many there are.
+        so_far: what the running epoch has given until now.
         history: one record for each finished epoch: `epoch` (from 1), `loss`, the means
             of the objective's scalars, whatever callbacks add, and `seconds`.
         stop: set to True to end after the current epoch.
@@ -49,26 +62,27 @@ class Trainer:
         objective: Objective,
         batches: Batches,
         store: TokenStore,
-        labels: np.ndarray,
+        labels: np.ndarray | None,
         config: Config,
         callbacks: Sequence[Callback] = (),
         pool: TokenStore | None = None,
+        world: World | None = None,
     ) -> None:
         self.encoder, self.head, self.objective = encoder, head, objective
         self.batches, self.store, self.config = batches, store, config
-        self.labels = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+        self.labels = torch.from_numpy(np.asarray([] if labels is None else labels, np.int64))
         self.callbacks = list(callbacks)
         self.device = torch.device(config.device)
         self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self.modules, self.parameters, config.learning_rate)
-        self.world = current_world()
+        self.world = world or current_world()
         self._seed = torch.initial_seed() % 2**63  # generators take no negative numbers
         self.pool: EncodedPool | None = None
         if pool is not None:
             self.pool = EncodedPool(pool, encoder, objective, self._arithmetic, self.world)
-        self.epoch, self.epochs = 0, decided_epochs(config)
+        self.epoch, self.epochs, self.so_far = 0, decided_epochs(config), EpochSoFar()
         self.history: list[Record] = []
         self.stop = False
 
@@ -79,13 +93,13 @@ class Trainer:
         KeyboardInterrupt through with the weights as they were after the last update.
         """
         if self.world.size > 1:
-            self.world.begin(list(self.weights().values()), self._about())
+            self.world.begin(list(self.modules.state_dict().values()), self._about())
         self._call("on_train_begin")
         self.stop = self.world.tell(self.stop)
         while self.epoch < self.epochs and not self.stop:
             record = self._run_epoch()
             self.history.append(record)
-            self.epoch += 1
+            self.epoch, self.so_far = self.epoch + 1, EpochSoFar()
             self._end_epoch(record)
         self.finish()
         return self.history
@@ -99,34 +113,47 @@ class Trainer:
         with torch.no_grad(), self._arithmetic():
             self.objective.end_training(self._encode, self.labels.to(self.device))
 
+    @property
+    def steps_done(self) -> int:
+        """Batches that are done, of all epochs."""
+        return self.epoch * self.batches.steps + self.so_far.step
+
     def weights(self) -> dict[str, Tensor]:
-        """All weights by name: `encoder.*`, `head.*`, `objective.*`."""
-        return self.modules.state_dict()
+        """The weights that training changes, by name: `encoder.*`, `head.*`, `objective.*`.
+
+        These are the trained parameters and all buffers; frozen parameters are left out.
+        """
+        trained = {id(parameter) for parameter in self.parameters}
+        frozen = {id(p) for p in self.modules.parameters() if id(p) not in trained}
+        every = self.modules.state_dict(keep_vars=True)
+        return {name: value.detach() for name, value in every.items() if id(value) not in frozen}
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Put back what `weights` gave."""
-        self.modules.load_state_dict(weights)
+        """Put back what `weights` gave. Raises ValueError for weights of other names."""
+        if weights.keys() != self.weights().keys():
+            raise ValueError("its weights are not those that this training changes")
+        self.modules.load_state_dict(weights, strict=False)
 
     def _run_epoch(self) -> Record:
-        started = time.perf_counter()
+        """Run what is left of an epoch."""
+        before = time.perf_counter()
         self._call("on_epoch_begin", self.epoch)
         self.modules.train()
         self.objective.begin_epoch(self.epoch, self.history)
         if self.pool is not None:
             self.pool.begin_epoch()
-        sums: dict[str, float] = {}
-        counts: dict[str, int] = {}
         for step, rows in enumerate(self.batches.epoch(self.epoch)):
+            if step < self.so_far.step:  # done before the training was stopped
+                continue
+            self._call("on_step_begin", step)
             scalars = self._step(rows, step)
-            for name, value in scalars.items():
-                sums[name] = sums.get(name, 0.0) + value
-                counts[name] = counts.get(name, 0) + 1
+            self.so_far.add(scalars)
+            now = time.perf_counter()
+            self.so_far.seconds, before = self.so_far.seconds + now - before, now
             self._call("on_step_end", step, scalars["loss"])
         self.optimizer.catch_up()
-        record: Record = {"epoch": self.epoch + 1}
-        record |= {name: total / counts[name] for name, total in sums.items()}
-        record["seconds"] = time.perf_counter() - started
-        return record
+        seconds = self.so_far.seconds + time.perf_counter() - before
+        return {"epoch": self.epoch + 1, **self.so_far.means(), "seconds": seconds}
 
     def _end_epoch(self, record: Record) -> None:
         """Let the callbacks work on the record, in the other processes on the first one's."""
@@ -153,6 +180,9 @@ class Trainer:
         return {"loss": value, **scalars}
 
     def _batch(self, rows: np.ndarray) -> Batch:
+        if self.objective.reads_tokens:
+            return self._unread_batch(rows)
+
         def view() -> tuple[EncoderOutput, Tensor]:
             with self._arithmetic():
                 output = self._encode_to_train(rows)
@@ -182,7 +212,16 @@ class Trainer:
             class_states=output.class_states,
             second_view=second_view,
             pool=self.pool,
+            step=self.steps_done,
         )
+
+    def _unread_batch(self, rows: np.ndarray) -> Batch:
+        """A batch of token ids, for an objective that reads them itself."""
+        none, ids = torch.empty(0), torch.from_numpy(rows)
+        batch = Batch(none, none, self.labels[:0], ids, self.epoch, self.epochs)
+        batch.step = self.steps_done
+        batch.tokens, batch.lengths = self.store.take(rows)
+        return batch
 
     def _encode(self, rows: np.ndarray) -> EncoderOutput:
         """Training rows under the encoder as it is."""
@@ -226,10 +265,12 @@ class Trainer:
         return context
 
     def _not_finite(self, what: str, step: int) -> TrainingError:
+        advice = f"lower learning_rate (now {self.config.learning_rate:g})"
+        if not self.objective.reads_tokens:
+            advice += f" or raise temperature (now {self.config.temperature:g})"
         return TrainingError(
             f"{what} is not finite in epoch {self.epoch + 1}, batch {step + 1}: expected a "
-            f"number; lower learning_rate (now {self.config.learning_rate:g}) or raise "
-            f"temperature (now {self.config.temperature:g})"
+            f"number; {advice}"
         )
 
     def _call(self, hook: str, *arguments: object) -> None:

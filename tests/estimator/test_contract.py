@@ -24,8 +24,8 @@ from superconext import SuperConTextClassifier, SuperConTextEncoder
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
 from superconext.training.callbacks import Callback
+from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
-from superconext.training.pretraining.pretrainer import Settings
 
 GOOD = ["zwin bzaf", "3jebni had", "مزيان بزاف", "mzyan hada", "bnin w zwin", "واعر عجبني"]
 BAD = ["khayb bzaf", "ma3jebnich had", "خايب بزاف", "khayb hada", "ghali w khayb", "ماعجبنيش"]

@@ -150,7 +150,8 @@ def serve() -> None:
     with contextlib.suppress(ImportError):
         import gensim.models  # noqa: F401
     superconext.report.figures.available = lambda: False
-    superconext.training.pretraining.pretrainer.SAVED_EVERY = 4  # the texts of the tests are tiny
+    # The texts of the tests are tiny.
+    superconext.training.pretraining.language_model.SAVED_EVERY = 4
     scratch = tempfile.mkdtemp()
     told = os.path.join(scratch, "told")
     assert sklearn.linear_model and threading.active_count() == 1

@@ -1,12 +1,13 @@
-"""A two-way language model: each direction of the LSTM says the word it will read next.
+"""Pre-training: a two-way language model as an objective of the one training loop.
 
-The forward LSTM has read the words up to a place, and so has, from the other end, the backward
-one; neither has seen the word it is asked for. With states s, a linear map A for each direction and
-the output vectors v and biases b of the words, the score of word w is v_w . (A s) + b_w, and the
-loss is the cross-entropy of the true next word, summed over both directions and averaged over
-all predictions. It is taken over the true word and a sample of K others instead of all V, each
-score less the log of the number of times its word is expected in the sample, so that the
-frequent words, which are drawn more often, are not punished for it.
+Each direction of the LSTM predicts the word it will read next. The forward LSTM has read the
+words up to a place, and so has, from the other end, the backward one; neither has seen the word
+it predicts. With states s, a linear map A for each direction and the output vectors v and biases
+b of the words, the score of word w is v_w . (A s) + b_w, and the loss is the cross-entropy of
+the true next word, summed over both directions and averaged over all predictions. It is taken
+over the true word and a sample of K others instead of all V, each score less the log of the
+number of times its word is expected in the sample, so that the frequent words, which are drawn
+more often, are not punished for it.
 
 Sources: Peters et al. (2018), "Deep contextualized word representations", section 3.1, for one
 layer and without shared weights; Jean et al. (2015), "On using very large target vocabulary for
@@ -16,52 +17,178 @@ neural machine translation", section 3, for the sampled softmax.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
+from superconext.config.parameters import resolve
+from superconext.core.errors import DataError
+from superconext.core.progress import Progress
+from superconext.core.random_streams import (
+    PRETRAINING_HELD,
+    PRETRAINING_HELD_WORDS,
+    PRETRAINING_ORDER,
+    PRETRAINING_WORDS,
+    random_stream,
+)
+from superconext.data.token_store import TokenStore, build_store
+from superconext.encoders.embedding import row_table
 from superconext.encoders.packed.packing import Packing
+from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
+from superconext.objectives.base import Batch, Objective
+from superconext.text.vocabulary import Vocabulary
+from superconext.training.callbacks import Callback, Record, Training
+from superconext.training.checkpoint import Checkpointer
+from superconext.training.trainer import Trainer
+from superconext.training.world import World
+
+#: Most words that are read, and that are predicted; the rarer ones are read as unknown.
+MOST_READ, MOST_PREDICTED = 200_000, 50_000
+
+#: A word seen fewer times is read and not predicted: of it nothing general can be learned.
+FEWEST_SEEN = 3
+
+#: Tokens kept of a sentence.
+LONGEST = 200
+
+#: Sentences without which there is nothing to learn, and share and number held back at most.
+FEWEST_SENTENCES = 100
+_HELD_SHARE, _MOST_HELD = 0.02, 2_000
 
 #: Power of the word counts by which the other words are drawn: Mikolov et al. (2013).
 FLATTENED = 0.75
 
+#: Steps between two states on disk.
+SAVED_EVERY = 500
 
-class TwoWayLanguageModel(nn.Module):
+#: Steps, a tenth of all at most, over which the learning rate rises to its height; it then falls in
+#: a line to zero.
+WARM_UP = 200
+
+#: Norm of the gradient at most.
+_CLIP = 5.0
+
+#: Held-out sentences read at once.
+_HELD_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What pre-training is asked for.
+
+    hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
+    its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
+    """
+
+    hidden_size: int = 128
+    epochs: int = 2
+    batch_size: int = 128
+    learning_rate: float = 0.002
+    dropout: float = 0.2
+    word_dropout: float = 0.2
+    sample: int = 2048
+    seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Unlabelled text as a language model reads it.
+
+    vocabulary: the words that are read, ids from 2, the most frequent first.
+    store: token ids of the sentences of two tokens or more.
+    counts: how often each of the W predicted words, ids 2 to W + 1, is seen, `[W]`.
+    trained, held: numbers of the sentences to learn from and of those held out.
+    """
+
+    vocabulary: Vocabulary
+    store: TokenStore
+    counts: np.ndarray
+    trained: np.ndarray
+    held: np.ndarray
+
+    @property
+    def tokens(self) -> int:
+        """Tokens to learn from."""
+        return int(self.store.lengths_of(self.trained).sum())
+
+
+def read_corpus(sentences: Iterable[Sequence[str]], seed: int) -> Corpus:
+    """The corpus of sentences as token lists, in two passes over them.
+
+    Raises DataError for fewer than `FEWEST_SENTENCES` sentences of two tokens or more.
+    """
+    vocabulary = Vocabulary.build(sentences, max_size=MOST_READ)
+    store = build_store(
+        (vocabulary.encode(tokens) for tokens in sentences if len(tokens) > 1), LONGEST
+    )
+    seen = np.bincount(store.tokens, minlength=len(vocabulary))[2:]
+    predicted = min(int((seen >= FEWEST_SEEN).sum()), MOST_PREDICTED)
+    if len(store) < FEWEST_SENTENCES or predicted < 2:
+        raise DataError(
+            f"found {len(store)} sentences of two words or more and {predicted} words seen "
+            f"{FEWEST_SEEN} times or more; expected at least {FEWEST_SENTENCES} and 2 to pretrain "
+            "on: give more text"
+        )
+    order = random_stream(seed, PRETRAINING_HELD).permutation(len(store))
+    held = min(int(len(store) * _HELD_SHARE), _MOST_HELD)
+    # Cut sentences count fewer times than the vocabulary was ordered by, which is no matter.
+    counts = np.maximum(seen[:predicted], 1).astype(np.float64)
+    return Corpus(vocabulary, store, counts, np.sort(order[held:]), np.sort(order[:held]))
+
+
+class TwoWayLanguageModel(Objective):
     """The output side of a language model on a one-layer encoder.
 
     Args:
-        encoder: one layer, without class tokens.
+        encoder: one layer, without class tokens; its weights are not this module's.
         words: vectors of the words that may be predicted, `[W, e]`, to start from. They are the
             ids `first` to `first + W - 1`; other ids are read and never predicted.
         counts: how often each is seen in the text, `[W]`.
         first: the id of the first of them.
         sample: the K other words that each batch is compared with.
+        seed: of their draws.
     """
+
+    batches = "shuffled"
+    uses_projection = False
+    reads_tokens = True
 
     def __init__(
         self,
-        encoder: BiLSTMEncoder,
+        encoder: TwoWayReader,
         words: Tensor,
         counts: np.ndarray,
         first: int = 2,
         sample: int = 2048,
+        seed: int = 0,
     ) -> None:
         super().__init__()
-        self.encoder, self.first = encoder, first
+        self._read, self.first, self.seed = encoder.read_both_ways, first, seed
         half = encoder.sentence_size // 2
         self.maps = nn.ModuleList(nn.Linear(half, words.shape[1], bias=False) for _ in range(2))
-        self.words = WordEmbedding(words)
+        self.words = row_table(words)
         shares = counts / counts.sum()
-        self.bias = WordEmbedding(torch.from_numpy(np.log(shares)).float()[:, None])
+        self.bias = row_table(torch.from_numpy(np.log(shares)).float()[:, None])
         weights = shares**FLATTENED
         self._cumulated = np.cumsum(weights / weights.sum())
         self._shares = weights / weights.sum()
         self.sample = min(sample, len(words))
 
-    def forward(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Loss of `batch.tokens` and `batch.lengths`; no further scalars."""
+        assert batch.tokens is not None and batch.lengths is not None
+        rng = random_stream(self.seed, PRETRAINING_WORDS, batch.step)
+        return self.loss(batch.tokens, batch.lengths, rng), {}
+
+    def loss(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
         """Mean negative log-likelihood of the next words, a scalar with gradient.
 
         Args:
@@ -85,11 +212,11 @@ class TwoWayLanguageModel(nn.Module):
         return (whole - right).mean()
 
     def _predictions(self, tokens: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, np.ndarray]:
-        """Mapped states `[M, e]` of both directions and the words they are to say `[M]`."""
+        """Mapped states `[M, e]` of both directions and the words they are to predict `[M]`."""
         packing = Packing(lengths)
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = tokens[starts[packing.row] + packing.time].astype(np.int64)
-        states = self.encoder.read_both_ways(torch.from_numpy(ids), packing)
+        states = self._read(torch.from_numpy(ids), packing)
         # Each half stands in its own reading order, so the next token is the next in time.
         before = np.flatnonzero(packing.time < packing.lengths[packing.row] - 1)
         after = packing.offsets[packing.time[before] + 1] + packing.row[before]
@@ -111,3 +238,132 @@ class TwoWayLanguageModel(nn.Module):
     def _expected(self, words: np.ndarray) -> np.ndarray:
         """The chance that a word is among the distinct words of a sample."""
         return -np.expm1(self.sample * np.log1p(-self._shares[words]))
+
+
+class EqualBatches:
+    """Every sentence once an epoch in a new order, in batches whose sizes differ by one at most.
+
+    Args:
+        rows: numbers of the sentences `[N]`.
+        batch_size: sentences in a batch at least, or all of them where they are fewer.
+        seed: of the order.
+    """
+
+    def __init__(self, rows: np.ndarray, batch_size: int, seed: int) -> None:
+        self.rows, self.seed = rows, seed
+        self.steps = len(rows) // min(batch_size, len(rows))
+
+    def epoch(self, number: int) -> Iterator[np.ndarray]:
+        order = random_stream(self.seed, PRETRAINING_ORDER, number).permutation(self.rows)
+        yield from np.array_split(order, self.steps)
+
+
+class WarmUpAndDecay(Callback):
+    """Learning rate that rises over the first steps and falls in a line to zero.
+
+    Args:
+        rate: the rate at its height.
+    """
+
+    every_process = True
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def on_step_begin(self, trainer: Training, step: int) -> None:
+        steps = trainer.epochs * trainer.batches.steps
+        rise = max(1, min(WARM_UP, steps // 10))
+        rate = self.rate * min(1.0, (trainer.steps_done + 1) / rise)
+        for group in trainer.optimizer.param_groups:
+            group["lr"] = rate * (1 - trainer.steps_done / steps)
+
+
+class HeldLoss(Callback):
+    """Adds `held_loss` to each epoch's record and reports it.
+
+    It is the loss of the sentences held out, against the same other words at any time.
+    """
+
+    def __init__(
+        self, model: TwoWayLanguageModel, corpus: Corpus, seed: int, progress: Progress
+    ) -> None:
+        self.model, self.corpus, self.seed, self.progress = model, corpus, seed, progress
+
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+        record["held_loss"] = self.loss(trainer)
+        self.progress.say(
+            f"epoch {record['epoch']}: loss {record['loss']:.4f}, on sentences held back "
+            f"{record['held_loss']:.4f}, {record['seconds']:.1f} s"
+        )
+
+    def loss(self, trainer: Training) -> float:
+        """Mean over blocks of the held-out sentences, without dropout."""
+        trainer.encoder.eval()
+        held, losses = self.corpus.held, []
+        rng = random_stream(self.seed, PRETRAINING_HELD_WORDS)
+        with torch.no_grad():
+            for rows in np.array_split(held, -(-len(held) // _HELD_BLOCK)):
+                losses.append(float(self.model.loss(*self.corpus.store.take(rows), rng)))
+        return float(np.mean(losses))
+
+
+def pretraining(
+    corpus: Corpus,
+    table: np.ndarray,
+    settings: Settings,
+    states: Path,
+    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Trainer:
+    """The training of an encoder as a language model, as far as its states on disk go.
+
+    The word vectors stay as they are. Each record of the history has `epoch`, `loss` and
+    `held_loss` in nats for each predicted word (against a sample), and `seconds`.
+
+    Args:
+        corpus: the text.
+        table: vectors of the vocabulary's words, float32 `[V, e]`.
+        states: folder of the states to go on from.
+
+    Raises RunError when all states that are there are damaged.
+    """
+    progress = progress or Progress()
+    torch.manual_seed(settings.seed)
+    words = torch.from_numpy(table)
+    config = replace(
+        resolve({}),
+        hidden_size=settings.hidden_size,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        gradient_clip=_CLIP,
+        dropout=settings.dropout,
+        word_dropout=settings.word_dropout,
+        seed=settings.seed,
+    )
+    encoder = encoder_to_pretrain(words, config)
+    predicted = words[2 : 2 + len(corpus.counts)]
+    model = TwoWayLanguageModel(
+        encoder, predicted, corpus.counts, sample=settings.sample, seed=settings.seed
+    )
+    saver = Checkpointer(states, 0, "pretraining", progress, every=SAVED_EVERY)
+    trainer = Trainer(
+        encoder,
+        nn.Identity(),
+        model,
+        EqualBatches(corpus.trained, settings.batch_size, settings.seed),
+        corpus.store,
+        None,
+        config,
+        [
+            WarmUpAndDecay(settings.learning_rate),
+            HeldLoss(model, corpus, settings.seed, progress),
+            *callbacks,
+            saver,
+        ],
+        world=World(),  # other processes wait for the encoder and do not help to make it
+    )
+    if saver.restore(trainer):
+        steps = trainer.epochs * trainer.batches.steps
+        progress.say(f"going on after step {trainer.steps_done} of {steps}")
+    return trainer

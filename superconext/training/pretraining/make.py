@@ -1,4 +1,7 @@
-"""Text files in, the folder of a pretrained encoder out: what `superconext pretrain` does."""
+"""Making of pretrained encoders: `superconext pretrain`, and the parameter `pretrain` of a run.
+
+An encoder is made once for the same text, vectors and settings and kept in the cache.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +20,23 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
+from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
 from superconext.core.folders import cache_dir, clear_beside
 from superconext.core.locks import only_writer
 from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
+from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
-from superconext.training.pretraining.corpus import Corpus, read_corpus
-from superconext.training.pretraining.pretrainer import Pretrainer, Settings
+from superconext.training.epoch_progress import StepBar
+from superconext.training.pretraining.language_model import (
+    Corpus,
+    Settings,
+    pretraining,
+    read_corpus,
+)
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import (
@@ -94,6 +104,43 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
     return {**facts, "cached": cached}
+
+
+def check_pretraining(config: Config) -> None:
+    """Raise ConfigError where a configuration asks for what cannot be made."""
+    if config.pretrain and config.init:
+        raise ConfigError(
+            f"pretrain = true beside init = {config.init!r}, which is pretrained; expected one of "
+            "the two: leave one out"
+        )
+    if config.pretrain and not config.unlabelled:
+        raise ConfigError(
+            "pretrain = true and no unlabelled text; expected some to learn from: name a file "
+            "with one sentence a line as unlabelled"
+        )
+
+
+def pretrained_encoder(
+    config: Config, tokenizer: Tokenizer, held: Iterable[str], progress: Progress
+) -> Path:
+    """The folder of an encoder pretrained on `config.unlabelled`, out of the cache or made.
+
+    held: dev and test texts; what says the same is not learned from.
+
+    Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
+    alone share it. Everything else is as `superconext pretrain` has it by default.
+    """
+    assert config.unlabelled
+    lines = Lines([config.unlabelled])
+    text = Sentences(lines, tokenizer, None, progress, left_out=Decontamination(held, tokenizer))
+    vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
+    settings = Settings(hidden_size=config.hidden_size)
+    with made_encoder(text, vectors, settings, config.threads, progress) as (made, cached):
+        pass
+    progress.say(f"encoder: pretrained on {lines.paths[0].name}{', cached' * cached}")
+    for note in [*lines.notes, *vectors.notes]:
+        progress.say(f"note: {note}")
+    return made
 
 
 @contextmanager
@@ -178,7 +225,7 @@ def _states_kept(made: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if not (any(_states_of(made).glob("step-*")) or made.exists()):
+        if not (any(_states_of(made).glob("*.safetensors")) or made.exists()):
             raise
         raise StoppedEarly(
             f"interrupted; what is done is kept in {made.parent}: go on with the same command"
@@ -215,9 +262,10 @@ def _make(
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
             table, vectors = _table(vectors, corpus)
-            trainer = Pretrainer(corpus, table, settings, _states_of(made), progress)
             with progress.bar("pretraining") as advance:
-                trainer.fit(advance)
+                hooks = [StepBar(advance)]
+                trainer = pretraining(corpus, table, settings, _states_of(made), progress, hooks)
+                trainer.fit()
     finally:
         torch.set_num_threads(before)
     facts = {
@@ -256,7 +304,7 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
             f"{vectors.name}: knows no word of the text; expected vectors of its language and "
             "spelling: choose others, or none to train them on the text"
         )
-    noise = np.random.default_rng([0, 4]).standard_normal(table.shape) * known.std()
+    noise = random_stream(0, WORD_NOISE).standard_normal(table.shape) * known.std()
     noise = noise.astype(vectors.matrix.dtype)  # as it will be kept
     table = np.where(found[:, None], table, noise).astype(np.float32)
     table[0] = 0.0

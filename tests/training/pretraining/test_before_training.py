@@ -8,8 +8,8 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.fitting.fit import fit_model
+from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
-from superconext.training.pretraining.pretrainer import Settings
 from tests.experiments.conftest import Heard
 from tests.fitting.test_stages import DEV, LABELS, SMALL, TEXTS, same
 

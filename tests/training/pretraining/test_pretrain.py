@@ -13,9 +13,15 @@ from superconext.core.errors import ConfigError, RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.pretrained import start_from
-from superconext.training.pretraining import pretrainer
-from superconext.training.pretraining.corpus import read_corpus
-from superconext.training.pretraining.pretrainer import Pretrainer, Settings
+from superconext.training.callbacks import Callback
+from superconext.training.checkpoint import KEPT, Checkpointer
+from superconext.training.pretraining import language_model
+from superconext.training.pretraining.language_model import (
+    HeldLoss,
+    Settings,
+    pretraining,
+    read_corpus,
+)
 from superconext.vectors.table import WordVectors
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
 from tests.experiments.conftest import Heard
@@ -38,30 +44,27 @@ def corpus(count=300):
     return read_corpus(ordered(count), seed=0)
 
 
-def trainer(states=None, progress=None, **settings):
+def trainer(states, progress=None, callbacks=(), **settings):
     read = corpus()
     table = np.random.default_rng(0).standard_normal((len(read.vocabulary), 6)).astype(np.float32)
     small = {"hidden_size": 12, "batch_size": 20, "epochs": 3, "learning_rate": 0.02, "dropout": 0}
     settings = Settings(**{**small, "word_dropout": 0.0, "sample": 6, **settings})
-    return Pretrainer(read, table, settings, states, progress)
-
-
-def silent(share):
-    pass
+    return pretraining(read, table, settings, states, progress, callbacks)
 
 
 def weights(made):
-    return {name: value.clone() for name, value in made._trained()}
+    return {name: value.clone() for name, value in made.weights().items()}
 
 
 def same(one, other):
     return all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_what_follows_is_learned():
-    made = trainer(epochs=12)
-    before = made._held_loss()
-    made.fit(silent)
+def test_what_follows_is_learned(tmp_path):
+    made = trainer(tmp_path, epochs=12)
+    held = next(hook for hook in made.callbacks if isinstance(hook, HeldLoss))
+    before = held.loss(made)
+    made.fit()
     # Six words as likely as each other cost log 6 = 1.79, fewer of them in a sample less; the
     # last word always tells the next.
     assert before > 1.2
@@ -69,63 +72,90 @@ def test_what_follows_is_learned():
     assert [record["epoch"] for record in made.history] == list(range(1, 13))
 
 
-def test_the_words_that_are_read_stay():
-    made = trainer()
+def test_the_words_that_are_read_stay(tmp_path):
+    made = trainer(tmp_path)
     before = made.encoder.embedding.words.detach().clone()
-    made.fit(silent)
+    made.fit()
     assert torch.equal(before, made.encoder.embedding.words)
 
 
-def test_equal_seeds_give_equal_weights_and_others_others():
-    one, other, third = trainer(), trainer(), trainer(seed=1)
-    for made in (one, other, third):
-        made.fit(silent)
+def test_equal_seeds_give_equal_weights_and_others_others(tmp_path):
+    made = []
+    for k, seed in enumerate((0, 0, 1)):
+        made.append(trainer(tmp_path / str(k), seed=seed))
+        made[k].fit()
+    one, other, third = made
     assert same(weights(one), weights(other))
     assert not same(weights(one), weights(third))
 
 
+def timeless(made):
+    return [{**record, "seconds": 0} for record in made.history]
+
+
 @pytest.mark.parametrize("stop", [3, 14, 15, 29])
 def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop):
-    monkeypatch.setattr(pretrainer, "SAVED_EVERY", 5)
-    whole = trainer()
-    whole.fit(silent)
+    monkeypatch.setattr(language_model, "SAVED_EVERY", 5)
+    whole = trainer(tmp_path / "whole")
+    whole.fit()
 
     class StopError(Exception):
         pass
 
-    def until(share):
-        if broken.step == stop:
-            raise StopError
+    class Stop(Callback):
+        def on_step_end(self, trainer, step, loss):
+            if trainer.steps_done == stop:
+                raise StopError
 
-    broken = trainer(states=tmp_path)
+    broken = trainer(tmp_path / "broken", callbacks=[Stop()])
     with pytest.raises(StopError):
-        broken.fit(until)
+        broken.fit()
     heard = Heard()
-    again = trainer(states=tmp_path, progress=heard)
-    again.fit(silent)
+    again = trainer(tmp_path / "broken", progress=heard)
+    last = (stop - 1) // 5 * 5  # of epochs of 14 steps, the first two end after 14 and 28
+    last = max([last, *(end for end in (14, 28) if end < stop)])
+    assert again.steps_done == last
+    again.fit()
     assert same(weights(whole), weights(again))
-    assert [{**r, "seconds": 0} for r in again.history] == [
-        {**r, "seconds": 0} for r in whole.history
-    ]
-    assert any("going on after step" in line for line in heard.lines) == (stop > 5)
-    assert len(list(tmp_path.iterdir())) == pretrainer.KEPT
+    assert timeless(again) == timeless(whole)
+    assert any(f"going on after step {last} of 42" in line for line in heard.lines) == (stop > 5)
+    assert len(list((tmp_path / "broken").iterdir())) == KEPT
 
 
 def test_a_torn_state_falls_back_to_the_one_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(pretrainer, "SAVED_EVERY", 5)
-    whole = trainer(states=tmp_path)
-    whole.fit(silent)
-    last = max(tmp_path.iterdir(), key=lambda path: int(path.stem.split("-")[1]))
+    monkeypatch.setattr(language_model, "SAVED_EVERY", 5)
+    whole = trainer(tmp_path)
+    whole.fit()
+    last = next(iter(Checkpointer(tmp_path, 0, "pretraining", every=5).saved().values()))
     last.write_bytes(last.read_bytes()[:-7])
     heard = Heard()
-    again = trainer(states=tmp_path, progress=heard)
-    again.fit(silent)
+    again = trainer(tmp_path, progress=heard)
+    again.fit()
     assert any("cannot be used" in line and "the one before" in line for line in heard.lines)
     assert same(weights(whole), weights(again))
     for path in tmp_path.iterdir():
         path.write_bytes(b"nothing")
     with pytest.raises(RunError, match="cannot be used"):
-        trainer(states=tmp_path).fit(silent)
+        trainer(tmp_path)
+
+
+def test_a_state_of_an_earlier_version_is_not_read(tmp_path):
+    whole = trainer(tmp_path / "whole")
+    whole.fit()
+    checkpoints = Checkpointer(tmp_path / "whole", 0, "pretraining", every=500).saved()
+    saved = next(iter(checkpoints.values()))
+    stale = tmp_path / "stale" / "step-42.safetensors"  # the name that version 3 gave it
+    stale.parent.mkdir()
+    stale.write_bytes(saved.read_bytes())
+    assert trainer(stale.parent).steps_done == 0
+
+
+def test_states_hold_what_is_trained_alone(tmp_path):
+    made = trainer(tmp_path)
+    assert "encoder.embedding.words" not in made.weights()
+    assert "objective.words.words" in made.weights()
+    with pytest.raises(ValueError, match="not those that this training changes"):
+        made.load_weights(made.modules.state_dict())
 
 
 def text_file(tmp_path, count=150):
@@ -215,12 +245,11 @@ def test_only_the_first_of_several_layers_is_filled(cached):
 def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monkeypatch, kind):
     read = {}
 
-    class Watching(Pretrainer):
-        def __init__(self, corpus, table, *others):
-            read.update(zip(corpus.vocabulary.words, table, strict=True))
-            super().__init__(corpus, table, *others)
+    def watching(corpus, table, *others):
+        read.update(zip(corpus.vocabulary.words, table, strict=True))
+        return pretraining(corpus, table, *others)
 
-    monkeypatch.setattr("superconext.training.pretraining.make.Pretrainer", Watching)
+    monkeypatch.setattr("superconext.training.pretraining.make.pretraining", watching)
     vectors, out = cached / "few", cached / "pre"
     WordVectors([GOOD[0], BAD[0], "elsewhere"], np.eye(3, dtype=kind)).save(vectors)
     options = ("--vectors", vectors, "--out", out, "--hidden-size", 5, "--quiet")
