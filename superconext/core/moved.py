@@ -20,6 +20,8 @@ MOVED = {
     "superconext.model": "superconext.fitting.model",
     "superconext.presets": "superconext.config.presets",
     "superconext.loading": "superconext.estimator.loading",
+    "superconext.training.early_stopping": "superconext.training.callbacks",
+    "superconext.training.tensorboard": "superconext.training.callbacks",
     "superconext.objectives.options": "superconext.objectives.base",
 }
 

@@ -28,8 +28,8 @@ from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
 from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, calibrate
 from superconext.probe.metrics import collapse_report
 from superconext.training.callbacks import Callback, Record
+from superconext.training.distributed import leave_to_main
 from superconext.training.length import with_epochs
-from superconext.training.world import leave_to_main
 
 
 @dataclass

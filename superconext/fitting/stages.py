@@ -27,9 +27,16 @@ from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe.base import dev_score, softmax
 from superconext.probe.logistic_regression import fit_probe
-from superconext.training.callbacks import KEEPERS, Callback, DevProbe, Record, Training
+from superconext.training.callbacks import (
+    KEEPERS,
+    Callback,
+    DevProbe,
+    EpochLines,
+    Record,
+    StepBar,
+    Training,
+)
 from superconext.training.checkpoint import Checkpointer
-from superconext.training.epoch_progress import EpochLines, StepBar
 from superconext.training.length import decided_epochs
 from superconext.training.trainer import Trainer
 

@@ -12,8 +12,7 @@ from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.runs.request import TrainRequest, read_splits
-from superconext.training.distributed import joined
-from superconext.training.world import LeftToMain, World, current_world
+from superconext.training.distributed import LeftToMain, World, current_world, joined
 
 
 def together(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
@@ -42,13 +41,13 @@ def call_helpers(request: TrainRequest, checkpoint: Path) -> None:
             f"{STDIN} names the standard input, which {world.size} processes cannot all read; "
             "expected files: write it to one first"
         )
-    world.tell({"request": asdict(request), "checkpoint": str(checkpoint.absolute())})
+    world.broadcast({"request": asdict(request), "checkpoint": str(checkpoint.absolute())})
 
 
 def _help(world: World) -> None:
     from superconext.fitting.fit import fit_model
 
-    told: dict[str, Any] = world.tell({})
+    told: dict[str, Any] = world.broadcast({})
     request = TrainRequest(**told["request"])
     config = resolve(request.given, "train")
     silent = _Silent()

@@ -1,0 +1,1 @@
+"""Training: the loop, callbacks, checkpoints, the optimiser, several processes, pre-training."""

@@ -1,4 +1,4 @@
-"""Batches that are too large to keep what every sentence left behind in the encoder.
+"""Gradient caching: batches too large to keep all states of the encoder for the backward pass.
 
 What the encoder's backward pass needs of a sentence takes far more memory than its vector. So the
 batch is encoded in parts whose graphs are forgotten at once, the loss is formed on all vectors

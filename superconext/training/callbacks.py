@@ -1,10 +1,19 @@
-"""Hooks into training. Progress, the dev probe, kept weights and logging all stand on these."""
+"""Callbacks: hooks into training, and those that the package comes with.
+
+Dev scores, the weights that training ends with, early stopping, progress and the curves of
+TensorBoard are callbacks; one of your own extends `Callback`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from superconext.core.errors import ConfigError, MissingExtraError
+from superconext.core.progress import Advance, Progress
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -183,3 +192,187 @@ KEEPERS: dict[str, Callable[[], WeightKeeper] | None] = {
     "best": KeepBest,
     "last": None,
 }
+
+
+class EarlyStopping(Callback):
+    """Ends training once `patience` epochs in a row brought nothing better.
+
+    Which weights training then ends with is for the parameter `keep` to say: "best" suits
+    (with "average", the mean is over those of the last 40% of `epochs` that were run).
+
+    Args:
+        patience: epochs without a gain before training ends.
+        monitor: key of the epoch's record, such as "dev_score" (there where rows are held
+            back) or "loss".
+        mode: "max" where more is better, "min" where less is.
+        min_delta: how much better counts as better.
+
+    Attributes:
+        best: the best value so far, of the member being trained.
+        waited: epochs since then.
+        stopped_epoch: the epoch (from 1) after which training ended, None if it was not
+            stopped.
+    """
+
+    def __init__(
+        self,
+        patience: int = 3,
+        monitor: str = "dev_score",
+        mode: str = "max",
+        min_delta: float = 0.0,
+    ) -> None:
+        if patience < 1 or mode not in ("max", "min") or not min_delta >= 0:
+            raise ConfigError(
+                f"early stopping: found patience={patience!r}, mode={mode!r}, "
+                f"min_delta={min_delta!r}; expected a patience of at least 1, mode 'max' or "
+                "'min' and a min_delta of at least 0: change it"
+            )
+        self.patience, self.monitor, self.mode = patience, monitor, mode
+        self.min_delta = min_delta
+        self._forget()
+
+    def _forget(self) -> None:
+        self.best = -math.inf if self.mode == "max" else math.inf
+        self.waited = 0
+        self.stopped_epoch: int | None = None
+
+    def on_train_begin(self, trainer: Training) -> None:
+        # A callback serves many trainings: members, repeated fits. A resumed one goes on
+        # from its history.
+        self._forget()
+        for record in trainer.history:
+            self._watch(trainer, record)
+
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+        self._watch(trainer, record)
+
+    def _watch(self, trainer: Training, record: Record) -> None:
+        if self.monitor not in record:
+            raise ConfigError(
+                f"early stopping watches {self.monitor!r}, which the epochs do not record; "
+                f"expected one of {', '.join(record)}: watch one of them (dev_score is there "
+                "where there are enough rows to hold some back)"
+            )
+        value = record[self.monitor]
+        gain = value - self.best if self.mode == "max" else self.best - value
+        if gain > self.min_delta:
+            self.best, self.waited = value, 0
+            return
+        self.waited += 1
+        if self.waited >= self.patience:
+            self.stopped_epoch = record["epoch"]
+            trainer.stop = True
+
+
+class StepBar(Callback):
+    """Moves a progress bar with every batch.
+
+    Args:
+        advance: called with the share that is done, from 0 to 1.
+    """
+
+    def __init__(self, advance: Advance) -> None:
+        self.advance = advance
+
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+        self.advance(trainer.steps_done / (trainer.epochs * trainer.batches.steps))
+
+
+#: Heading, history key and format of each column of the epoch lines.
+_COLUMNS = (
+    ("epoch", "epoch", "5d"),
+    ("loss", "loss", "7.4f"),
+    ("pos sim", "positive_similarity", "7.3f"),
+    ("neg sim", "negative_similarity", "7.3f"),
+    ("neg kept", "kept", "8.1%"),
+    ("dev acc", "dev_score", "7.3f"),
+    ("seconds", "seconds", "7.1f"),
+)
+
+
+class EpochLines(Callback):
+    """Reports one aligned line for each epoch, under a heading.
+
+    Columns that the objective lacks are dashes.
+    """
+
+    def __init__(self, progress: Progress, member: int = 0, members: int = 1) -> None:
+        self.progress = progress
+        self.title = f"member {member + 1} of {members}" if members > 1 else ""
+
+    def on_train_begin(self, trainer: Training) -> None:
+        if self.title:
+            self.progress.say(f"{self.title}: {trainer.config.objective}")
+        self.progress.say(
+            "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
+        )
+
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+        cells = []
+        for heading, key, layout in _COLUMNS:
+            text = format(record[key], layout) if key in record else "-"
+            cells.append(f"{text.strip():>{max(len(heading), 7)}s}")
+        self.progress.say("  ".join(cells))
+
+
+class TensorBoard(Callback):
+    """Writes the loss of every batch and every number of every epoch's record for TensorBoard.
+
+    Args:
+        folder: made when missing; each training (each member, each fit) gets a folder of
+            its own in it, `training-1`, `training-2` and so on.
+
+    Raises MissingExtraError where the package tensorboard is not installed.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        _writer_class()
+        self.folder = Path(folder)
+        self._writer: Any = None
+
+    def on_train_begin(self, trainer: Training) -> None:
+        self._close()
+        self._writer = _writer_class()(log_dir=str(self._new_folder()))
+
+    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+        if self._writer is not None:
+            done = trainer.epoch * trainer.batches.steps + step
+            self._writer.add_scalar("step/loss", loss, done)
+
+    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+        if self._writer is None:
+            return
+        for name, value in record.items():
+            if name != "epoch" and isinstance(value, (int, float)):
+                self._writer.add_scalar(f"epoch/{name}", value, record["epoch"])
+        self._writer.flush()
+
+    def on_train_end(self, trainer: Training) -> None:
+        self._close()
+
+    def _new_folder(self) -> Path:
+        number = 1
+        while True:
+            path = self.folder / f"training-{number}"
+            try:
+                path.mkdir(parents=True)
+                return path
+            except FileExistsError:  # an earlier training's, or one beside this
+                number += 1
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Open files stay where they are; a copy opens its own.
+        return {**self.__dict__, "_writer": None}
+
+
+def _writer_class() -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingExtraError("Writing for TensorBoard", "tensorboard") from None
+    return SummaryWriter

@@ -1,4 +1,6 @@
-"""One training by several processes: `torchrun --nproc-per-node K -m superconext train ...`.
+"""Distributed training: one training by several processes.
+
+    torchrun --nproc-per-node K -m superconext train ...
 
 Every process reads the same rows and draws the same batches. It encodes its share of each batch;
 the sentence vectors are gathered, every process forms the loss of the whole batch, hands its own
@@ -6,7 +8,8 @@ share of the gradient back to its encoder, and the gradients are summed. So the 
 as `batch_size` says, all its negatives are used, and the result is that of one process. The first
 process alone writes, probes and prints.
 
-Without torchrun there is a world of one process, for which none of this does anything.
+Training asks its `World` for what it cannot know by itself and need not know how many processes
+answer. Without torchrun there is a world of one process, for which none of this does anything.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -27,7 +31,6 @@ from torch.nn import functional
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.training.world import World, within
 
 T = TypeVar("T")
 
@@ -35,6 +38,78 @@ T = TypeVar("T")
 PATIENCE = 45
 #: The same where the first process probes, writes or fits baselines while the others wait.
 LONG_PATIENCE = 3600
+
+
+class LeftToMain(Exception):
+    """Training is done, and what is left is the first process's work alone."""
+
+
+class World:
+    """The processes of a training: here only this one.
+
+    rank: number of this process, from 0. size: how many there are.
+    """
+
+    rank, size = 0, 1
+
+    @property
+    def main(self) -> bool:
+        """Whether this is the process that writes, probes and prints."""
+        return self.rank == 0
+
+    def broadcast(self, value: T) -> T:
+        """The first process's value, which JSON can hold, in every process."""
+        return value
+
+    def begin(self, weights: Sequence[Tensor], about: dict[str, Any]) -> None:
+        """Start all processes from the first one's weights.
+
+        about: facts of the data by name.
+
+        Raises TrainingError where a fact differs between processes.
+        """
+
+    def begin_step(self, *numbers: int) -> None:
+        """Make every random draw of a step a function of these numbers and the process."""
+
+    def encode(
+        self, encode: Callable[[np.ndarray], EncoderOutput], rows: np.ndarray, lengths: np.ndarray
+    ) -> EncoderOutput:
+        """Rows `[N]` of the given lengths encoded, by all processes together."""
+        return encode(rows)
+
+    def all_reduce_gradients(
+        self, own: Sequence[nn.Parameter], common: Sequence[nn.Parameter]
+    ) -> None:
+        """Make each process's gradients those of the whole batch.
+
+        own: weights whose gradient is of this process's share of the rows; common: those whose
+        gradient every process has in full.
+        """
+
+
+_world: ContextVar[World] = ContextVar("world", default=World())  # noqa: B039
+
+
+def current_world() -> World:
+    """The processes that train together: this one alone outside `joined`."""
+    return _world.get()
+
+
+def leave_to_main() -> None:
+    """End here in every process but the first. Raises LeftToMain there."""
+    if not current_world().main:
+        raise LeftToMain
+
+
+@contextmanager
+def within(world: World) -> Iterator[World]:
+    """Make it the current world inside."""
+    token = _world.set(world)
+    try:
+        yield world
+    finally:
+        _world.reset(token)
 
 
 class ProcessLost(TrainingError):
@@ -55,7 +130,7 @@ class Processes(World):
         self._steps: Any = None  # of nccl, where the tensors are on GPUs
         self._numbers: list[int] = []
 
-    def tell(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         # As text: torch's way of sending objects would pickle them.
         data = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
         size = torch.tensor([len(data)])
@@ -66,11 +141,11 @@ class Processes(World):
             else torch.empty(int(size), dtype=torch.uint8)
         )
         self._broadcast(text)
-        told: T = value if self.main else json.loads(text.numpy().tobytes())
-        return told
+        received: T = value if self.main else json.loads(text.numpy().tobytes())
+        return received
 
     def begin(self, weights: Sequence[Tensor], about: dict[str, Any]) -> None:
-        first = self.tell(about)
+        first = self.broadcast(about)
         for name, value in about.items():
             if first[name] != value:
                 raise TrainingError(
@@ -121,7 +196,9 @@ class Processes(World):
             result.mask = mask.to(output.mask.device)
         return result
 
-    def sum_gradients(self, own: Sequence[nn.Parameter], common: Sequence[nn.Parameter]) -> None:
+    def all_reduce_gradients(
+        self, own: Sequence[nn.Parameter], common: Sequence[nn.Parameter]
+    ) -> None:
         weights = [*own, *common]
         shares = [1.0] * len(own) + [1.0 / self.size] * len(common)
         grads = [weight.grad for weight in weights]

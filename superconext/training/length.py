@@ -1,4 +1,4 @@
-"""How many epochs does training take, of few rows and of many?
+"""The number of epochs that training takes, by the number of rows.
 
 An encoder learns from each row it reads, and the more rows there are, the fewer times it has to
 read each: of seven and of seventeen thousand rows six epochs were worth more than fifteen

@@ -1,4 +1,4 @@
-"""The unlabelled pool: which sentences it holds, and what training may ask of it."""
+"""The pool of unlabelled sentences: its draw, and its vectors during training."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from superconext.core.errors import ConfigError, DataError
+from superconext.core.random_streams import POOL, random_stream
 from superconext.data.duplicates import wording
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
 from superconext.objectives.base import Objective
 from superconext.text.tokenize import Tokenizer
-from superconext.training.world import World
-
-#: Stream of the run's seed that the pool is drawn with.
-_STREAM = 5
+from superconext.training.distributed import World
 
 
 def pool_source(unlabelled: str | None, objective: str) -> str:
@@ -56,7 +54,7 @@ def draw_pool(
     seen.add("")
     kept: list[list[str]] = []
     passed = 0
-    for row in np.random.default_rng([seed, _STREAM]).permutation(len(texts)):
+    for row in random_stream(seed, POOL).permutation(len(texts)):
         if len(kept) == size:
             break
         tokens = tokenizer(texts[row])

@@ -1,4 +1,4 @@
-"""The training loop: batches from the sampler, a loss from the objective, Adam."""
+"""The training loop: batches from a sampler, a loss from an objective, a step of Adam."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, EpochSoFar, Record
+from superconext.training.distributed import World, current_world
 from superconext.training.length import decided_epochs
 from superconext.training.optimizer import clip_gradients, make_optimizer
 from superconext.training.pool import EncodedPool
-from superconext.training.world import World, current_world
 
 #: Largest gradient norm.
 GRADIENT_CLIP = 5.0
@@ -95,7 +95,7 @@ class Trainer:
         if self.world.size > 1:
             self.world.begin(list(self.modules.state_dict().values()), self._about())
         self._call("on_train_begin")
-        self.stop = self.world.tell(self.stop)
+        self.stop = self.world.broadcast(self.stop)
         while self.epoch < self.epochs and not self.stop:
             record = self._run_epoch()
             self.history.append(record)
@@ -105,8 +105,8 @@ class Trainer:
         return self.history
 
     def finish(self) -> None:
-        """Tell callbacks and objective that no epoch follows; `fit` does, an interrupted
-        caller must."""
+        """Let callbacks and objective know that no epoch follows; `fit` does so, and who
+        catches an interrupt must."""
         self.optimizer.catch_up()
         self._call("on_train_end")
         self.modules.eval()
@@ -159,9 +159,9 @@ class Trainer:
         """Let the callbacks work on the record, in the other processes on the first one's."""
         if self.world.main:
             self._call("on_epoch_end", record)
-        told, self.stop = self.world.tell((record, self.stop))
+        first, self.stop = self.world.broadcast((record, self.stop))
         if not self.world.main:
-            record |= told
+            record |= first
             self._call("on_epoch_end", record)
 
     def _step(self, rows: np.ndarray, step: int) -> dict[str, float]:
@@ -172,7 +172,7 @@ class Trainer:
             raise self._not_finite("the loss", step)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        self._sum_gradients()
+        self._reduce_gradients()
         norm = clip_gradients(self.parameters, GRADIENT_CLIP)
         if not math.isfinite(float(norm)):
             raise self._not_finite("a gradient", step)
@@ -243,7 +243,7 @@ class Trainer:
 
         return self.world.encode(encode, rows, self.store.lengths_of(rows))
 
-    def _sum_gradients(self) -> None:
+    def _reduce_gradients(self) -> None:
         own = [p for p in self.encoder.parameters() if p.requires_grad]
         common = [
             p
@@ -251,7 +251,7 @@ class Trainer:
             for p in module.parameters()
             if p.requires_grad
         ]
-        self.world.sum_gradients(own, common)
+        self.world.all_reduce_gradients(own, common)
 
     def _about(self) -> dict[str, int]:
         """What must be the same in every process."""

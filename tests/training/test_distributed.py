@@ -12,8 +12,7 @@ import torch
 
 from superconext.core.errors import ConfigError
 from superconext.training import distributed
-from superconext.training.distributed import joined
-from superconext.training.world import World, current_world
+from superconext.training.distributed import World, current_world, joined
 from tests.training.two_processes import PLANS, trained
 
 ROOT = Path(__file__).parents[2]

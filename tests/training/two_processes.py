@@ -10,8 +10,7 @@ from safetensors.torch import save_file
 
 from superconext.encoders import embedding
 from superconext.training.callbacks import Callback, KeepAverage
-from superconext.training.distributed import joined
-from superconext.training.world import current_world
+from superconext.training.distributed import current_world, joined
 from tests.training.small_trainers import make_trainer, without_chance
 
 #: Trainings by name: an objective and its parameters.

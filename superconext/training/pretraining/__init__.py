@@ -1,1 +1,1 @@
-"""An encoder that has read unlabelled text before it sees a label."""
+"""Pre-training of an encoder on unlabelled text."""

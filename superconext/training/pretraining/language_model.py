@@ -44,8 +44,8 @@ from superconext.objectives.base import Batch, Objective
 from superconext.text.vocabulary import Vocabulary
 from superconext.training.callbacks import Callback, Record, Training
 from superconext.training.checkpoint import Checkpointer
+from superconext.training.distributed import World
 from superconext.training.trainer import Trainer
-from superconext.training.world import World
 
 #: Most words that are read, and that are predicted; the rarer ones are read as unknown.
 MOST_READ, MOST_PREDICTED = 200_000, 50_000
@@ -69,9 +69,6 @@ SAVED_EVERY = 500
 #: Steps, a tenth of all at most, over which the learning rate rises to its height; it then falls in
 #: a line to zero.
 WARM_UP = 200
-
-#: Norm of the gradient at most.
-_CLIP = 5.0
 
 #: Held-out sentences read at once.
 _HELD_BLOCK = 256
@@ -336,7 +333,6 @@ def pretraining(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         learning_rate=settings.learning_rate,
-        gradient_clip=_CLIP,
         dropout=settings.dropout,
         word_dropout=settings.word_dropout,
         seed=settings.seed,

@@ -30,7 +30,7 @@ from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
-from superconext.training.epoch_progress import StepBar
+from superconext.training.callbacks import StepBar
 from superconext.training.pretraining.language_model import (
     Corpus,
     Settings,

@@ -5,10 +5,8 @@ import pickle
 import pytest
 
 from superconext.core.errors import ConfigError, MissingExtraError
-from superconext.training import tensorboard
-from superconext.training.callbacks import Callback
-from superconext.training.early_stopping import EarlyStopping
-from superconext.training.tensorboard import TensorBoard
+from superconext.training import callbacks
+from superconext.training.callbacks import Callback, EarlyStopping, TensorBoard
 from tests.training.test_trainer import make_trainer
 
 
@@ -68,7 +66,7 @@ def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
     def missing():
         raise MissingExtraError("Writing for TensorBoard", "tensorboard")
 
-    monkeypatch.setattr(tensorboard, "_writer_class", missing)
+    monkeypatch.setattr(callbacks, "_writer_class", missing)
     with pytest.raises(MissingExtraError, match=r"superconext\[tensorboard\]"):
         TensorBoard(tmp_path)
 
