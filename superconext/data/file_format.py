@@ -241,15 +241,9 @@ def open_rows(file: RowFile) -> FileFormat | None:
 
     Raises DataError where the format is not recognised.
     """
-    kinds = [FILE_FORMATS.get(name) for name in FILE_FORMATS.built_in]
-    for kind in kinds:
-        if kind.magic and file.file.first.startswith(kind.magic):
-            return kind(file)
-    known = _of_suffix(kinds, file.suffix)
-    if known is None:
-        others = FILE_FORMATS.names()[len(kinds) :]
-        kinds = [FILE_FORMATS.get(name) for name in others] + kinds
-        known = _of_suffix(kinds[: len(others)], file.suffix)
+    built_in = [FILE_FORMATS.get(name) for name in FILE_FORMATS.built_in]
+    known = next((k for k in built_in if k.magic and file.file.first.startswith(k.magic)), None)
+    known = known or format_of_suffix(file.suffix)
     if known is not None and known.magic:
         return known(file)
     line = file.first_line()
@@ -258,8 +252,10 @@ def open_rows(file: RowFile) -> FileFormat | None:
     fasttext = FILE_FORMATS.get("fasttext")
     if known in (None, FILE_FORMATS.get("tsv")) and fasttext.recognises(line, file):
         return fasttext(file)
-    for kind in (known,) if known else kinds:
-        if known or kind.recognises(line, file):
+    if known is not None:
+        return known(file)
+    for kind in (*_added(), *built_in):
+        if kind.recognises(line, file):
             return kind(file)
     raise DataError(
         f"{file.name}: format not recognised, first line is {shown(line)}, expected columns, "
@@ -267,8 +263,19 @@ def open_rows(file: RowFile) -> FileFormat | None:
     )
 
 
-def _of_suffix(kinds: Iterable[type[FileFormat]], suffix: str) -> type[FileFormat] | None:
-    return next((kind for kind in kinds if suffix and suffix in kind.suffixes), None)
+def format_of_suffix(suffix: str) -> type[FileFormat] | None:
+    """The format of files named so (".tsv"), built-in ones first; None where no name tells."""
+    if not suffix:
+        return None
+    for name in FILE_FORMATS.built_in:
+        if suffix in (kind := FILE_FORMATS.get(name)).suffixes:
+            return kind
+    return next((kind for kind in _added() if suffix in kind.suffixes), None)
+
+
+def _added() -> list[type[FileFormat]]:
+    """The formats of users and of installed packages."""
+    return [FILE_FORMATS.get(name) for name in FILE_FORMATS.names()[len(FILE_FORMATS.built_in) :]]
 
 
 def is_plain_source(file: RowFile) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 
 from superconext.core.errors import DataError
@@ -25,25 +26,32 @@ Options = Mapping[str, str]
 Parser = Callable[[Files, Options], Parts]
 
 
-def tsv(files: Files, options: Options) -> Parts:
-    """Tables with a header and tabs, no quoting; `unescape` names an escape written for a space."""
-    parts = {role: _table(Tsv, _opened(path), options) for role, path in files.items()}
-    escape = options.get("unescape")
-    if escape:
-        parts = {
-            role: [(label, text.replace(escape, " ")) for label, text in rows]
-            for role, rows in parts.items()
-        }
-    return parts
+def _each_file(parse: Callable[[OpenFile, Options], list[Row]]) -> Parser:
+    """The parser of sets in which every part is a file of the same layout."""
 
+    @wraps(parse)
+    def parser(files: Files, options: Options) -> Parts:
+        return {role: parse(_opened(path), options) for role, path in files.items()}
 
-def csv(files: Files, options: Options) -> Parts:
-    """Tables with a header, after RFC 4180."""
-    return {role: _table(Csv, _opened(path), options) for role, path in files.items()}
+    return parser
 
 
 def _opened(path: Path) -> OpenFile:
     return open_file(path, limited=True)
+
+
+@_each_file
+def tsv(file: OpenFile, options: Options) -> list[Row]:
+    """Tables with a header and tabs, no quoting; `unescape` names an escape written for a space."""
+    rows = _table(Tsv, file, options)
+    escape = options.get("unescape")
+    return [(label, text.replace(escape, " ")) for label, text in rows] if escape else rows
+
+
+@_each_file
+def csv(file: OpenFile, options: Options) -> list[Row]:
+    """Tables with a header, after RFC 4180."""
+    return _table(Csv, file, options)
 
 
 def _table(layout: type[TableFormat], file: OpenFile, options: Options) -> list[Row]:
@@ -65,25 +73,22 @@ def _table(layout: type[TableFormat], file: OpenFile, options: Options) -> list[
     return rows
 
 
-def label_first(files: Files, options: Options) -> Parts:
+@_each_file
+def label_first(file: OpenFile, options: Options) -> list[Row]:
     """Lines `label text`: a word, a space, the sentence. UTF-8, or else Latin-1 as Kim's files."""
-    parts: Parts = {}
-    for role, path in files.items():
-        file = _opened(path)
-        data = b"".join(file.chunks)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            text = data.decode("latin-1")
-        rows = []
-        for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-            if line.strip():
-                label, space, sentence = line.partition(" ")
-                if not label or (not space and len(label) > 40):
-                    raise _unexpected(file.name, number, "no label", "a label and a space")
-                rows.append((label, sentence))
-        parts[role] = rows
-    return parts
+    data = b"".join(file.chunks)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    rows = []
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        if line.strip():
+            label, space, sentence = line.partition(" ")
+            if not label or (not space and len(label) > 40):
+                raise _unexpected(file.name, number, "no label", "a label and a space")
+            rows.append((label, sentence))
+    return rows
 
 
 def lines_of_label(files: Files, options: Options) -> Parts:
@@ -101,27 +106,22 @@ _ARFF_ESCAPE = re.compile(r"\\(.)")
 _ARFF_CHARACTERS = {"n": " ", "r": " ", "t": " "}
 
 
-def arff(files: Files, options: Options) -> Parts:
+@_each_file
+def arff(file: OpenFile, options: Options) -> list[Row]:
     """Weka's format with two attributes, text and class; quoted values with backslash escapes."""
-    parts: Parts = {}
-    for role, path in files.items():
-        file = _opened(path)
-        lines = whole_lines(file)
-        marks = [n for n, line in enumerate(lines) if line.strip().casefold() == "@data"]
-        if not marks:
-            raise DataError(
-                f"{file.name}: found no line @data, expected an ARFF file: fetch it again"
-            )
-        rows = []
-        for number, line in enumerate(lines[marks[0] + 1 :], start=marks[0] + 2):
-            if not line.strip() or line.startswith("%"):
-                continue
-            values = _arff_values(line)
-            if values is None or len(values) != 2:
-                raise _unexpected(file.name, number, "another row", "a text and a class")
-            rows.append((values[1].strip(), values[0]))
-        parts[role] = rows
-    return parts
+    lines = whole_lines(file)
+    mark = next((n for n, line in enumerate(lines) if line.strip().casefold() == "@data"), None)
+    if mark is None:
+        raise DataError(f"{file.name}: found no line @data, expected an ARFF file: fetch it again")
+    rows = []
+    for number, line in enumerate(lines[mark + 1 :], start=mark + 2):
+        if not line.strip() or line.startswith("%"):
+            continue
+        values = _arff_values(line)
+        if values is None or len(values) != 2:
+            raise _unexpected(file.name, number, "another row", "a text and a class")
+        rows.append((values[1].strip(), values[0]))
+    return rows
 
 
 def _arff_values(line: str) -> list[str] | None:
@@ -142,27 +142,24 @@ def _arff_values(line: str) -> list[str] | None:
     return values
 
 
-def jsonl(files: Files, options: Options) -> Parts:
+@_each_file
+def jsonl(file: OpenFile, options: Options) -> list[Row]:
     """A JSON object a line, with the keys `text` and `label`."""
-    parts: Parts = {}
-    for role, path in files.items():
-        file = _opened(path)
-        rows = []
-        for number, line in enumerate(whole_lines(file), start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                row = record["label"], record["text"]
-            except (ValueError, KeyError, TypeError, RecursionError):
-                row = (None, None)
-            if not all(isinstance(value, str) for value in row):
-                raise _unexpected(
-                    file.name, number, "another line", "a JSON object with text and label"
-                )
-            rows.append(row)
-        parts[role] = rows
-    return parts
+    rows = []
+    for number, line in enumerate(whole_lines(file), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            row = record["label"], record["text"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            row = (None, None)
+        if not all(isinstance(value, str) for value in row):
+            raise _unexpected(
+                file.name, number, "another line", "a JSON object with text and label"
+            )
+        rows.append(row)
+    return rows
 
 
 def numbered(files: Files, options: Options) -> Parts:
