@@ -60,13 +60,13 @@ def export(
         raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
     if (test or expected) and not pruned:
         raise click.UsageError("--test and --expected go with --prune; leave them out or add it.")
-    from superconext.export.place import new_folder
+    from superconext.core.folders import new_folder
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 
     model = load_model(run)
     told: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
-        from superconext.export.rare import without_examples, without_rare_words
+        from superconext.export.prune import without_examples, without_rare_words
 
         model, told["words_left_out"] = without_rare_words(model, min_count)
     with new_folder(Path(out)) as fresh:

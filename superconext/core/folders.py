@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from superconext.core.errors import RunError
 from superconext.core.files import sync
 from superconext.core.locks import try_lock
 
@@ -55,6 +56,22 @@ def _known_as(path: object, hidden: Path | None, folder: Path) -> str:
     if hidden is not None and isinstance(path, str) and Path(path).is_relative_to(hidden):
         return str(folder.joinpath(*Path(path).relative_to(hidden).parts[1:]))
     return str(folder)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder beside `folder` that gets its name if the block succeeds.
+
+    Raises RunError if something of that name exists.
+    """
+    if folder.exists() or folder.is_symlink():
+        raise RunError(f"{folder} exists already; expected a new folder: choose another")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder_beside(folder) as hidden:
+        fresh = hidden / "new"
+        fresh.mkdir()
+        yield fresh
+        put_folder(fresh, folder, hidden / "old")
 
 
 def put_folder(fresh: Path, folder: Path, old: Path) -> None:

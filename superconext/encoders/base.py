@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.data.token_store import Newcomers, TokenStore
-from superconext.text.tokenize import Pieces, Tokenizer
+from superconext.encoders.indexer import NO_ONNX, TextIndexer
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
     from superconext.data.token_store import TokenRows
+    from superconext.encoders.onnx_graph import GraphBuilder
 
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14
@@ -49,80 +51,6 @@ class EncoderOutput:
         """An output without token states."""
         empty = sentence.new_empty(0)
         return cls(empty, empty, sentence, class_states)
-
-
-class TextIndexer:
-    """Texts to token ids: the part of an encoder that all members of a run share.
-
-    Attributes:
-        tokenizer: the run's word tokenizer.
-        facts: what the run's manifest says of it.
-    """
-
-    tokenizer: Tokenizer
-    facts: dict[str, Any]
-
-    def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
-        """Token ids of texts `[N]`, or of texts that the tokenizer has cut into pieces."""
-        raise NotImplementedError
-
-    def training_store(self, rows: TokenRows, config: Config) -> TokenStore:
-        """Token ids of the training rows `[N]`, as training reads them."""
-        raise NotImplementedError
-
-    def missing_words(self, tokens: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """How many of the words of texts the encoder does not know, for the manifest."""
-        return {}
-
-    def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Input vectors float32 `[C, e]` that say what each class is called, and for which
-        classes there is one, bool `[C]`; None if the encoder has none."""
-        return None
-
-    def sizes(self) -> dict[str, int]:
-        """Rows of what `pruned` can make smaller, by name."""
-        return {}
-
-    def pruned(self, expected: Sequence[str] | None) -> TextIndexer:
-        """A smaller indexer for export: without what no text needs.
-
-        expected: texts such as the model will read; words that only other texts have are left
-            out too. None keeps all words.
-        """
-        return self
-
-    def without_rare_words(
-        self, min_count: int, public_vectors: bool
-    ) -> tuple[TextIndexer, dict[str, np.ndarray], int]:
-        """An indexer without the words seen fewer times in training, for privacy.
-
-        public_vectors: whether the word vectors came from a file, so that their words say
-            nothing of the training text.
-
-        Returns the indexer, the rows to keep of each table of the encoder (see
-        `Encoder.with_rows`) and how many words were left out. Raises RunError where the encoder
-        has no words to leave out.
-        """
-        from superconext.core.errors import RunError
-
-        raise RunError(
-            f"{type(self).__name__} keeps no list of words; expected an encoder over word "
-            "vectors: leave out --vocabulary-min-count"
-        )
-
-    def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """A JSON document and arrays from which `from_saved` makes the same indexer."""
-        raise NotImplementedError
-
-    @classmethod
-    def from_saved(
-        cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], config: Config
-    ) -> TextIndexer:
-        """The indexer of a run folder, which may be a stranger's.
-
-        Raises ValueError, LookupError or TypeError where the parts do not fit together.
-        """
-        raise NotImplementedError
 
 
 class Encoder(nn.Module):
@@ -192,17 +120,23 @@ class Encoder(nn.Module):
         """A copy with the given rows `[n]` of its tables, by the tables' names."""
         raise NotImplementedError
 
-    def onnx_parts(self) -> Any:
-        """What an ONNX graph is made of, see `encoders.onnx`.
+    def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
+        """Add the nodes from token ids to sentence vectors to an ONNX graph.
 
-        Raises RunError for an encoder that has no such form.
+        Args:
+            graph: has the input `ids`, int64 `[N, T]`, 0 behind a text's end.
+            lengths: name of the texts' lengths, int64 `[N]`.
+            oov_vectors: name of the vectors float32 `[words, e]` of the ids behind those of
+                `vector_table(None)`, which an encoder with an ONNX form has.
+
+        Returns the name of the sentence vectors float32 `[N, d]`. Raises RunError for an encoder
+        that has no such form.
         """
-        from superconext.core.errors import RunError
+        raise RunError(NO_ONNX.format(type(self).__name__))
 
-        raise RunError(
-            f"{type(self).__name__} cannot be written as ONNX; expected an encoder that can: "
-            "use --format sentence-transformers, or the run folder itself"
-        )
+    def onnx_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays from which `oov_vectors` are made where the graph runs, by name."""
+        raise RunError(NO_ONNX.format(type(self).__name__))
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         """Encode padded ids `[N, T]` with lengths `[N]`.

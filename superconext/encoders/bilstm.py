@@ -13,6 +13,8 @@ training puts the tokens of each text in a random order; otherwise they stand as
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -30,6 +32,9 @@ from superconext.encoders.pooling import POOLING
 from superconext.encoders.pretrained import start_from
 from superconext.encoders.words import WordEncoder
 from superconext.text.vocabulary import PAD_ID, UNK_ID
+
+if TYPE_CHECKING:
+    from superconext.encoders.onnx_graph import GraphBuilder
 
 
 class BiLSTMEncoder(WordEncoder):
@@ -105,6 +110,11 @@ class BiLSTMEncoder(WordEncoder):
         assert self.class_rows is not None
         with torch.no_grad():
             self.class_rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
+
+    def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
+        from superconext.encoders.onnx_graph import BiLSTMNodes
+
+        return BiLSTMNodes(graph, self, lengths).sentence(oov_vectors)
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         columns = torch.arange(ids.shape[1], device=ids.device)

@@ -1,1 +1,1 @@
-"""A trained model in the forms that others read."""
+"""A trained model in other forms: ONNX, sentence-transformers, the Hub, a smaller folder."""

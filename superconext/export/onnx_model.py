@@ -13,11 +13,7 @@ import numpy as np
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
 from superconext.core.files import file_sha256
 from superconext.data.token_store import Newcomers
-from superconext.encoders.words import store_with_oov
-from superconext.text.ngrams import NgramVocabulary
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.table import WordVectors
+from superconext.encoders.indexer import WordIndexer
 
 #: Of `model.json`.
 FORMAT = 1
@@ -59,13 +55,7 @@ class OnnxModel:
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
             self.classes = [str(name) for name in facts["classes"]]
-            self.tokenizer = Tokenizer.from_dict(facts["tokenizer"])
-            self._vocabulary = Vocabulary.from_json(facts["vocabulary"])
-            self._ngrams = None
-            if facts["ngrams"] is not None:
-                self._ngrams = NgramVocabulary.from_json(facts["ngrams"])
-            self._max_length = int(facts["max_length"])
-            self._reserve = WordVectors.load(folder / "vectors")
+            self._indexer = WordIndexer.from_onnx(folder, facts)
             arrays = load_file(folder / "ngrams.safetensors")
         except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
             raise RunError(
@@ -89,10 +79,7 @@ class OnnxModel:
         return self._answer(texts)[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        pieces = self.tokenizer.pieces(texts)
-        store = store_with_oov(
-            pieces, self._vocabulary, self._reserve, self._ngrams, self._max_length
-        )
+        store = self._indexer.store(texts)
         assert store.newcomers is not None
         newcomers = np.hstack(
             [newcomer_vectors(store.newcomers, *member) for member in self._members]

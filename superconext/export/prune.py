@@ -1,12 +1,20 @@
-"""A smaller model for export: without vectors that it does not need, and what that costs."""
+"""A smaller model for export: without vectors that serve no word, or without rare words.
+
+A run folder holds no sentence of its training text, but every word of it that was seen
+`min_count` times, once by default. `without_rare_words` takes such words, names among them, out
+of a finished model; it then reads them as it reads other words it has never seen, composed of
+n-grams where it can.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from superconext.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from superconext.fitting.model import Model
@@ -57,3 +65,38 @@ def prune(
         rows=len(truth),
     )
     return small, report
+
+
+def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:
+    """A model without the words seen fewer times in training, and how many those were.
+
+    Left out are their rows, the rows of n-grams that no other word has and, where the word
+    vectors were trained on the spot, all words beside the training text: how often those were
+    seen is not known. What is kept are hashed n-grams, which spell no word.
+
+    Raises ConfigError for a model that predicts with TF-IDF, which is made of pairs of words.
+    """
+    if model.ensemble is not None:
+        raise ConfigError(
+            "found a run with TF-IDF, whose pairs of words cannot be left out; expected one of "
+            "the encoder alone for --vocabulary-min-count: train with --probe-features encoder"
+        )
+    public = model.config.vectors is not None
+    indexer, rows, dropped = model.indexer.without_rare_words(min_count, public)
+    encoders = [encoder.with_rows(rows) for encoder in model.encoders]
+    return replace(model, indexer=indexer, encoders=encoders), dropped
+
+
+def without_examples(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest without the words that it shows of each split, and without the command."""
+    text = manifest.get("text")
+    shown = {key: value for key, value in manifest.items() if key != "command"}
+    if isinstance(text, Mapping):
+        shown["text"] = _without_words(text)
+    return shown
+
+
+def _without_words(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {k: _without_words(v) for k, v in value.items() if k != "frequent_oov"}

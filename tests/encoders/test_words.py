@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from superconext.encoders.words import store_with_oov
+from superconext.encoders.indexer import store_with_oov
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from superconext.core.errors import MissingExtraError, RunError
+from superconext.encoders.base import Encoder
 from superconext.export import onnx_folder
 from superconext.export.onnx_folder import write_onnx
 from superconext.export.onnx_model import OnnxModel
@@ -104,3 +106,13 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(model, folder):
     said = subprocess.run(words, capture_output=True, env=environment(), check=False)
     assert said.returncode == 0, said.stderr.decode()
     assert json.loads(said.stdout) == model.predict(SENTENCES[:30])
+
+
+def test_an_encoder_without_an_onnx_form_is_refused(model, tmp_path):
+    class Other(Encoder):
+        def vector_table(self, newcomers):
+            return model.encoders[0].vector_table(newcomers)
+
+    with pytest.raises(RunError, match="Other cannot be written as ONNX"):
+        write_onnx(replace(model, encoders=[Other()]), tmp_path)
+    assert not list(tmp_path.iterdir())

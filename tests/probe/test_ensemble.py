@@ -189,7 +189,7 @@ def test_the_weights_are_chosen_on_the_dev_rows(run):
 
 
 def test_words_cannot_be_left_out_of_it(pool):
-    from superconext.export.rare import without_rare_words
+    from superconext.export.prune import without_rare_words
 
     with pytest.raises(ConfigError, match="found a run with TF-IDF"):
         without_rare_words(pool.model_, 2)

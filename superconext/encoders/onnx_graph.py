@@ -1,15 +1,8 @@
-"""The encoder and its probe as an ONNX graph, node by node.
+"""The BiLSTM as nodes of an ONNX graph, and the builder that collects nodes.
 
 Written by hand because torch's exporter unrolls an LSTM over the length of its example:
 ONNX has an LSTM of its own that reads both ways and knows each sentence's length. Its gates
 are in the order input, output, forget, cell; torch's are input, forget, cell, output.
-
-| name | shape | what |
-|---|---|---|
-| `ids` (in) | int64 `[batch, length]` | token ids, 0 behind a text's end |
-| `newcomers` (in, may be left out) | float32 `[words, members * e]` | vectors of ids from V on |
-| `probabilities` (out) | float32 `[batch, classes]` | of the probe |
-| `sentence` (out) | float32 `[batch, d]` | the frozen sentence vectors |
 """
 
 from __future__ import annotations
@@ -20,17 +13,9 @@ import numpy as np
 import torch
 
 from superconext.core.errors import ConfigError
-from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.probe.logistic_regression import LogisticRegressionProbe
-from superconext.text.vocabulary import PAD_ID
 
 if TYPE_CHECKING:
-    from superconext.fitting.model import Model
-
-OPSET = 17
-
-#: Written by every onnx since 2022, read by every onnxruntime since then.
-IR_VERSION = 8
+    from superconext.encoders.bilstm import BiLSTMEncoder
 
 
 class GraphBuilder:
@@ -68,67 +53,18 @@ class GraphBuilder:
         return self.node("Unsqueeze", values, self.constant(list(axes)))
 
 
-def build_graph(model: Model) -> Any:
-    """The ONNX model (`onnx.ModelProto`) of a trained model.
-
-    Raises ConfigError for an encoder other than the BiLSTM.
-    """
-    from onnx import TensorProto, helper
-
-    graph = GraphBuilder()
-    zero = graph.constant([PAD_ID])
-    real = graph.node("Cast", graph.node("Equal", "ids", zero), to=TensorProto.INT64)
-    real = graph.node("Sub", graph.constant([1]), real)
-    lengths = graph.node("ReduceSum", real, graph.constant([1]), keepdims=0)
-    lengths = graph.node("Max", lengths, graph.constant([1]))
-    sentences, first, sizes = [], 0, []
-    for encoder in model.encoders:
-        if not isinstance(encoder, BiLSTMEncoder):
-            raise ConfigError(
-                f"found an encoder of type {type(encoder).__name__}; expected a BiLSTM: ONNX "
-                "export knows no other"
-            )
-        size = encoder.embedding.dimension
-        newcomers = graph.cut("newcomers", first, first + size, 1)
-        sentences.append(_Member(graph, encoder, lengths).sentence(newcomers))
-        first += size
-        sizes.append(encoder.sentence_size)
-    graph.node("Concat", *sentences, output="sentence", axis=1)
-    _probe(graph, model)
-    values = helper.make_tensor_value_info
-    # An initializer of the same name makes an input that may be left out.
-    nobody = helper.make_tensor("newcomers", TensorProto.FLOAT, [0, first], [])
-    proto = helper.make_graph(
-        graph.nodes,
-        "superconext",
-        [
-            values("ids", TensorProto.INT64, ["batch", "length"]),
-            values("newcomers", TensorProto.FLOAT, ["words", first]),
-        ],
-        [
-            values("probabilities", TensorProto.FLOAT, ["batch", len(model.classes)]),
-            values("sentence", TensorProto.FLOAT, ["batch", sum(sizes)]),
-        ],
-        [nobody, *graph.constants],
-    )
-    opset = [helper.make_opsetid("", OPSET)]
-    return helper.make_model(
-        proto, opset_imports=opset, ir_version=IR_VERSION, producer_name="superconext"
-    )
-
-
-class _Member:
-    """One BiLSTM, from ids to sentence vectors."""
+class BiLSTMNodes:
+    """The nodes of one BiLSTM, from ids to sentence vectors."""
 
     def __init__(self, graph: GraphBuilder, encoder: BiLSTMEncoder, lengths: str) -> None:
         self.graph, self.encoder, self.lengths = graph, encoder, lengths
         self.shape = graph.node("Shape", "ids")
         self.width = graph.node("Gather", self.shape, graph.constant(1))
 
-    def sentence(self, newcomers: str) -> str:
-        """Sentence vectors `[N, d]`."""
+    def sentence(self, oov_vectors: str) -> str:
+        """Name of the sentence vectors `[N, d]`; see `Encoder.onnx_graph`."""
         graph, count = self.graph, self.encoder.class_tokens
-        vectors, lengths = self.words(newcomers), self.lengths
+        vectors, lengths = self.words(oov_vectors), self.lengths
         if count:
             vectors = self.between(vectors)
             lengths = graph.node("Add", lengths, graph.constant([2 * count]))
@@ -139,8 +75,8 @@ class _Member:
             states = graph.node("Slice", states, *edges)
         return self.pooled(states)
 
-    def words(self, newcomers: str) -> str:
-        """Vectors `[N, T, e]`: rows of the vocabulary, and beyond it of the newcomers."""
+    def words(self, oov_vectors: str) -> str:
+        """Vectors `[N, T, e]`: rows of the vocabulary, and beyond it of `oov_vectors`."""
         graph = self.graph
         table = self.encoder.embedding.table().detach().cpu().numpy()
         size = graph.constant(len(table))
@@ -149,7 +85,7 @@ class _Member:
         own = graph.node("Where", known, "ids", zero)
         # A row of zeros in front, so that there is a row to take where nobody is new.
         blank = graph.constant(np.zeros((1, table.shape[1])), np.float32)
-        others = graph.node("Concat", blank, newcomers, axis=0)
+        others = graph.node("Concat", blank, oov_vectors, axis=0)
         beyond = graph.node("Sub", "ids", graph.constant(len(table) - 1))
         other = graph.node("Where", known, zero, beyond)
         rows = graph.node("Gather", graph.constant(table, np.float32), own)
@@ -244,24 +180,3 @@ def _weights(lstm: torch.nn.Module) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
     bias = np.concatenate([ordered("bias_ih_l0"), ordered("bias_hh_l0")])
     return ordered("weight_ih_l0"), ordered("weight_hh_l0"), bias
-
-
-def _probe(graph: GraphBuilder, model: Model) -> None:
-    """Standardise, multiply, add and soften, in double precision as the probe itself."""
-    from onnx import TensorProto
-
-    probe = model.probe
-    if not isinstance(probe, LogisticRegressionProbe):
-        raise ConfigError(
-            f"found probe_features = {model.config.probe_features!r}; expected a logistic "
-            "regression, which ONNX can hold: train with --probe-features encoder"
-        )
-    values = graph.node("Cast", "sentence", to=TensorProto.DOUBLE)
-    values = graph.node("Sub", values, graph.constant(probe.mean, np.float64))
-    values = graph.node("Div", values, graph.constant(probe.scale, np.float64))
-    scores = graph.node("MatMul", values, graph.constant(probe.coef.T, np.float64))
-    scores = graph.node("Add", scores, graph.constant(probe.intercept, np.float64))
-    if len(probe.coef) == 1:
-        scores = graph.node("Mul", scores, graph.constant([-0.5, 0.5], np.float64))
-    shares = graph.node("Softmax", scores, axis=1)
-    graph.node("Cast", shares, output="probabilities", to=TensorProto.FLOAT)
