@@ -423,7 +423,7 @@ class _Part:
     def write(self, block: bytes) -> None:
         try:
             self._stream.write(block)
-            self._stream.flush()  # a full disk is told here, by name, and not when it is closed
+            self._stream.flush()  # a full disk raises here, with a name, and not at the end
         except OSError as error:
             error.filename = str(self._place)
             raise

@@ -1,4 +1,4 @@
-"""What is in an archive from the net, read without ever unpacking it?
+"""Members of downloaded archives, read without unpacking them into a folder.
 
 Members are read into memory one by one, so nothing can land outside a folder. An archive is
 still refused as a whole if a member's name would lead out of one, if it holds links or devices,

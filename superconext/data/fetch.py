@@ -125,8 +125,8 @@ def with_split(
         sha256=fetched.sources[0]["sha256"],
         notes=[],
     )
-    drawn, made = split_dataset(corpus, seed=seed)
-    return {"all": rows, **drawn}, {"split": made}
+    parts, record = split_dataset(corpus, seed=seed)
+    return {"all": rows, **parts}, {"split": record}
 
 
 def hub_parts(entry: PublicSet, cache: Path, quiet: bool = True) -> dict[str, Iterable[Row]]:

@@ -99,8 +99,8 @@ class NgramVocabulary:
                 counts.append(len(ngrams))
                 yield ngrams
 
-        found = map(self._ids.get, chain.from_iterable(cut()), repeat(-1))
-        ids = np.fromiter(found, dtype=np.int64)
+        looked_up = map(self._ids.get, chain.from_iterable(cut()), repeat(-1))
+        ids = np.fromiter(looked_up, dtype=np.int64)
         owners = np.repeat(np.arange(len(words)), counts)[ids >= 0]
         # In the order of the words, and of the ids in each.
         base = owners * len(self)
@@ -271,15 +271,15 @@ class PackedNgrams:
     def _look_up(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """The id of each key, or -1."""
         slots, mask = self._slots(keys), len(self._keys) - 1
-        found = self._ids[slots]
-        rest = np.flatnonzero((found >= 0) & (self._keys[slots] != keys))
+        ids = self._ids[slots]
+        rest = np.flatnonzero((ids >= 0) & (self._keys[slots] != keys))
         slots, keys = slots[rest], keys[rest]
         while len(rest):
             slots = (slots + 1) & mask
-            found[rest] = self._ids[slots]
-            on = (found[rest] >= 0) & (self._keys[slots] != keys)
+            ids[rest] = self._ids[slots]
+            on = (ids[rest] >= 0) & (self._keys[slots] != keys)
             rest, slots, keys = rest[on], slots[on], keys[on]
-        return found
+        return ids
 
     def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         return ((keys.view(np.uint64) * _GOLDEN) >> self._down).astype(np.int64)

@@ -232,11 +232,11 @@ def _translator(table: dict[int, str | None]) -> Step:
     def translate(text: str) -> str:
         if len(text) < _LONG or not apart:
             return text.translate(table) if present(text) else text
-        found = new.keys() & set(text)
-        if len(found) > _FEW:
+        changed = new.keys() & set(text)
+        if len(changed) > _FEW:
             return text.translate(table)
         # `str.translate` asks a dictionary for every character, `str.replace` for none.
-        for character in found:
+        for character in changed:
             text = text.replace(character, new[character])
         return text
 

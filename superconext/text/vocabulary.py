@@ -1,4 +1,4 @@
-"""Tokens to ids: a list of words in which the position is the id."""
+"""The vocabulary: words by id, and tokens to ids."""
 
 from __future__ import annotations
 

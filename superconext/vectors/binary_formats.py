@@ -76,21 +76,21 @@ def read_word2vec_binary(
 
 def _records(stream: BinaryIO, width: int) -> Iterator[tuple[bytes, bytes]]:
     """Word and number bytes of each whole row; stops at the first that is not."""
-    held, at = b"", 0
+    buffer, start = b"", 0
     while True:
-        space = held.find(b" ", at)
-        while space < 0 or len(held) < space + 1 + width:
-            if space < 0 and len(held) - at > _MAX_WORD:
+        space = buffer.find(b" ", start)
+        while space < 0 or len(buffer) < space + 1 + width:
+            if space < 0 and len(buffer) - start > _MAX_WORD:
                 return
             more = stream.read(_READ)
             if not more:
                 return
-            held, at = held[at:] + more, 0
-            space = held.find(b" ")
+            buffer, start = buffer[start:] + more, 0
+            space = buffer.find(b" ")
         end = space + 1 + width
         # The original tool ends each row with a line feed, others do not.
-        yield held[at:space].lstrip(b"\n"), held[space + 1 : end]
-        at = end
+        yield buffer[start:space].lstrip(b"\n"), buffer[space + 1 : end]
+        start = end
 
 
 def read_fasttext_binary(
@@ -126,7 +126,7 @@ def read_fasttext_binary(
 
 def _composed(
     words: Iterable[str | bytes],
-    own: npt.NDArray[Any],
+    word_rows: npt.NDArray[Any],
     subwords: SubwordTable | None,
     source: str,
     keep: Container[str] | None,
@@ -134,7 +134,7 @@ def _composed(
     whole: str | None = None,
 ) -> WordVectors:
     """The wanted rows, each the mean of the word's own vector and those of its n-grams."""
-    collector = RowCollector(source, int(own.shape[1]), keep, limit, unit="word")
+    collector = RowCollector(source, int(word_rows.shape[1]), keep, limit, unit="word")
     wanted: list[tuple[int, str]] = []
     for row, raw in enumerate(words):
         if collector.ended:
@@ -144,7 +144,7 @@ def _composed(
             wanted.append((row, word))
     for start in range(0, len(wanted), _COMPOSE_ROWS):
         part = wanted[start : start + _COMPOSE_ROWS]
-        rows = own[[row for row, _ in part]].astype(np.float32)
+        rows = word_rows[[row for row, _ in part]].astype(np.float32)
         if subwords is not None:
             spelled = [i for i, (_, word) in enumerate(part) if word != whole]
             # What is not finite afterwards is counted as a malformed row.
@@ -233,14 +233,16 @@ def read_gensim_vectors(
         raise VectorsError(f"{path}: gensim vectors without a list of words; save them as text")
     subwords = None
     matrix = _gensim_array(state, path, "vectors")
-    own, grams = (_gensim_array(state, path, f"vectors_{part}") for part in ("vocab", "ngrams"))
+    word_rows, grams = (
+        _gensim_array(state, path, f"vectors_{part}") for part in ("vocab", "ngrams")
+    )
     lengths: list[Any] = [state.get(key) for key in ("min_n", "max_n", "bucket")]
-    if own is not None and grams is not None and all(type(n) is int for n in lengths):
+    if word_rows is not None and grams is not None and all(type(n) is int for n in lengths):
         # Before gensim 3.8 the hash differed and the rows were packed: words only.
         if state.get("compatible_hash") is True and len(grams) == lengths[2] > 0:
             subwords = SubwordTable(grams, lengths[0], lengths[1])
-        if matrix is None and len(own) == len(words) and own.shape[1] == grams.shape[1]:
-            return _composed(words, own, subwords, str(path), keep, limit)
+        if matrix is None and len(word_rows) == len(words) and word_rows.shape[1] == grams.shape[1]:
+            return _composed(words, word_rows, subwords, str(path), keep, limit)
     if matrix is None or len(matrix) != len(words):
         raise VectorsError(
             f"{path}: {len(words)} words and {'no' if matrix is None else len(matrix)} vectors; "

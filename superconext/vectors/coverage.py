@@ -1,4 +1,4 @@
-"""How much of a text word vectors know, and the vectors of the names of labels."""
+"""Coverage of a text by word vectors, and the vectors of the names of labels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20
     listed = {word.casefold() for word in vectors.restrict(words).words}
     any_case = [word.casefold() in listed for word in words]
     subwords = vectors.subwords
-    found = {
+    known_by = {
         "exact": vectors.known(words).tolist(),
         "any_case": any_case,
         "served": [
@@ -53,7 +53,7 @@ def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20
     }
     tokens = sum(counts.values())
     report: dict[str, Any] = {"types": len(words), "tokens": tokens}
-    for name, flags in found.items():
+    for name, flags in known_by.items():
         of_types = sum(flags)
         of_tokens = sum(counts[word] for word, ok in zip(words, flags, strict=True) if ok)
         report[name] = {
@@ -90,16 +90,16 @@ def label_vectors(
     """
     vectors = np.zeros((len(labels), table.shape[1]), dtype=np.float32)
     for row, label in enumerate(labels):
-        found = []
+        word_vectors = []
         for word in tokenizer(" ".join(_CUT.split(label)).lower()):
             if word.startswith("<"):  # a placeholder, such as that of a number
                 continue
             if word in vocabulary:
-                found.append(table[vocabulary.index(word)])
+                word_vectors.append(table[vocabulary.index(word)])
             elif word in reserve:
-                found.append(reserve.lookup([word])[0][0])
-        if found:
-            vectors[row] = np.mean(found, axis=0)
+                word_vectors.append(reserve.lookup([word])[0][0])
+        if word_vectors:
+            vectors[row] = np.mean(word_vectors, axis=0)
     known = vectors.any(axis=1)
     _, group, size = np.unique(vectors, axis=0, return_inverse=True, return_counts=True)
     known &= size[group.reshape(-1)] == 1

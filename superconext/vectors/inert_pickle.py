@@ -125,15 +125,15 @@ class _InertUnpickler(pickle._Unpickler):
         }
 
     def find_class(self, module: str, name: str) -> Any:
-        found = self._allowed.get((module, name))
-        if found is None:
+        stand_in = self._allowed.get((module, name))
+        if stand_in is None:
             raise VectorsError(
                 f"{self._source}: the pickle names {f'{module}.{name}'[:99]!r}, which is not read "
                 "for safety; expected plain words and numbers; write the vectors as text with "
                 "the program that made the file (gensim: model.wv.save_word2vec_format) and read "
                 "that"
             )
-        return found
+        return stand_in
 
     def _setitem(self) -> None:
         _hashable(self.stack[-2:-1])  # type: ignore[attr-defined]

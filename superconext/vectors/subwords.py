@@ -76,8 +76,8 @@ class SubwordTable:
 
     def compose(self, word: str) -> npt.NDArray[np.float32] | None:
         """Mean `[d]` of the word's n-gram vectors, or None when it has no n-gram."""
-        vectors, found = self.compose_many([word])
-        return vectors[0] if found[0] else None
+        vectors, has_ngram = self.compose_many([word])
+        return vectors[0] if has_ngram[0] else None
 
     def compose_many(
         self, words: Sequence[str], own: npt.NDArray[Any] | None = None
@@ -96,15 +96,15 @@ class SubwordTable:
         vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
         if own is not None:
             vectors += own
-        found = np.zeros(len(words), dtype=bool)
+        has_ngram = np.zeros(len(words), dtype=bool)
         for at, ids, counts in self._batches(words):
             sums = self._sums(ids, counts)
             if own is not None:
                 sums += own[at]
             sums /= (counts + (own is not None))[:, None].astype(np.float32)
             vectors[at] = sums
-            found[at] = True
-        return vectors, found
+            has_ngram[at] = True
+        return vectors, has_ngram
 
     def _sums(
         self, ids: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]

@@ -94,7 +94,7 @@ class WordVectors:
         return int(self.matrix.shape[1])
 
     def known(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Is each word, exactly as written, a whole word of the table? `[n]`."""
+        """Whether each word, exactly as written, is a whole word of the table: bool `[n]`."""
         return np.fromiter((word in self._index for word in words), dtype=bool, count=len(words))
 
     def _rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -119,15 +119,15 @@ class WordVectors:
             Vectors `[n, d]` float32 and whether each word got one, `[n]` bool.
         """
         rows = self._rows(words)
-        found = rows >= 0
+        has_vector = rows >= 0
         vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
-        vectors[found] = self.matrix[rows[found]]
-        if self.subwords is not None and not found.all():
-            missing = np.flatnonzero(~found)
-            made, ok = self.subwords.compose_many([words[i] for i in missing.tolist()])
-            vectors[missing] = made
-            found[missing] = ok
-        return vectors, found
+        vectors[has_vector] = self.matrix[rows[has_vector]]
+        if self.subwords is not None and not has_vector.all():
+            missing = np.flatnonzero(~has_vector)
+            composed, has_ngram = self.subwords.compose_many([words[i] for i in missing.tolist()])
+            vectors[missing] = composed
+            has_vector[missing] = has_ngram
+        return vectors, has_vector
 
     def restrict(self, words: Iterable[str]) -> WordVectors:
         """The rows that `lookup` would use for these words, in table order; subwords stay."""
@@ -148,9 +148,9 @@ class WordVectors:
         Raises:
             VectorsError: `word` has no vector, or one of zero length.
         """
-        (query,), (found,) = self.lookup([word])
+        (query,), (has_vector,) = self.lookup([word])
         norm = float(np.linalg.norm(query))
-        if not found or norm == 0.0:
+        if not has_vector or norm == 0.0:
             raise VectorsError(
                 f"vectors {self.name!r} hold no vector for {word!r}; expected a word of the table; "
                 "choose another word, or a table with subwords"
@@ -359,7 +359,7 @@ class RowCollector:
 
     @property
     def ended(self) -> bool:
-        """Can no later row be wanted?"""
+        """Whether no later row can be wanted."""
         return self._only_limit and self.seen >= self._limit
 
     def decode(self, raw: bytes) -> str:

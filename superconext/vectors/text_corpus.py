@@ -146,7 +146,7 @@ class Sentences:
 
     @property
     def tokenised(self) -> bool:
-        """Has anybody asked for the tokens of the lines?"""
+        """Whether the lines have been tokenised."""
         return self._kept is not None
 
     def identity(self) -> str:

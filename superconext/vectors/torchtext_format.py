@@ -133,7 +133,7 @@ def read_torchtext_vectors(
 
 
 def is_torchtext(source: object) -> bool:
-    """Does an object look like `Vectors` or `Vocab`?"""
+    """Whether an object looks like `Vectors` or `Vocab`."""
     return hasattr(source, "itos") or hasattr(source, "get_itos")
 
 
@@ -160,15 +160,15 @@ def object_vectors(
     Raises:
         VectorsError: it carries none, or they do not fit its words.
     """
-    words, held = object_words(source), getattr(source, "vectors", None)
-    if held is None:
+    words, vectors = object_words(source), getattr(source, "vectors", None)
+    if vectors is None:
         raise VectorsError(
             f"{_kind(source)} holds words and no vectors; expected an object with both; give its "
             "Vectors instead, read_torchtext_vocab takes the words alone"
         )
-    if hasattr(held, "detach"):  # a tensor, maybe on a device and in half precision
-        held = held.detach().cpu().float().numpy()
-    matrix = np.asarray(held)
+    if hasattr(vectors, "detach"):  # a tensor, maybe on a device and in half precision
+        vectors = vectors.detach().cpu().float().numpy()
+    matrix = np.asarray(vectors)
     if matrix.ndim != 2 or len(matrix) != len(words) or matrix.dtype.kind != "f":
         raise VectorsError(
             f"{_kind(source)} holds {len(words)} words beside vectors of shape "

@@ -200,7 +200,7 @@ def passes(tokens: int) -> int:
 
 
 def _untouched(buckets_of_words: Iterable[Any], count: int) -> np.ndarray:
-    """Which n-gram rows no word trained, bool `[count]`: they still hold gensim's random start.
+    """Mask `[count]` of the n-gram rows that no word trained: they hold gensim's random start.
 
     It says nothing, and without it a saved model need not carry the rows: of a few thousand
     sentences' words, five in six.
@@ -279,13 +279,13 @@ class Epochs:
         try:
             facts, tensors = read_state(self.state)
             saved = {name: tensors[name].numpy() for name in (*_arrays(model), "random")}
-            if any(saved[name].shape != own.shape for name, own in _arrays(model).items()):
+            if any(saved[name].shape != array.shape for name, array in _arrays(model).items()):
                 raise ValueError("of another size")
             model.random.set_state(("MT19937", saved["random"], *facts["random"]))
         except DAMAGE:
             return  # begun anew, which costs time alone
-        for name, own in _arrays(model).items():
-            own[:] = saved[name]
+        for name, array in _arrays(model).items():
+            array[:] = saved[name]
         self.done = facts["done"]
 
     def train(self, model: Any, token_lists: Any, sentences: int, words: int) -> None:
@@ -344,7 +344,7 @@ class Epochs:
 
 
 def _arrays(model: Any) -> dict[str, np.ndarray]:
-    """What training moves."""
+    """The arrays that training changes."""
     keyed = model.wv
     if hasattr(keyed, "vectors_vocab"):
         return {
