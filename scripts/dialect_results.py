@@ -26,6 +26,7 @@ from protocol_splits import splits
 from superconext.baselines.baseline import Split, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import SuperConTextError
+from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
 from superconext.experiments.paired_tests import paired_bootstrap, resampled_t_test
 from superconext.experiments.systems import parse_value
@@ -89,7 +90,7 @@ def fit(
         return {name: scored(*(baseline.predict(part[0]) for part in (dev, test)), dev, test,
                              classes, seconds)}  # fmt: skip
     config = resolve({**shared, **SYSTEMS[name], "seed": seed})
-    fitted = fit_model(*train, config, dev, monitor=False, set_aside=test[0])
+    fitted = fit_model(Dataset(*train), config, Dataset(*dev), monitor=False, test_texts=test[0])
     model, classes = fitted.model, fitted.model.classes
     answers = [model.answer(part[0]) for part in (dev, test)]
     seconds = time.perf_counter() - started

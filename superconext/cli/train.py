@@ -53,7 +53,7 @@ def train(
     from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress
     from superconext.core.threads import choose_threads
-    from superconext.runs.request import TrainRequest
+    from superconext.runs.splits import TrainRequest
 
     progress = TerminalProgress(quiet)
     named = given_parameters(parameters)
@@ -64,10 +64,10 @@ def train(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
             )
-        from superconext.runs.together import together
+        from superconext.runs.distributed_run import distributed
         from superconext.runs.train import resume_run
 
-        _show(together(lambda: resume_run(Path(resume), progress)), resume, as_json)
+        _show(distributed(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
     if not train_file:
         raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
@@ -90,10 +90,10 @@ def train(
         store=store,
     )
     # Not before threads are chosen: torch reads how they wait when it is imported.
-    from superconext.runs.together import together
+    from superconext.runs.distributed_run import distributed
     from superconext.runs.train import train_run
 
-    _show(together(lambda: train_run(request, progress)), out, as_json)
+    _show(distributed(lambda: train_run(request, progress)), out, as_json)
 
 
 def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:

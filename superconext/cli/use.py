@@ -41,7 +41,7 @@ def evaluate(
 ) -> None:
     """Figures of merit of RUN on the labelled FILE."""
     from superconext.data.reading import read_labelled
-    from superconext.probe.metrics import probability_metrics
+    from superconext.fitting.evaluation import evaluate as evaluate_model
     from superconext.report.scores import class_table, score_table
 
     model = _load(run, threads)
@@ -55,20 +55,17 @@ def evaluate(
             f"{', '.join(unknown[:5])}; they count as wrong",
             err=True,
         )
-    probe = model.probe.probabilities(model.features(corpus.texts))
-    probabilities = model.combined(corpus.texts, probe)
-    scores = probability_metrics(corpus.labels, probabilities, model.classes)
-    table: dict[str, Any] = {"reported_split": "test", "test": scores}
-    if model.ensemble is not None:
-        alone = probability_metrics(corpus.labels, probe, model.classes)
-        table |= {"test": alone, "combined": {"test": scores}}
-        table["companion"] = model.ensemble.title
-        scores = {**scores, "encoder_alone": alone}
+    evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     if as_json:
-        click.echo(json.dumps(scores, ensure_ascii=False))
+        click.echo(json.dumps(evaluation.document(), ensure_ascii=False))
         return
+    table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics}
+    if model.ensemble is not None:
+        table["combined"] = {"test": evaluation.metrics}
+        table["encoder_alone"] = {"test": evaluation.encoder_alone}
+        table["companion"] = model.ensemble.title
     click.echo(score_table(table))
-    click.echo("\n" + class_table(scores))
+    click.echo("\n" + class_table(evaluation.metrics))
 
 
 @click.command()

@@ -4,30 +4,54 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from superconext.core.errors import DataError
+from superconext.data.duplicates import leaks
 from superconext.data.lines import shown
+
+if TYPE_CHECKING:
+    from superconext.data.file_rows import TrainingRows
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Labelled examples in the order of the file; `texts`, `labels`, `lines` have N items."""
+    """Labelled examples in the order of the file, in memory or on disk.
+
+    Args:
+        texts, labels: `[N]`; of a file larger than memory those of a sample of its rows.
+        lines: 1-based line (Parquet: row) each example starts on.
+        source: file name as given.
+        sha256: of the file's bytes as they lie on disk.
+        notes: what the reader decided.
+        on_disk: all rows, tokenised and memory-mapped, where the file is larger than memory.
+    """
 
     texts: list[str]
     labels: list[str]
-    lines: list[int]  # 1-based line (Parquet: row) each example starts on
-    source: str  # file name as given
-    sha256: str  # of the file's bytes as they lie on disk
-    notes: list[str]  # what the reader decided
+    lines: Sequence[int] = ()
+    source: str = ""
+    sha256: str = ""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    on_disk: TrainingRows | None = None
 
     def __len__(self) -> int:
-        return len(self.texts)
+        """All rows, also those on disk alone."""
+        return len(self.texts) if self.on_disk is None else len(self.on_disk)
 
     def class_counts(self) -> dict[str, int]:
         """Examples in each class, sorted by label."""
-        return dict(sorted(Counter(self.labels).items()))
+        if self.on_disk is None:
+            return dict(sorted(Counter(self.labels).items()))
+        return self.on_disk.class_counts()
+
+    def repeats_of(self, texts: Sequence[str]) -> int:
+        """How many of the texts stand in this data set word for word."""
+        if self.on_disk is None:
+            return len(leaks(self.texts, texts))
+        return self.on_disk.source.has(texts, self.on_disk.rows)
 
     def select(self, rows: Iterable[int]) -> Dataset:
         """The examples at the 0-based `rows`, in that order, from the same file."""

@@ -242,6 +242,11 @@ class TrainingRows:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def class_counts(self) -> dict[str, int]:
+        """Rows of each class, sorted by label."""
+        counts = np.bincount(self.labels, minlength=len(self.source.classes))
+        return dict(zip(self.source.classes, counts.tolist(), strict=True))
+
     @property
     def tokenizer(self) -> Tokenizer:
         return self.source.tokenizer

@@ -21,7 +21,7 @@ from superconext.config.parameters import (
     resolve,
 )
 from superconext.core.errors import ConfigError
-from superconext.estimator.predict_mixin import Answers
+from superconext.estimator.predict_mixin import PredictMixin
 from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
 
 if TYPE_CHECKING:
@@ -146,22 +146,25 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
         anything else that is passed, such as `sample_weight`.
         """
+        from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
+        from superconext.fitting.checks import check_config
         from superconext.fitting.fit import fit_model
 
         refuse_arguments(type(self).__name__, refused)
         config = self._config()
+        check_config(config)
         callbacks = self._callbacks()
         texts = check_texts(X)
         given = check_labels(y, len(texts), type(self).__name__)
         classes = np.unique(given)
         labels = [str(label) for label in given]
+        rows = Dataset(texts, labels, range(1, len(texts) + 1))
         kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
         fitted = fit_model(
-            [texts[i] for i in kept],
-            [labels[i] for i in kept],
+            rows.select(kept),
             config,
-            ([texts[i] for i in held], [labels[i] for i in held]),
+            rows.select(held),
             classes=[str(label) for label in classes],
             callbacks=callbacks,
         )
@@ -189,6 +192,24 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.runs.folder import save_run
 
         save_run(self._model(), Path(path), {"label_type": self.classes_.dtype.name})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The fitted estimator of a run folder, or of "hf://user/name" on the Hub.
+
+        Raises RunError when the folder is no run or is damaged.
+        """
+        from superconext.estimator.loading import load
+
+        loaded = load(path)
+        return cls._of_model(loaded.model_, loaded.classes_)
+
+    @classmethod
+    def _of_model(cls, model: Model, classes: np.ndarray) -> Self:
+        """A fitted estimator around a trained model."""
+        estimator = cls(**model.config.to_dict())
+        estimator.model_, estimator.classes_, estimator.history_ = model, classes, []
+        return estimator
 
     def push_to_hub(
         self, name: str, private: bool | None = None, revision: str | None = None
@@ -242,7 +263,7 @@ class SuperConTextEncoder(_TextEstimator):
     """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
 
 
-class SuperConTextClassifier(ClassifierMixin, _TextEstimator, Answers):
+class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     """Sentence encoder with a logistic regression probe on its frozen features.
 
     With `probe_features="encoder+tfidf"` predictions are the mean of the probe's

@@ -1,22 +1,21 @@
-"""A saved model as an estimator, without waiting for scikit-learn.
+"""`load`: a saved run as a classifier that needs neither scikit-learn nor SciPy to predict.
 
-scikit-learn, with the SciPy it brings along, takes longer to import than torch, and answering
-needs nothing of it. So `load` gives an estimator that answers at once, and that becomes a whole
-`SuperConTextClassifier` as soon as anything else is asked of it: `score`, `get_params`, a clone,
-a place in a pipeline, `isinstance`.
+scikit-learn, with the SciPy it brings along, takes about as long to import as torch, and
+predicting needs nothing of it. So `load` gives a `LoadedClassifier`, a plain class.
+`LoadedClassifier.estimator()`, or `SuperConTextClassifier.load`, gives the scikit-learn
+estimator of the same run.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superconext.core.gc_pause import not_collecting
-from superconext.estimator.predict_mixin import Answers
+from superconext.estimator.predict_mixin import PredictMixin
 from superconext.estimator.validation import check_texts, typed_labels
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
 
 
-def load(path: str | Path) -> SuperConTextClassifier:
+def load(path: str | Path) -> LoadedClassifier:
     """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub.
 
     Labels are in the dtype they were fitted in; a run of the command line has text.
@@ -41,55 +40,70 @@ def load(path: str | Path) -> SuperConTextClassifier:
         folder = Path(path)
         model = load_model(folder)
         classes = typed_labels(model.classes, read_manifest(folder).get("label_type", "str"))
-    loaded = LoadedClassifier(model, classes)
-    if "superconext.estimator.classifier" in sys.modules:
-        loaded._become_whole()
-    return cast("SuperConTextClassifier", loaded)
+    return LoadedClassifier(model, classes)
 
 
-class LoadedClassifier(Answers):
-    """What a loaded classifier is until more than an answer is asked of it.
+class LoadedClassifier(PredictMixin):
+    """A fitted classifier out of a run folder: predicts and embeds, and is saved again.
 
-    It has every attribute of a fitted `SuperConTextClassifier`, so that it becomes one by
-    changing its class.
+    scikit-learn's tools take it: a clone of it is an unfitted `SuperConTextClassifier` with
+    the run's parameters.
+
+    Attributes:
+        model_: the trained model.
+        classes_: distinct labels `[C]`, sorted.
     """
 
     def __init__(self, model: Model, classes: np.ndarray) -> None:
-        vars(self).update(model.config.to_dict(), callbacks=None)
         self.model_ = model
         self.classes_ = classes
-        self.history_: list[dict[str, Any]] = []
+
+    def __repr__(self) -> str:
+        config = self.model_.config
+        return f"LoadedClassifier({config.objective}, {len(self.classes_)} classes)"
+
+    def estimator(self) -> SuperConTextClassifier:
+        """The same run as a fitted scikit-learn estimator."""
+        from superconext.estimator.classifier import SuperConTextClassifier
+
+        return SuperConTextClassifier._of_model(self.model_, self.classes_)
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
         """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
-        if "sklearn" in sys.modules:  # which may have been told to give frames
-            self._become_whole()
-            return self.transform(X)
         return self._model().features(check_texts(X))
+
+    def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
+        """Accuracy on texts and labels `[N]`."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a new folder. Raises RunError if `path` exists."""
+        self.estimator().save(path)
+
+    def push_to_hub(
+        self, name: str, private: bool | None = None, revision: str | None = None
+    ) -> str:
+        """Upload as user/name, see `export.hub.push`."""
+        return self.estimator().push_to_hub(name, private, revision)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters the run was trained with."""
+        return self.model_.config.to_dict()
+
+    def fit(self, X: Iterable[str], y: Iterable[Any]) -> SuperConTextClassifier:
+        """A new estimator with the run's parameters, trained on other rows."""
+        return self.__sklearn_clone__().fit(X, y)
 
     def _model(self) -> Model:
         return self.model_
 
-    def _become_whole(self) -> None:
+    def __sklearn_clone__(self) -> SuperConTextClassifier:
         from superconext.estimator.classifier import SuperConTextClassifier
 
-        # Not by `self.__class__ = ...`, which would ask for the class below first.
-        vars(object)["__class__"].__set__(self, SuperConTextClassifier)
+        return SuperConTextClassifier(**self.get_params())
 
-    def __getattr__(self, name: str) -> Any:
-        self._become_whole()
-        return getattr(self, name)
+    def __sklearn_tags__(self) -> Any:
+        return self.__sklearn_clone__().__sklearn_tags__()
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """For `isinstance`: what it is about to be."""
-        self._become_whole()
-        return type(self)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        self._become_whole()
-        return self.__reduce_ex__(protocol)
-
-    def __repr__(self) -> str:
-        self._become_whole()
-        return repr(self)
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

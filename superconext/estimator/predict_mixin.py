@@ -1,4 +1,4 @@
-"""What a fitted classifier says of texts: labels, probabilities, scores."""
+"""Prediction mixin: labels, probabilities and scores of a fitted classifier."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
 
 
-class Answers:
-    """Base of whatever has a fitted model and `classes_`; nothing here needs scikit-learn."""
+class PredictMixin:
+    """Predicts with a fitted `_model()` and `classes_`; nothing here needs scikit-learn."""
 
     classes_: np.ndarray
 

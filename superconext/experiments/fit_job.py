@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superconext.core.errors import TrainingError
+from superconext.data.dataset import Dataset
 from superconext.data.duplicates import leaks
 from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of, whole_split
 from superconext.experiments.subsampling import draw_of, expected_overlap
@@ -207,7 +208,11 @@ def _objective(
     torch.set_num_threads(config.threads)
     # Nobody watches the training, so no epoch needs a score.
     fitted = fit_model(
-        *parts["train"], config, parts["dev"], set_aside=parts["test"][0], monitor=False
+        Dataset(*parts["train"]),
+        config,
+        Dataset(*parts["dev"]),
+        test_texts=parts["test"][0],
+        monitor=False,
     )
     if fitted.interrupted:
         raise KeyboardInterrupt
@@ -273,7 +278,13 @@ def _source_encoder(
     key = config, tuple(texts), tuple(labels), tuple(target)
     if key not in _last_encoder:
         torch.set_num_threads(config.threads)
-        fitted = fit_model(texts, labels, config, split["dev"], set_aside=target, monitor=False)
+        fitted = fit_model(
+            Dataset(texts, labels),
+            config,
+            Dataset(*split["dev"]),
+            test_texts=target,
+            monitor=False,
+        )
         if fitted.interrupted:
             raise KeyboardInterrupt
         _last_encoder.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,10 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.memory import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
-from superconext.data.file_rows import TrainingRows
+from superconext.data.dataset import Dataset
 from superconext.encoders.base import Encoder
-from superconext.fitting.checks import check_config
 from superconext.fitting.model import Model, member_features
-from superconext.fitting.preprocess import Prepared, prepare
+from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
 from superconext.probe import probe_class
@@ -27,6 +26,7 @@ from superconext.probe.cross_fitting import cross_fitting_parts, fit_cross_fitte
 from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
 from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, calibrate
 from superconext.probe.metrics import collapse_report
+from superconext.text.tokenize import Pieces
 from superconext.training.callbacks import Callback, Record
 from superconext.training.distributed import leave_to_main
 from superconext.training.length import with_epochs
@@ -42,6 +42,7 @@ class Fitted:
     facts: normalisation profile, vector source, words unknown to the vocabulary.
     planned: epochs of all stages of all members, had nobody stopped it.
     interrupted: whether training was stopped by the user.
+    pieces: the words of each split that is in memory, read once.
     """
 
     model: Model
@@ -51,33 +52,31 @@ class Fitted:
     collapse: dict[str, Any]
     planned: int
     interrupted: bool = False
+    pieces: dict[str, Pieces] = field(default_factory=dict)
 
 
 def fit_model(
-    texts: Sequence[str],
-    labels: Sequence[str],
+    train: Dataset,
     config: Config,
-    dev: tuple[Sequence[str], Sequence[str]] | None = None,
+    dev: Dataset | None = None,
     *,
+    test_texts: Sequence[str] = (),
     classes: Sequence[str] | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
-    set_aside: Sequence[str] = (),
-    whole: TrainingRows | None = None,
     monitor: bool = True,
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
     Args:
-        texts, labels: the training rows `[N]`; at least two classes of two rows.
+        train: the training rows; at least two classes of two rows. Where they are on disk, all
+            of them train the encoder, and the rest is fitted on the sample in memory.
         dev: rows on which the probe's C (and with `keep="best"` the epoch) is chosen.
+        test_texts: texts that no unlabelled text learned from may repeat.
         classes: the distinct labels in the order of the probability columns; sorted if None.
         checkpoint: folder to save to after each epoch and to go on from if it holds a
             state of the same training.
-        set_aside: texts that an objective's unlabelled pool must not hold: the test rows.
-        whole: the training rows where they are more than memory holds. They train the encoder;
-            texts and labels are then its sample, on which the rest is fitted.
         monitor: whether `history` has a `dev_score` of a quick probe after each epoch (where
             dev is given); without, it is there only where training itself reads it, and the
             model is the same.
@@ -86,12 +85,11 @@ def fit_model(
         DataError, ConfigError, VectorsError, TrainingError: see there.
     """
     progress = progress or Progress()
-    check_config(config)
     keep_freed_memory()
     with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
-        names = classes or sorted(set(labels))
-        prepared = prepare((texts, labels), dev, names, config, progress, set_aside, whole)
-        if whole is not None:
+        names = classes or sorted(train.class_counts())
+        prepared = preprocess(train, dev, names, config, progress, test_texts)
+        if train.on_disk is not None:
             give_back_freed_memory()
         config = with_epochs(config, len(prepared.labels))
         planned = total_epochs(config)
@@ -114,12 +112,14 @@ def fit_model(
             if interrupted:
                 break
         leave_to_main()
-        if whole is not None:  # judging needs other blocks than training, and those are large
+        if (
+            train.on_disk is not None
+        ):  # evaluation needs other blocks than training, and those are large
             give_back_freed_memory()
         features = member_features(encoders, prepared.judged[0])
         held = None if prepared.dev is None else member_features(encoders, prepared.dev)
         probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
-        ensemble = _ensemble(prepared, texts, dev, probe, held, config, progress)
+        ensemble = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
     model = Model(
         config,
         prepared.classes,
@@ -130,7 +130,9 @@ def fit_model(
         ensemble,
     )
     collapse = collapse_report(features)
-    return Fitted(model, history, features, prepared.facts, collapse, planned, interrupted)
+    return Fitted(
+        model, history, features, prepared.facts, collapse, planned, interrupted, prepared.pieces
+    )
 
 
 def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:
@@ -182,7 +184,7 @@ def _final_probe(
 def _ensemble(
     prepared: Prepared,
     texts: Sequence[str],
-    dev: tuple[Sequence[str], Sequence[str]] | None,
+    dev: Dataset | None,
     probe: Probe,
     dev_features: np.ndarray | None,
     config: Config,
@@ -195,7 +197,11 @@ def _ensemble(
     held = None
     if dev is not None and dev_features is not None:
         assert prepared.dev_labels is not None
-        known = [text for text, label in zip(*dev, strict=True) if label in prepared.classes]
+        known = [
+            text
+            for text, label in zip(dev.texts, dev.labels, strict=True)
+            if label in prepared.classes
+        ]
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
         return kind.fit(texts, prepared.judged[1], held, config)

@@ -105,9 +105,12 @@ class Model:
         scores = (self.decision if self.ensemble is None else self.probabilities)(texts)
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
-    def answer(self, texts: Sequence[str]) -> Answer:
-        """Vectors, probabilities, the probe's and the objective's own, of one encoding."""
-        store = self.store(texts)
+    def answer(self, texts: Sequence[str], pieces: Pieces | None = None) -> Answer:
+        """Vectors, probabilities, the probe's and the objective's own, of one encoding.
+
+        pieces: the texts as the tokenizer has cut them, where that is done already.
+        """
+        store = self.store(texts if pieces is None else pieces)
         if not self.objectives:
             features = member_features(self.encoders, store)
             return self._answer(texts, features, None)

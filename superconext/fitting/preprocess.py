@@ -14,7 +14,7 @@ from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows
-from superconext.data.file_rows import TrainingRows
+from superconext.data.dataset import Dataset
 from superconext.data.reading import read_texts
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
 from superconext.encoders.base import TextIndexer
@@ -26,8 +26,6 @@ from superconext.text.normalize import Normalizer, choose_profile, parse_normali
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_source
 from superconext.training.pretraining.make import pretrained_encoder
-
-Rows = tuple[Sequence[str], Sequence[str]]
 
 #: Training rows that the probe after each epoch is fitted on.
 MOST_MONITORED = 2_000
@@ -88,19 +86,17 @@ class Prepared:
         return replace(self, train=self.train.subset(kept), labels=self.labels[kept], sample=sample)
 
 
-def prepare(
-    train: Rows,
-    dev: Rows | None,
+def preprocess(
+    train: Dataset,
+    dev: Dataset | None,
     classes: Sequence[str],
     config: Config,
     progress: Progress,
-    set_aside: Sequence[str] = (),
-    whole: TrainingRows | None = None,
+    test_texts: Sequence[str] = (),
 ) -> Prepared:
-    """Build vocabulary, vectors and stores from (texts, labels).
+    """Fit the encoder's text side and turn every split into token ids and class indices.
 
-    set_aside: texts beside the dev rows that nothing unlabelled may hold: the test rows.
-    whole: the training rows where they are more than memory holds; `train` is then its sample.
+    test_texts: texts beside the dev rows that no unlabelled text learned from may repeat.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
@@ -110,17 +106,17 @@ def prepare(
     unlabelled = pool_source(config.unlabelled, config.objective) if needs_pool else None
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
-    texts, labels = train
+    texts, labels, on_disk = train.texts, train.labels, train.on_disk
     if len(classes) < 2:
         raise DataError(
             f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
             "add rows with another label"
         )
-    held = [*(dev[0] if dev is not None else ()), *set_aside]
+    held = [*(dev.texts if dev is not None else ()), *test_texts]
     related = None
     rows: TokenRows
     pieces: dict[str, Pieces] = {}
-    if whole is None:
+    if on_disk is None:
         tokenizer = make_tokenizer(config, texts)
         pieces["train"] = tokenizer.pieces(texts)
         tokens = pieces["train"].lists()
@@ -140,7 +136,7 @@ def prepare(
                 f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
                 "expected one that can read them, such as bilstm: train on a file below 64 MB"
             )
-        tokenizer, rows = whole.tokenizer, whole
+        tokenizer, rows = on_disk.tokenizer, on_disk
     source = config
     if config.pretrain:
         made = str(pretrained_encoder(config, tokenizer, held, progress))
@@ -154,28 +150,30 @@ def prepare(
         **indexer.facts,
         # Not of rows that are more than memory holds: a pass over them all, to learn how many
         # words were too rare.
-        "unknown": {"train": indexer.missing_words(tokens)} if whole is None else {},
+        "unknown": {"train": indexer.missing_words(tokens)} if on_disk is None else {},
     }
     if related:
         facts["related"] = related.facts
     dev_store, dev_labels = None, None
-    if dev is not None and len(dev[0]):
+    if dev is not None and len(dev):
         # Rows of a class that training never sees cannot help to choose anything.
-        known = np.array([i for i, label in enumerate(dev[1]) if label in index], dtype=np.int64)
+        known = np.array(
+            [i for i, label in enumerate(dev.labels) if label in index], dtype=np.int64
+        )
         if not len(known):
             raise DataError(
-                f"no dev row has a label of the training data; found {sorted(set(dev[1]))[:5]}, "
-                f"expected some of {list(classes)[:5]}"
+                "no dev row has a label of the training data; found "
+                f"{sorted(set(dev.labels))[:5]}, expected some of {list(classes)[:5]}"
             )
-        pieces["dev"] = tokenizer.pieces(dev[0])
+        pieces["dev"] = tokenizer.pieces(dev.texts)
         dev_store = indexer.store(pieces["dev"])
-        if len(known) < len(dev[0]):
+        if len(known) < len(dev):
             dev_store = dev_store.subset(known)
-        dev_labels = np.array([index[dev[1][i]] for i in known])
+        dev_labels = np.array([index[dev.labels[i]] for i in known])
         dev_tokens = pieces["dev"].lists()
         facts["unknown"]["dev"] = indexer.missing_words([dev_tokens[i] for i in known])
-    if set_aside:
-        pieces["test"] = tokenizer.pieces(set_aside)
+    if len(test_texts):
+        pieces["test"] = tokenizer.pieces(test_texts)
         facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
     progress.say(_summary(facts))
     pool = None
@@ -185,9 +183,9 @@ def prepare(
         drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
         pool = indexer.store(Pieces.of_lists(drawn))
         facts["pool"] = len(pool)
-    if whole is not None:
-        numbers = np.array([index[name] for name in whole.source.classes])[whole.labels]
-        sample: np.ndarray | None = whole.sample
+    if on_disk is not None:
+        numbers = np.array([index[name] for name in on_disk.source.classes])[on_disk.labels]
+        sample: np.ndarray | None = on_disk.sample
     else:
         numbers = np.array([index[label] for label in labels])
         sample = np.arange(len(texts)) if related else None

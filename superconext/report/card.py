@@ -220,7 +220,7 @@ _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("preset", "seed", "threads", "created", "version", "status"), _setting),
     **dict.fromkeys(("wall_seconds", "cpu_seconds"), _seconds),
     **_SCORED,
-    **dict.fromkeys(("combined", "native"), _SCORED),
+    **dict.fromkeys(("combined", "encoder_alone", "native"), _SCORED),
     "baselines": {_EACH: _SCORED},
     "command": _command,
     "data": dict.fromkeys(_SPLITS, _FILE),
@@ -341,7 +341,10 @@ class _Results:
         #: What else is known of the reported split, by what the card calls it.
         self.others = {}
         if together:
-            self.others["its encoder alone, with a linear probe"] = facts[split]
+            alone = facts["encoder_alone"][split]
+            # Runs of versions before 0.2 have these scores under the split's name.
+            alone = alone if _recorded(alone) else facts[split]
+            self.others["its encoder alone, with a linear probe"] = alone
         if _recorded(facts["native"][split]):
             self.others["this model, by its objective's own rule"] = facts["native"][split]
         self.baselines = {

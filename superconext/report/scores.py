@@ -26,7 +26,9 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     ]
     if "native" in metrics:
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
-    rows.append(_row("superconext, linear probe", metrics[split], metrics.get("seconds")))
+    # Runs of versions before 0.2 have the probe's own figures under the split's name.
+    probe = metrics.get("encoder_alone", metrics)[split]
+    rows.append(_row("superconext, linear probe", probe, metrics.get("seconds")))
     if "combined" in metrics:
         rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
     note = "" if split == "test" else " (no test file: settings were chosen on these rows)"

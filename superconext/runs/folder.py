@@ -4,39 +4,56 @@
 |---|---|
 | `manifest.json` | command, data hashes and class counts, vectors, seed, versions, times |
 | `config.toml` | every parameter |
-| `vocabulary.json` | classes, training words, words of the reserve |
+| `vocabulary.json` | classes, training words, out-of-vocabulary words that have vectors |
 | `encoder.safetensors` | encoders and objectives of all members |
-| `vectors.safetensors` | reserve vectors and subword buckets, half precision |
+| `vectors.safetensors` | vectors of out-of-vocabulary words, subword buckets, half precision |
 | `probe.safetensors` | the logistic regression |
 | `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
-Nothing is pickled and nothing is ever unpickled.
+Nothing is pickled and nothing is ever unpickled. A folder may come from a stranger: nothing in
+it is code, and a file that is another one, a link that leads out of the folder, JSON that is too
+deep, and sizes that the arrays do not have are refused before anything is made of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
-from superconext.config.parameters import resolve, upgrade
+from superconext.config.parameters import Config, resolve, upgrade
 from superconext.core.errors import RunError
 from superconext.core.files import beside, file_sha256, write_json
 from superconext.core.folders import folder_beside, put_folder
+from superconext.encoders.base import check_affordable
+from superconext.encoders.registry import encoder_class
+from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import Model
+from superconext.fitting.stages import second_stage
+from superconext.objectives.base import Objective, Shape
+from superconext.objectives.catalogue import objective_class
+from superconext.probe import probe_class
 from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.logistic_regression import check_weights
-from superconext.runs.assemble import assemble
-from superconext.runs.trust import plain_file, read_json
 
 #: The newest format that is read. 4: TF-IDF and more n-grams stand beside the probe, 3: TF-IDF
 #: alone. 2: rows of zeros are
 #: left out of the n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
 FORMAT = 4
+
+#: Bytes of a JSON document; two million words have a quarter of it.
+MOST_JSON = 1 << 28
 
 _MODEL_FILES = (
     "config.toml",
@@ -165,7 +182,7 @@ def load_model(folder: Path | str) -> Model:
         tensors = load_tensors(folder / "encoder.safetensors")
         probe = load_arrays(folder / "probe.safetensors")
         second = saved.get("second_objective")
-        model = assemble(config, words, arrays, tensors, probe, second)
+        model = _assemble(config, words, arrays, tensors, probe, second)
         kind = ENSEMBLES.get(config.probe_features)
         if kind is not None:
             if not hashes.keys() >= set(kind.files):
@@ -186,3 +203,107 @@ def load_model(folder: Path | str) -> Model:
             f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None
     return model
+
+
+def _assemble(
+    config: Config,
+    words: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    tensors: dict[str, Tensor],
+    probe: dict[str, np.ndarray],
+    second_objective: str | None = None,
+) -> Model:
+    """The model of `config.toml`, `vocabulary.json` and the three safetensors files.
+
+    second_objective: of every second member, in a run that an earlier version wrote.
+
+    Raises an error of Python's (ValueError, LookupError, ...) where they do not fit together.
+    """
+    classes = _texts(words["classes"], "classes")
+    if len(set(classes)) != len(classes) or len(classes) < 2:
+        raise ValueError(f"{len(classes)} classes, expected two or more, each once")
+    kind = encoder_class(config.encoder)
+    indexer = kind.indexer_class.from_saved(words, arrays, config)
+    encoders, objectives = [], []
+    for member in range(_members_of(tensors)):
+        weights = dict(_under(f"encoder.{member}.", tensors))
+        encoder = kind.from_tensors(config, indexer, weights)
+        own = dict(_under(f"objective.{member}.", tensors))
+        trained_by = member_config(config, member)
+        if second_objective is not None and member % 2:
+            trained_by = replace(trained_by, objective=second_objective, options=None)
+        with torch.device("meta"):
+            check_affordable(_objective(trained_by, len(classes), encoder.sentence_size), own)
+        objective = _objective(trained_by, len(classes), encoder.sentence_size)
+        objective.load_state_dict(own)
+        encoders.append(encoder.eval())
+        objectives.append(objective.eval())
+    width = sum(encoder.sentence_size for encoder in encoders)
+    return Model(
+        config,
+        classes,
+        indexer,
+        encoders,
+        objectives,
+        probe_class(config.probe_features).from_arrays(probe, len(classes), width),
+        second_objective=second_objective,
+    )
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    """The tensors whose name begins so, by the rest of it."""
+    return ((n[len(prefix) :], t) for n, t in tensors.items() if n.startswith(prefix))
+
+
+def _objective(config: Config, classes: int, sentence: int) -> Objective:
+    """The objective a member was trained by last, which it predicts by, without its weights."""
+    last = second_stage(config) or config
+    kind = objective_class(last.objective)
+    return kind.build(last, Shape(classes, sentence, sentence))
+
+
+def plain_file(folder: Path, name: str) -> Path:
+    """The file of that name. Raises RunError if it is not there, or a link out of the folder."""
+    path = folder / name
+    if not path.is_file():
+        raise RunError(f"{path}: missing; expected a whole run folder: copy it again")
+    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+        raise RunError(
+            f"{path}: a link that leads out of the folder; expected a file: copy the run with its "
+            "files (cp -rL) if you trust where it leads"
+        )
+    return path
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises RunError for anything else."""
+    try:
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > MOST_JSON:
+                raise ValueError(f"longer than {MOST_JSON >> 20} MiB")
+            value = json.loads(stream.read(size).decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: not a JSON document ({error}); copy the run again") from None
+    except RecursionError:
+        raise RunError(
+            f"{path}: not a JSON document (nested too deep); copy the run again"
+        ) from None
+    if not isinstance(value, dict):
+        raise RunError(f"{path}: found a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+def _texts(value: Any, what: str) -> list[str]:
+    """A list of texts. Raises ValueError for anything else."""
+    if not isinstance(value, list) or not set(map(type, value)) <= {str}:
+        raise ValueError(f"{what} is no list of texts")
+    return value
+
+
+def _members_of(tensors: Mapping[str, Tensor]) -> int:
+    """How many members the names `encoder.0.x`, `objective.0.y` tell of. Raises ValueError."""
+    numbers = {int(name.split(".")[1]) for name in tensors}
+    if not numbers or numbers != set(range(len(numbers))):
+        raise ValueError("the members of encoder.safetensors are not numbered 0, 1, ...")
+    return len(numbers)

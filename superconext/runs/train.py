@@ -1,4 +1,4 @@
-"""From labelled files to a finished run folder: what `superconext train` does."""
+"""`superconext train`: from labelled files to a finished run folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from superconext.core.files import write_json
 from superconext.core.folders import folder_beside, remove_folder, sync_tree
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
-from superconext.runs.contents import Evaluation, write_run
-from superconext.runs.place import (
+from superconext.fitting.checks import check_config
+from superconext.runs.artifacts import RunResults, write_run
+from superconext.runs.output_folder import (
     CHECKPOINT,
     check_out,
     epochs_kept,
@@ -28,7 +29,7 @@ from superconext.runs.place import (
     partial_of,
     put_in_place,
 )
-from superconext.runs.request import Splits, TrainRequest, read_splits
+from superconext.runs.splits import Splits, TrainRequest, read_splits
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     epochs kept, and the other project errors; where no epoch was done nothing is left.
     """
     config = resolve(request.given, "train")
+    check_config(config)
     out = Path(request.out)
     check_out(out, request.force)
     with only_run(out, progress.say):
@@ -108,6 +110,7 @@ def _saved_request(
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
         config = resolve(request.given, "resume")
+        check_config(config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start anew with --force"
@@ -136,39 +139,36 @@ def _fill(
     import torch
 
     from superconext.baselines.baseline import baseline_report
-    from superconext.fitting.checks import check_config
     from superconext.fitting.fit import fit_model
-    from superconext.runs.together import call_helpers
+    from superconext.runs.distributed_run import call_helpers
 
     # Not for the training alone: figures of merit are worked out under the same threads.
     torch.set_num_threads(config.threads)
-    check_config(config)  # before the baselines, which take their time
     call_helpers(request, partial / CHECKPOINT)
     wall, cpu = time.perf_counter(), time.process_time()
-    rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}
     baselines: dict[str, Any] = {}
     if config.baselines:
+        rows = {name: (data.texts, data.labels) for name, data in splits.named().items()}
         with progress.bar("baselines"):
             baselines = baseline_report(
                 rows["train"], rows["dev"], {n: r for n, r in rows.items() if n != "train"}
             )
     started = time.perf_counter()
     fitted = fit_model(
-        *rows["train"],
+        splits.train,
         config,
-        rows["dev"],
+        splits.dev,
+        test_texts=splits.test.texts if splits.test else (),
         progress=progress,
         checkpoint=partial / CHECKPOINT,
-        set_aside=rows["test"][0] if "test" in rows else (),
-        whole=getattr(splits.train, "training", None),
     )
-    evaluation = Evaluation.of(fitted, rows, splits.reported, baselines)
-    evaluation.metrics["seconds"] = round(time.perf_counter() - started, 2)
+    results = RunResults.of(fitted, splits, baselines)
+    results.metrics["seconds"] = round(time.perf_counter() - started, 2)
     times = {
         "wall_seconds": round(time.perf_counter() - wall, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),
     }
-    write_run(partial, request, splits, fitted, evaluation, times, progress)
+    write_run(partial, request, splits, fitted, results, times, progress)
     put_in_place(partial, Path(request.out))
     if fitted.interrupted:
         epochs = len(fitted.history)
@@ -176,7 +176,7 @@ def _fill(
             f"interrupted after {epochs} of {fitted.planned} epochs; the run so "
             f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
         )
-    return evaluation.metrics
+    return results.metrics
 
 
 def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:

@@ -170,7 +170,7 @@ def test_a_run_with_tfidf_beside_the_encoder_is_a_system(request_of, data, tmp_p
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
     own = {"epochs": 1, "probe_features": "encoder+tfidf"}
     config = resolve({**request_of().given, **own})
-    model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+    model = fit_model(train, config, dev).model
     assert mean["predictions"] == [model.classes.index(x) for x in model.predict(test.texts)]
     assert any("not by its encoder alone" in note for note in result.table.notes)
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))

@@ -11,9 +11,8 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import StoppedEarly
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
-from superconext.runs import big_file
-from superconext.runs.big_file import read_big
-from superconext.runs.request import TrainRequest, read_splits
+from superconext.runs import splits
+from superconext.runs.splits import TrainRequest, read_big, read_splits
 from superconext.runs.train import resume_run, train_run
 
 FAST = {
@@ -43,8 +42,8 @@ def table(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(big_file, "SAMPLE_ROWS", 50)
-    monkeypatch.setattr(big_file, "MOST_HELD", 20)
+    monkeypatch.setattr(splits, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(splits, "MOST_HELD", 20)
 
 
 class Said(Progress):
@@ -87,7 +86,7 @@ def test_the_vocabulary_is_that_of_the_training_rows(table, tmp_path, small):
     big, dev = read_big(str(table), (None, None), resolve(FAST), str(tmp_path), 0.1, Progress())
     assert dev is not None and len(big.texts) == len(big.labels) == 50
     own = {text.split()[-1] for text in dev.texts}
-    words = set(big.training.vocabulary(1).words)
+    words = set(big.on_disk.vocabulary(1).words)
     assert not own & words and len(words) == 2 + 8 + 280
     everything = read_labelled(table)
     by_text = dict(zip(everything.texts, everything.labels, strict=True))
@@ -126,13 +125,13 @@ def test_a_run_that_was_stopped_goes_on(table, tmp_path, small):
 
 
 def test_size_decides_and_the_store_wins(table, monkeypatch):
-    assert not big_file.is_big(str(table), None)
-    assert big_file.is_big(str(table), "somewhere")
-    assert not big_file.is_big("-", "somewhere")
-    monkeypatch.setattr(big_file, "STREAMED_FROM", table.stat().st_size)
-    assert big_file.is_big(str(table), None)
-    monkeypatch.setattr(big_file, "STREAMED_FROM", table.stat().st_size + 1)
-    assert not big_file.is_big(str(table), None)
+    assert not splits.is_big(str(table), None)
+    assert splits.is_big(str(table), "somewhere")
+    assert not splits.is_big("-", "somewhere")
+    monkeypatch.setattr(splits, "STREAMED_FROM", table.stat().st_size)
+    assert splits.is_big(str(table), None)
+    monkeypatch.setattr(splits, "STREAMED_FROM", table.stat().st_size + 1)
+    assert not splits.is_big(str(table), None)
 
 
 def test_test_texts_in_the_training_rows_are_told_of(table, tmp_path, small):

@@ -196,7 +196,7 @@ def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("superconext.runs.contents.write_csv", press)
+        patch.setattr("superconext.runs.artifacts.write_csv", press)
         said = call(*train_words(data, run))
     assert said.code == 1 and f"train --resume {run}" in said.err.splitlines()[-1]
     assert not run.exists()

@@ -14,7 +14,7 @@ import pytest
 from superconext.core import locks
 from superconext.core.errors import RunError
 from superconext.core.folders import folder_beside
-from superconext.runs.place import only_run
+from superconext.runs.output_folder import only_run
 from tests.cli.conftest import call_main, environment
 from tests.reliability.commands import contents, make_files
 
@@ -23,7 +23,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 HOLDING = """
 import sys, time
 from pathlib import Path
-from superconext.runs.place import only_run
+from superconext.runs.output_folder import only_run
 with only_run(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(300)

@@ -9,6 +9,7 @@ from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.data.auxiliary import auxiliary_rows
+from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.probe.logistic_regression import fit_probe
@@ -49,14 +50,15 @@ def test_without_a_label_in_common_it_is_refused(file):
 
 def test_the_encoder_is_that_of_all_rows_and_the_probe_that_of_the_own(file):
     config = resolve({**QUICK, "related": file})
-    fitted = fit_model(TEXTS, LABELS, config, DEV, set_aside=["test said this."])
+    fitted = fit_model(
+        Dataset(TEXTS, LABELS), config, Dataset(*DEV), test_texts=["test said this."]
+    )
     kept = [("pos", "bahi barcha"), ("neg", "khayeb barcha"), ("neg", "mouch behi")]
     whole = fit_model(
-        [*TEXTS, *(text for _, text in kept)],
-        [*LABELS, *(label for label, _ in kept)],
+        Dataset([*TEXTS, *(text for _, text in kept)], [*LABELS, *(label for label, _ in kept)]),
         resolve(QUICK),
-        DEV,
-        set_aside=["test said this."],
+        Dataset(*DEV),
+        test_texts=["test said this."],
     )
     model = fitted.model
     assert np.array_equal(model.features(TEXTS), whole.model.features(TEXTS))
@@ -88,7 +90,9 @@ def test_it_goes_with_whatever_else_the_probe_does(more, file, tmp_path):
 def test_epochs_are_decided_by_all_rows(file, monkeypatch):
     monkeypatch.setattr("superconext.training.length.ROWS_READ", 35 * 8)
     quick = {name: value for name, value in QUICK.items() if name != "epochs"}
-    model = fit_model(TEXTS, LABELS, resolve({**quick, "related": file}), DEV).model
+    model = fit_model(
+        Dataset(TEXTS, LABELS), resolve({**quick, "related": file}), Dataset(*DEV)
+    ).model
     assert model.config.epochs == 7  # 36 rows: with "test said this", that nobody sets aside
 
 

@@ -52,7 +52,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
                 assert told["test"][f"f1_{kind}"] == pytest.approx(expected)
         assert ("native" in line) == (line["objective"] == "cross_entropy")
     config = resolve({**request.given, "objective": "cross_entropy", "seed": 1})
-    model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+    model = fit_model(train, config, dev).model
     line = lines["cross_entropy", 1, "given"]
     assert line["predictions"] == [index[label] for label in model.predict(test.texts)]
     own = model.native_probabilities(test.texts).argmax(axis=1)
@@ -293,7 +293,7 @@ def test_systems_with_parameters_of_their_own_stand_in_one_table(request_of, dat
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
     for found, parameters in ((plainly, {}), (line, own)):
         config = resolve({**request.given, **parameters, "seed": 0})
-        model = fit_model(train.texts, train.labels, config, (dev.texts, dev.labels)).model
+        model = fit_model(train, config, dev).model
         assert found["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
 

@@ -40,9 +40,9 @@ def test_a_parameter_that_is_set_reaches_every_fit_of_ours(script, data, tmp_pat
     seen = []
     fit_model = script.fit_model
 
-    def watched(texts, labels, config, dev, **others):
+    def watched(train, config, dev, **others):
         seen.append((config.temperature, config.epochs, config.seed))
-        return fit_model(texts, labels, config, dev, **others)
+        return fit_model(train, config, dev, **others)
 
     monkeypatch.setattr(script, "fit_model", watched)
     words = (data, "--sets", "small", "--systems", "TF-IDF + LR,SuperLoss", "--out", tmp_path / "o")

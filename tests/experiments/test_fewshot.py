@@ -40,10 +40,8 @@ def test_lines_are_the_fits_on_the_drawn_rows(wanted, data, tmp_path):
     assert len(lines) == 2 * 3 * (BASELINES + 1)
     train, test = (read_labelled(data / f"{name}.tsv") for name in ("train", "test"))
     drawn, held = draw_rows((train.texts, train.labels), parse_draw("shots4"), 1, dev=True)
-    parts = [
-        ([train.texts[k] for k in rows], [train.labels[k] for k in rows]) for rows in (drawn, held)
-    ]
-    model = fit_model(*parts[0], resolve({**request.given, "seed": 1}), parts[1]).model
+    config = resolve({**request.given, "seed": 1})
+    model = fit_model(train.select(drawn), config, train.select(held)).model
     line = lines["superloss", 1, "shots4-1"]
     assert line["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
     assert line["rows"] == {"train": 8, "dev": 8, "test": 24} and line["shots"] == 4

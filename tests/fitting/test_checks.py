@@ -1,8 +1,7 @@
 import pytest
 
-from superconext.config.parameters import resolve
+from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError
-from superconext.fitting.fit import fit_model
 
 TEXTS, LABELS = ["zwin bzaf", "khayb bzaf"] * 8, ["pos", "neg"] * 8
 
@@ -22,6 +21,5 @@ WRONG = [
 @pytest.mark.parametrize(("given", "told"), WRONG, ids=[told for _, told in WRONG])
 def test_what_cannot_be_is_refused_before_vectors_are_read(given, told):
     """A missing vector file would be the next thing to be told of."""
-    config = resolve({"vectors": "missing.txt", **given})
     with pytest.raises(ConfigError, match=told):
-        fit_model(TEXTS, LABELS, config)
+        SuperConTextClassifier(**{"vectors": "missing.txt", **given}).fit(TEXTS, LABELS)

@@ -4,6 +4,7 @@ import pytest
 from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
+from superconext.data.dataset import Dataset
 from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.fit import fit_model
 
@@ -32,7 +33,7 @@ def test_each_member_is_what_its_seed_alone_makes(tmp_path):
 
     def trained(**given):
         shared = {**QUICK, "vectors": str(tmp_path / "v.txt")}
-        return fit_model(TEXTS, LABELS, resolve({**shared, **given})).model
+        return fit_model(Dataset(TEXTS, LABELS), resolve({**shared, **given})).model
 
     both = trained(seed=5, members=4)
     alone = [trained(seed=5 + member * 1_000_000) for member in range(4)]

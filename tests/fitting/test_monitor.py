@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from superconext.config.parameters import resolve
+from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from tests.fitting.test_stages import DEV, LABELS, SMALL, TEXTS, same
 
@@ -11,7 +12,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
 
 def fit(monitor, **given):
-    return fit_model(TEXTS, LABELS, resolve({**SMALL, **given}), DEV, monitor=monitor)
+    return fit_model(
+        Dataset(TEXTS, LABELS), resolve({**SMALL, **given}), Dataset(*DEV), monitor=monitor
+    )
 
 
 @pytest.mark.parametrize(

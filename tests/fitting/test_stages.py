@@ -12,13 +12,14 @@ import torch
 from superconext.config.parameters import resolve
 from superconext.core.errors import StoppedEarly
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
 from superconext.encoders.base import EncoderOutput
 from superconext.fitting import stages
 from superconext.fitting.fit import fit_model
 from superconext.fitting.stages import second_stage, total_epochs
 from superconext.objectives.cross_entropy import CrossEntropy
 from superconext.runs.folder import load_model, save_run
-from superconext.runs.request import TrainRequest
+from superconext.runs.splits import TrainRequest
 from superconext.runs.train import resume_run, train_run
 from superconext.training.callbacks import Callback
 
@@ -47,7 +48,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
 
 def fit(callbacks=(), checkpoint=None, **given):
     config = resolve({**SMALL, **given})
-    return fit_model(TEXTS, LABELS, config, DEV, callbacks=callbacks, checkpoint=checkpoint)
+    return fit_model(
+        Dataset(TEXTS, LABELS), config, Dataset(*DEV), callbacks=callbacks, checkpoint=checkpoint
+    )
 
 
 def own_labels(model):

@@ -5,6 +5,7 @@ import pytest
 
 from superconext import load
 from superconext.config.parameters import resolve
+from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from superconext.runs.folder import load_model, save_run
 
@@ -53,7 +54,7 @@ def test_a_fitted_model_predicts_the_same_after_saving(objective, options, vecto
             "keep": "last",
         }
     )
-    fitted = fit_model(TEXTS, LABELS, config, (TEXTS, LABELS))
+    fitted = fit_model(Dataset(TEXTS, LABELS), config, Dataset(TEXTS, LABELS))
     assert fitted.history[-1]["loss"] < fitted.history[0]["loss"]
     native = fitted.model.native_probabilities(TEXTS)
     assert native.shape == (24, 2) and native.sum(axis=1) == pytest.approx(np.ones(24))

@@ -198,7 +198,7 @@ def make_run(place: Path) -> None:
     import numpy as np
 
     from superconext.core.progress import Progress
-    from superconext.runs.request import TrainRequest
+    from superconext.runs.splits import TrainRequest
     from superconext.runs.train import train_run
     from superconext.vectors.subwords import SubwordTable
     from superconext.vectors.table import WordVectors

@@ -9,9 +9,10 @@ import torch
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
 from superconext.encoders.base import sentence_vectors
 from superconext.fitting.fit import fit_model
-from superconext.fitting.preprocess import prepare
+from superconext.fitting.preprocess import preprocess
 from superconext.runs.folder import load_model, save_run
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
@@ -55,7 +56,7 @@ def configured(tmp_path):
 
 
 def fit(config, **more):
-    return fit_model(TEXTS, LABELS, config, DEV, **more)
+    return fit_model(Dataset(TEXTS, LABELS), config, Dataset(*DEV), **more)
 
 
 def words(store, prepared):
@@ -76,7 +77,9 @@ def words(store, prepared):
 
 def test_holds_no_training_text_no_dev_text_and_nothing_twice(configured):
     config = configured()
-    prepared = prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress())
+    prepared = preprocess(
+        Dataset(TEXTS, LABELS), Dataset(*DEV), ["bad", "good"], config, Progress()
+    )
     found = words(prepared.pool, prepared)
     assert len(found) == len(set(found)) == prepared.facts["pool"] == 10
     held = {tuple(prepared.indexer.tokenizer(text)) for text in [*TEXTS, *DEV[0]]}
@@ -86,17 +89,21 @@ def test_holds_no_training_text_no_dev_text_and_nothing_twice(configured):
 
 def test_holds_no_dev_text_whose_label_training_never_saw(configured):
     dev = ([*DEV[0], UNLABELLED[0]], [*DEV[1], "strange"])
-    prepared = prepare((TEXTS, LABELS), dev, ["bad", "good"], configured(), Progress())
+    prepared = preprocess(
+        Dataset(TEXTS, LABELS), Dataset(*dev), ["bad", "good"], configured(), Progress()
+    )
     found = words(prepared.pool, prepared)
     assert tuple(prepared.indexer.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
 
 
 def test_holds_no_text_set_aside(configured):
     config, aside = configured(), [UNLABELLED[0]]
-    prepared = prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress(), aside)
+    prepared = preprocess(
+        Dataset(TEXTS, LABELS), Dataset(*DEV), ["bad", "good"], config, Progress(), aside
+    )
     found = words(prepared.pool, prepared)
     assert tuple(prepared.indexer.tokenizer(UNLABELLED[0])) not in found and len(found) == 9
-    fitted = fit_model(TEXTS, LABELS, config, DEV, set_aside=aside)
+    fitted = fit_model(Dataset(TEXTS, LABELS), config, Dataset(*DEV), test_texts=aside)
     assert fitted.facts["pool"] == 9
 
 
@@ -121,7 +128,10 @@ def test_a_labelled_text_with_another_mark_is_passed_over_too():
 
 def test_an_objective_without_need_has_none(configured):
     config = configured(objective="scf", options=None)
-    assert prepare((TEXTS, LABELS), DEV, ["bad", "good"], config, Progress()).pool is None
+    assert (
+        preprocess(Dataset(TEXTS, LABELS), Dataset(*DEV), ["bad", "good"], config, Progress()).pool
+        is None
+    )
     assert make_trainer(objective="scf").pool is None
 
 
@@ -260,7 +270,7 @@ def test_resumed_training_equals_uninterrupted(configured, tmp_path, stop):
 
 
 def test_without_dev_rows_nothing_is_dropped(configured):
-    history = fit_model(TEXTS, LABELS, configured(), None).history
+    history = fit_model(Dataset(TEXTS, LABELS), configured(), None).history
     assert [record["fallen_back"] for record in history] == [0] * 4
     assert all("domain" in record for record in history[1:])
 

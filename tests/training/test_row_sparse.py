@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from superconext.config.parameters import resolve
+from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from superconext.training.callbacks import Callback
 
@@ -52,7 +53,7 @@ class Watch(Callback):
 
 def fit(callbacks=(), checkpoint=None, **given):
     config = resolve({**SMALL, **given})
-    return fit_model(TEXTS, LABELS, config, callbacks=callbacks, checkpoint=checkpoint)
+    return fit_model(Dataset(TEXTS, LABELS), config, callbacks=callbacks, checkpoint=checkpoint)
 
 
 def weights(fitted):

@@ -7,6 +7,8 @@ from superconext import SuperConTextClassifier
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
 from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
@@ -27,7 +29,9 @@ def text(tmp_path, monkeypatch):
 
 
 def fit(progress=None, **given):
-    return fit_model(TEXTS, LABELS, resolve({**SMALL, **given}), DEV, progress=progress).model
+    return fit_model(
+        Dataset(TEXTS, LABELS), resolve({**SMALL, **given}), Dataset(*DEV), progress=progress
+    ).model
 
 
 def test_gives_the_model_of_the_two_commands(text, tmp_path):
@@ -69,4 +73,4 @@ def test_the_estimator_has_it(text):
 )
 def test_what_cannot_be_is_refused(given, message):
     with pytest.raises(ConfigError, match=message):
-        fit(pretrain=True, **given)
+        check_config(resolve({**SMALL, "pretrain": True, **given}))

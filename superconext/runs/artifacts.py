@@ -1,73 +1,59 @@
-"""What goes into a run folder besides the model: figures of merit, pictures, the card."""
+"""The artifacts of a run beside the model: metrics, predictions, figures, the model card."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from superconext._version import __version__
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
+from superconext.fitting.evaluation import Evaluation, evaluate
 from superconext.fitting.fit import Fitted
-from superconext.probe.metrics import collapse_warning, probability_metrics
+from superconext.probe.metrics import collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.runs.folder import save_model, write_manifest
-from superconext.runs.request import Splits, TrainRequest
+from superconext.runs.splits import Splits, TrainRequest
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 
 
 @dataclass
-class Evaluation:
-    """Metrics of every split, and the reported split's vectors and probabilities.
-
-    The figures of a split are those of the linear probe, the encoder alone. With an ensemble
-    `combined` has those of all models together, by which the run predicts.
-    features `[N, d]`, probabilities `[N, C]` and predicted labels of the reported split.
-    """
+class RunResults:
+    """The metrics document of a run, and the evaluation of the reported split."""
 
     metrics: dict[str, Any]
-    features: np.ndarray
-    probabilities: np.ndarray
-    predicted: list[str]
+    reported: Evaluation
 
     @classmethod
-    def of(
-        cls,
-        fitted: Fitted,
-        rows: Mapping[str, tuple[Sequence[str], Sequence[str]]],
-        reported: str,
-        baselines: dict[str, Any],
-    ) -> Evaluation:
+    def of(cls, fitted: Fitted, splits: Splits, baselines: dict[str, Any]) -> RunResults:
+        """Evaluate every split.
+
+        In the document each split has the metrics of what the run predicts. Where an ensemble
+        predicts, `combined` has them again and `encoder_alone` those of the probe by itself.
+        """
         model = fitted.model
-        metrics: dict[str, Any] = {"reported_split": reported}
-        native: dict[str, Any] = {}
-        combined: dict[str, Any] = {}
-        shown: tuple[np.ndarray, np.ndarray, list[str]] | None = None
-        for name, (texts, labels) in sorted(rows.items(), key=lambda item: item[0] != reported):
+        metrics: dict[str, Any] = {"reported_split": splits.reported}
+        blocks: dict[str, dict[str, Any]] = {"native": {}, "combined": {}, "encoder_alone": {}}
+        evaluations = {}
+        for name, dataset in splits.named().items():
             # Not fitted.features: there, words below min_count are unknown, while a saved
             # model composes them, and these figures are what evaluating it will give.
-            answer = model.answer(texts)
-            predicted = [model.classes[k] for k in answer.probabilities.argmax(axis=1)]
-            metrics[name] = probability_metrics(labels, answer.probe, model.classes)
-            if model.ensemble is not None:
-                combined[name] = probability_metrics(labels, answer.probabilities, model.classes)
-            if answer.native is not None:
-                native[name] = probability_metrics(labels, answer.native, model.classes)
-            if name == reported:
-                shown = (answer.features, answer.probabilities, predicted)
-        if native:
-            metrics["native"] = native
-        if combined:
-            metrics["combined"] = combined
+            evaluations[name] = done = evaluate(
+                model, dataset.texts, dataset.labels, fitted.pieces.get(name)
+            )
+            metrics[name] = done.metrics
+            if done.native is not None:
+                blocks["native"][name] = done.native
+            if done.encoder_alone is not None:
+                blocks["combined"][name] = done.metrics
+                blocks["encoder_alone"][name] = done.encoder_alone
+        metrics |= {name: block for name, block in blocks.items() if block}
         metrics["baselines"] = baselines
         metrics |= model.probe.settings
         if model.ensemble is not None:
@@ -76,8 +62,7 @@ class Evaluation:
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse
-        assert shown is not None
-        return cls(metrics, *shown)
+        return cls(metrics, evaluations[splits.reported])
 
 
 def write_run(
@@ -85,7 +70,7 @@ def write_run(
     request: TrainRequest,
     splits: Splits,
     fitted: Fitted,
-    evaluation: Evaluation,
+    results: RunResults,
     times: dict[str, float],
     progress: Progress,
 ) -> None:
@@ -94,11 +79,11 @@ def write_run(
 
     hashes = save_model(fitted.model, folder)
     write_csv(folder / "history.csv", fitted.history)
-    write_json(folder / "metrics.json", evaluation.metrics)
-    _write_predictions(folder / "predictions.tsv", request, splits, fitted, evaluation)
-    draw_figures({folder / "figures": _figure_context(splits, fitted, evaluation)}, progress)
+    write_json(folder / "metrics.json", results.metrics)
+    _write_predictions(folder / "predictions.tsv", request, splits, results.reported)
+    draw_figures({folder / "figures": _figure_context(splits, fitted, results.reported)}, progress)
     manifest = _manifest(request, splits, fitted, times)
-    write_card(folder / "README.md", {**manifest, **evaluation.metrics})
+    write_card(folder / "README.md", {**manifest, **results.metrics})
     warning = collapse_warning(fitted.collapse)
     if warning:
         progress.warn(warning)
@@ -129,8 +114,8 @@ def _manifest(
         "threads": config.threads,
         "cpus": os.cpu_count(),
         "data": data,
-        "text": {key: fitted.facts[key] for key in ("profile", "words", "unknown")},
-        "vectors": fitted.facts["vectors"],
+        "text": {key: fitted.facts.get(key) for key in ("profile", "words", "unknown")},
+        "vectors": fitted.facts.get("vectors"),
         "related": fitted.facts.get("related"),
         "versions": {
             "python": platform.python_version(),
@@ -149,7 +134,7 @@ def _version(package: str) -> str | None:
 
 
 def _write_predictions(
-    path: Path, request: TrainRequest, splits: Splits, fitted: Fitted, evaluation: Evaluation
+    path: Path, request: TrainRequest, splits: Splits, evaluation: Evaluation
 ) -> None:
     """Line number, label, prediction and its probability; texts only when asked for."""
     corpus = splits.named()[splits.reported]

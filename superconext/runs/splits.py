@@ -1,28 +1,35 @@
-"""A training file that is larger than memory: what of it is held in memory, and what is not.
+"""What a training run is asked to do, and its labelled splits, in memory or on disk.
 
-All its rows train the encoder, out of a tokenised store on disk. What judges the encoder works on
-rows in memory: dev, and a sample of the training rows, on which the linear probe and the
-baselines are fitted and the training figures are reported.
+A training file that is larger than memory is read in a stream. All its rows train the encoder,
+out of a tokenised store on disk. What evaluates the encoder works on rows in memory: dev, and a
+sample of the training rows, on which the probe and the baselines are fitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from superconext.config.parameters import Config
+from superconext.core.errors import DataError
 from superconext.core.files import file_sha256
 from superconext.core.folders import cache_dir
 from superconext.core.progress import Progress
-from superconext.data.dataset import Dataset, check_counts
+from superconext.core.random_streams import SAMPLE, random_stream
+from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.lines import STDIN
-from superconext.data.reading import RowStream
+from superconext.data.reading import RowStream, read_labelled
+from superconext.data.splits import stratified_holdout
 from superconext.fitting.preprocess import make_tokenizer
+
+#: Share of the training rows held back where no dev file is given.
+HELD_BACK = 0.1
 
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
 STREAMED_FROM = 64 << 20
@@ -36,21 +43,104 @@ PROFILE_ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class BigCorpus(Dataset):
-    """A corpus whose `texts`, `labels` and `lines` are a sample; its length is that of all.
+class TrainRequest:
+    """What the user asked for.
 
-    training: all rows.
+    given: the parameters the user named; everything else is the preset's.
+    command: the words of the command line, for the manifest.
+    keep_text: whether `predictions.tsv` repeats the texts.
+    store: folder for the tokens of a training file that is read in a stream.
     """
 
-    training: TrainingRows
+    train: str
+    out: str
+    dev: str | None = None
+    test: str | None = None
+    given: dict[str, Any] = field(default_factory=dict)
+    text_column: str | None = None
+    label_column: str | None = None
+    force: bool = False
+    keep_text: bool = False
+    command: tuple[str, ...] = ()
+    store: str | None = None
 
-    def __len__(self) -> int:
-        return len(self.training)
 
-    def class_counts(self) -> dict[str, int]:
-        classes = self.training.source.classes
-        counts = np.bincount(self.training.labels, minlength=len(classes))
-        return dict(zip(classes, counts.tolist(), strict=True))
+@dataclass(frozen=True)
+class Splits:
+    """The labelled rows, and which split the figures are reported on."""
+
+    train: Dataset
+    dev: Dataset
+    test: Dataset | None
+
+    @property
+    def reported(self) -> str:
+        return "dev" if self.test is None else "test"
+
+    def named(self) -> dict[str, Dataset]:
+        found = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {name: corpus for name, corpus in found.items() if corpus is not None}
+
+
+def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
+    """Read and check the labelled files; without a dev file a tenth of train is held back."""
+
+    def read(path: str) -> Dataset:
+        corpus = read_labelled(path, request.text_column, request.label_column)
+        for note in corpus.notes:
+            progress.say(f"note: {corpus.source}: {note}")
+        return corpus
+
+    train, big_dev = _read_train(request, config, read, progress)
+    test = read(request.test) if request.test else None
+    if request.dev:
+        dev = read(request.dev)
+    elif big_dev is not None:
+        dev = big_dev
+        progress.say(
+            f"note: no dev file, so {len(dev)} of {len(dev) + len(train)} training rows are held "
+            "back to choose settings on"
+        )
+    else:
+        kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
+        train, dev = train.select(kept), train.select(held)
+        progress.say(
+            f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
+            "back to choose settings on"
+        )
+    if not len(dev):
+        raise DataError(
+            f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
+            "or a dev file with --dev"
+        )
+    if test is not None:
+        unknown = sorted(set(test.labels) - set(train.labels))
+        if unknown:
+            progress.warn(
+                f"{test.source} has labels that training never sees: "
+                f"{', '.join(unknown[:5])}; they count as wrong"
+            )
+        for corpus, name in ((train, "train"), (dev, "dev")):
+            copies = corpus.repeats_of(test.texts)
+            if copies:
+                progress.warn(
+                    f"{copies} of {len(test)} test texts stand in {name} word for word; "
+                    "the test figures are flattered by them"
+                )
+    return Splits(train, dev, test)
+
+
+def _read_train(
+    request: TrainRequest, config: Config, read: Callable[[str], Dataset], progress: Progress
+) -> tuple[Dataset, Dataset | None]:
+    """The training rows, and those of a file larger than memory that are held back as dev."""
+    if is_big(request.train, request.store):
+        columns = (request.text_column, request.label_column)
+        share = 0.0 if request.dev else HELD_BACK
+        return read_big(request.train, columns, config, request.store, share, progress)
+    train = read(request.train)
+    check_training(train)
+    return train, None
 
 
 def is_big(path: str, store: str | None) -> bool:
@@ -68,7 +158,7 @@ def read_big(
     store: str | None,
     hold_back: float,
     progress: Progress,
-) -> tuple[BigCorpus, Dataset | None]:
+) -> tuple[Dataset, Dataset | None]:
     """The training rows of a file and, where `hold_back` is not 0, those held back as dev.
 
     Args:
@@ -97,7 +187,7 @@ def read_big(
     kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
     if hold_back:
         kept, held = rows.hold_back(min(hold_back, MOST_HELD / len(rows)), config.seed)
-    draw = np.random.default_rng([config.seed, 5])
+    draw = random_stream(config.seed, SAMPLE)
     sample = np.sort(_every_class(labels[kept], draw.permutation(len(kept)), SAMPLE_ROWS))
     if len(sample) < len(kept):
         progress.say(
@@ -115,7 +205,7 @@ def read_big(
             lines[some].tolist(),
         )
 
-    big = BigCorpus(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
+    big = Dataset(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
     return big, Dataset(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
 
 

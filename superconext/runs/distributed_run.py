@@ -1,4 +1,4 @@
-"""A run trained by several processes: the first one makes it, the others help it train."""
+"""Distributed runs: the first process makes the run folder, the others help to train."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
-from superconext.runs.request import TrainRequest, read_splits
+from superconext.runs.splits import TrainRequest, read_splits
 from superconext.training.distributed import LeftToMain, World, current_world, joined
 
 
-def together(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+def distributed(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     """What `run`, which makes a run folder, returns; None in every process but the first.
 
     Without torchrun there is one process, and this is `run()`. Raises ProcessLost where another
@@ -52,16 +52,14 @@ def _help(world: World) -> None:
     config = resolve(request.given, "train")
     silent = _Silent()
     splits = read_splits(request, config, silent)
-    rows = {name: (corpus.texts, corpus.labels) for name, corpus in splits.named().items()}
     try:
         fit_model(
-            *rows["train"],
+            splits.train,
             config,
-            rows["dev"],
+            splits.dev,
+            test_texts=splits.test.texts if splits.test else (),
             progress=silent,
             checkpoint=Path(told["checkpoint"]),
-            set_aside=rows["test"][0] if "test" in rows else (),
-            whole=getattr(splits.train, "training", None),
         )
     except LeftToMain:
         return
