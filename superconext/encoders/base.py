@@ -64,6 +64,8 @@ class Encoder(nn.Module):
         class_tokens: how many class tokens each text is read with, 0 for none.
         ragged: whether it takes ragged input on the CPU, which costs nothing for padding.
         reads_streams: whether it can be trained on rows that are read from the disk.
+        has_class_tokens: whether it can read texts with a trained token for each class.
+        reads_pretrained: whether `build` can start from a folder of `superconext pretrain`.
     """
 
     indexer_class: ClassVar[type[TextIndexer]]
@@ -71,6 +73,8 @@ class Encoder(nn.Module):
     class_tokens: int = 0
     ragged: bool = False
     reads_streams: bool = False
+    has_class_tokens: bool = False
+    reads_pretrained: bool = False
 
     @classmethod
     def fit_indexer(

@@ -52,6 +52,8 @@ class BiLSTMEncoder(WordEncoder):
     """
 
     ragged = True
+    has_class_tokens = True
+    reads_pretrained = True
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The encoders by name. The table imports nothing, so listing encoders needs no torch.
 
-An encoder of one's own is added with `register`, or by an installed package's entry point in
-the group `superconext.encoders`.
+An encoder of one's own is added with `register`, by an installed package's entry point in the
+group `superconext.encoders`, or by the variable SUPERCONEXT_ENCODERS, "name=path/file.py:Class".
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ENCODERS: Registry[type[Encoder]] = Registry(
     "encoder",
     "superconext.encoders.base:Encoder",
     {"bilstm": Entry("superconext.encoders.bilstm:BiLSTMEncoder", "BiLSTM over word vectors")},
+    "SUPERCONEXT_ENCODERS",
 )
 
 register = ENCODERS.register

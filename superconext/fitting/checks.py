@@ -1,4 +1,4 @@
-"""What can no fit be made with? Looked at before anything is read, for reading takes its time."""
+"""Validation of a configuration, once, at every door and before any file is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,25 @@ def check_config(config: Config) -> None:
     check_pretraining(config)
     if objective_class(config.objective).needs_pool:
         pool_source(config.unlabelled, config.objective)
+    _check_encoder(config)
     _check_options(config)
+
+
+def _check_encoder(config: Config) -> None:
+    """Raise ConfigError for an unknown encoder, and for what this one cannot do."""
+    encoder = encoder_class(config.encoder)
+    if objective_class(config.objective).needs_class_tokens and not encoder.has_class_tokens:
+        raise ConfigError(
+            f"encoder = {config.encoder!r} with objective = {config.objective!r}, which reads "
+            "texts with class tokens; expected an encoder that has them: use bilstm, or another "
+            "objective"
+        )
+    if (config.init or config.pretrain) and not encoder.reads_pretrained:
+        asked = "pretrain" if config.pretrain else f"init = {config.init!r}"
+        raise ConfigError(
+            f"{asked} with encoder = {config.encoder!r}, which cannot start from a pretrained "
+            "encoder; expected bilstm: leave it out, or use that encoder"
+        )
 
 
 def _check_probe(config: Config) -> None:
