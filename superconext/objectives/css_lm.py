@@ -236,28 +236,28 @@ class CSSLM(SCF):
         """
         vectors = self.spaces(batch.sentence)
         total, scalars = self.classified(vectors, batch)
-        found, pool = self.retrieved(vectors, batch, own_sets=not self.fallen_back)
+        retrieved, pool = self.retrieved(vectors, batch, own_sets=not self.fallen_back)
         labelled = Labelled.of(batch.labels, batch.ids, self.form)
-        common = (labelled, found, self.temperature, self.form)
+        common = (labelled, retrieved, self.temperature, self.form)
         losses = {"contrast": css_loss(vectors.joint, pool.joint, *common)}
         if not self.fallen_back:
-            losses |= self.level_losses(vectors, pool, labelled, found)
+            losses |= self.level_losses(vectors, pool, labelled, retrieved)
         for name, loss in losses.items():
             total = total + self.weight * loss
             scalars[name] = float(loss.detach())
-        scalars["pool_rows"] = float(len(found.rows))
+        scalars["pool_rows"] = float(len(retrieved.rows))
         scalars["fallen_back"] = float(self.fallen_back)
         return total, scalars
 
     def level_losses(
-        self, vectors: Spaces, pool: Spaces, labelled: Labelled, found: Retrieved
+        self, vectors: Spaces, pool: Spaces, labelled: Labelled, retrieved: Retrieved
     ) -> dict[str, Tensor]:
         """L_D and L_C, as far as `levels` wants them; none while nothing is retrieved."""
-        common = (labelled, found, self.temperature, self.form)
+        common = (labelled, retrieved, self.temperature, self.form)
         losses = {}
-        if len(found.rows) and "D" in self.options.levels:
+        if len(retrieved.rows) and "D" in self.options.levels:
             losses["domain"] = domain_loss(vectors.domain, pool.domain, *common)
-        if len(found.rows) and "C" in self.options.levels:
+        if len(retrieved.rows) and "C" in self.options.levels:
             losses["class"] = class_loss(vectors.cls, pool.cls, *common)
         return losses
 
@@ -267,8 +267,8 @@ class CSSLM(SCF):
         if batch.epoch < self.options.warmup:
             return nothing_retrieved(batch.labels), Spaces(vectors.domain[:0], vectors.cls[:0])
         units = vectors.units.detach()
-        found = retrieve(units, pool.memory, batch.labels, self.options, own_sets)
-        return found, self.spaces(pool.encode(found.rows))
+        retrieved = retrieve(units, pool.memory, batch.labels, self.options, own_sets)
+        return retrieved, self.spaces(pool.encode(retrieved.rows))
 
     def _pool(self, batch: Batch) -> Pool:
         if batch.pool is None:
@@ -306,7 +306,7 @@ class CSSLMST(CSSLM):
                yhat_j = argmax p(. | x_j), of the rows where max p > `confidence`
 
     The paper names pseudo-labelling without saying whose label it is; its code gives a
-    retrieved row the label of the row that found it. Pseudo-labelling proper takes the
+    retrieved row the label of the row that retrieved it. Pseudo-labelling proper takes the
     classifier's. `form=faithful` keeps sums. The paper drops nothing here on a dev score.
 
     Sources: Su et al. (2021, CSS-LM), section 4.3; Lee (2013) for pseudo=classifier.
@@ -323,31 +323,31 @@ class CSSLMST(CSSLM):
         """
         vectors = self.spaces(batch.sentence)
         total, scalars = self.classified(vectors, batch)
-        found, pool = self.retrieved(vectors, batch, own_sets=True)
+        retrieved, pool = self.retrieved(vectors, batch, own_sets=True)
         labelled = Labelled.of(batch.labels, batch.ids, self.form)
-        for name, loss in self.level_losses(vectors, pool, labelled, found).items():
+        for name, loss in self.level_losses(vectors, pool, labelled, retrieved).items():
             total = total + self.weight * loss
             scalars[name] = float(loss.detach())
-        if len(found.rows):
-            loss, used = self._self_training(self.scores(pool), found, batch.labels)
+        if len(retrieved.rows):
+            loss, used = self._self_training(self.scores(pool), retrieved, batch.labels)
             total = total + loss
             scalars["pseudo_cross_entropy"], scalars["pseudo_share"] = float(loss.detach()), used
-        scalars["pool_rows"] = float(len(found.rows))
+        scalars["pool_rows"] = float(len(retrieved.rows))
         return total, scalars
 
     def _self_training(
-        self, scores: Tensor, found: Retrieved, labels: Tensor
+        self, scores: Tensor, retrieved: Retrieved, labels: Tensor
     ) -> tuple[Tensor, float]:
         """L_ST from scores of the pool rows `[R, C]`, and the share of rows it uses."""
         log_p = functional.log_softmax(scores, dim=1)
         if self.options.pseudo == "query":
-            # How often rows of each class found each pool row, [R, C].
+            # How often rows of each class retrieved each pool row, [R, C].
             of_class = functional.one_hot(labels, scores.shape[1]).to(log_p.dtype)
-            weights = found.positives.T.to(log_p.dtype) @ of_class
+            weights = retrieved.positives.T.to(log_p.dtype) @ of_class
             share = 1.0
         else:
             best, chosen = log_p.detach().max(dim=1)
-            of_any = found.positives.any(dim=0)
+            of_any = retrieved.positives.any(dim=0)
             kept = of_any & (best.exp() > self.options.confidence)
             weights = torch.zeros_like(log_p)
             weights[kept, chosen[kept]] = 1.0

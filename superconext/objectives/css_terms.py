@@ -142,10 +142,10 @@ def retrieve(
     for_all = torch.isin(rows, drawn)
 
     def mask(name: str) -> Tensor:
-        found = torch.zeros(len(labels), len(rows), dtype=torch.bool, device=rows.device)
+        members = torch.zeros(len(labels), len(rows), dtype=torch.bool, device=rows.device)
         if name in lists:
-            found[queries[:, None], torch.searchsorted(rows, lists[name])] = True
-        return found
+            members[queries[:, None], torch.searchsorted(rows, lists[name])] = True
+        return members
 
     same = labels[:, None] == labels[None, :]
     positives, of_domain, of_class = mask("P"), mask("D"), mask("C")
@@ -228,17 +228,17 @@ def class_loss(
 
 
 def _two_pulls(
-    logits: Tensor, near: Tensor, found: Tensor, others: Tensor, against: Tensor, form: str
+    logits: Tensor, near: Tensor, retrieved: Tensor, others: Tensor, against: Tensor, form: str
 ) -> Tensor:
     """Towards labelled positives and towards pool positives, under one Z_i.
 
     logits: f of the batch with batch and pool `[N, N + R]`. near, others: `[N, N]`, labelled
-    positives and rows in Z_i. found, against: `[N, R]`, pool positives and negatives.
+    positives and rows in Z_i. retrieved, against: `[N, R]`, pool positives and negatives.
     """
     n = len(logits)
-    seen = torch.cat([others, found | against], dim=1)
+    seen = torch.cat([others, retrieved | against], dim=1)
     total = logits.new_zeros(())
-    for part, positive in ((logits[:, :n], near), (logits[:, n:], found)):
+    for part, positive in ((logits[:, :n], near), (logits[:, n:], retrieved)):
         valid = positive.any(dim=1)
         log_z = masked_log_sum_exp(logits[valid], seen[valid])
         means = (part * positive)[valid].sum(dim=1) / positive[valid].sum(dim=1)

@@ -391,11 +391,11 @@ def _soft_max_(logits: Tensor) -> Tensor:
 
 def survivors(z: Tensor, blocks: ClassBlocks, choose: Choice) -> Tensor:
     """Whether a choice leaves each row a negative, bool `[N]` in `blocks.order`."""
-    rows, found = z[blocks.order], []
+    rows, remaining = z[blocks.order], []
     for here, window in chunks(blocks):
         s = rows[here] @ rows.t()
-        found.append(_part(s, s[:, window].clone(), here, window, blocks, choose)[1] > 0)
-    return torch.cat(found)
+        remaining.append(_part(s, s[:, window].clone(), here, window, blocks, choose)[1] > 0)
+    return torch.cat(remaining)
 
 
 @torch.no_grad()

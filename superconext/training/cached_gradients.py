@@ -81,7 +81,7 @@ def _cached(encoder: Encoder, store: TokenStore, rows: np.ndarray, whole: bool) 
         states = (output.token_states, output.mask) if whole else (None, None)
         return output.sentence, output.class_states, *states
 
-    # Its gradient is what tells autograd that the weights, which it does not see, want theirs.
+    # It wants a gradient so that autograd forms those of the weights, which it does not see.
     anchor = torch.zeros((), device=next(encoder.parameters()).device, requires_grad=True)
     # The other form of checkpoint would keep what the encoder's own functions hold.
     sentence, classes, states, mask = checkpoint(run, anchor, use_reentrant=True)

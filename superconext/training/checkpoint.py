@@ -145,8 +145,8 @@ class Checkpointer(Callback):
         torch.set_rng_state(tensors["random_state"])
 
 
-def _refused(found: str) -> RunError:
-    return RunError(f"{found}; expected the state of this very training: start anew with --force")
+def _refused(problem: str) -> RunError:
+    return RunError(f"{problem}; expected the state of this very training: start anew with --force")
 
 
 def _keeper(trainer: Training) -> WeightKeeper | None:

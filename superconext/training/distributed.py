@@ -207,8 +207,8 @@ class Processes(World):
         ).float()
         self.sum_(flags)
         dense: dict[torch.dtype, list[tuple[Tensor, float]]] = {}
-        for weight, share, (found, sparse) in zip(weights, shares, flags.T.tolist(), strict=True):
-            if not found:  # nor may there be one afterwards, for Adam would move on without
+        for weight, share, (present, sparse) in zip(weights, shares, flags.T.tolist(), strict=True):
+            if not present:  # nor may there be one afterwards, for Adam would move on without
                 continue
             if sparse:
                 weight.grad = self._sum_rows(weight, share)

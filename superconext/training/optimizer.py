@@ -74,7 +74,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> Tensor:
 
 @dataclass
 class _Rows:
-    """What is known of one table's rows beside its state.
+    """Bookkeeping of one table's rows, in addition to the optimiser's state.
 
     slot: place of each row in the state, int64 `[V]`, -1 for a row that has none.
     last: the step each place is brought up to, int64 `[capacity]`.

@@ -32,7 +32,7 @@ def pool_source(unlabelled: str | None, objective: str) -> str:
 def draw_pool(
     texts: Sequence[str],
     tokenizer: Tokenizer,
-    held: Iterable[Sequence[str]],
+    labelled: Iterable[Sequence[str]],
     size: int,
     seed: int,
     source: str,
@@ -45,12 +45,12 @@ def draw_pool(
     it into training.
 
     Args:
-        held: tokens of every training, dev and test sentence.
+        labelled: tokens of every training, dev and test sentence.
         source: the file's name, for messages.
 
     Raises DataError if no row is left.
     """
-    seen = {wording(tokens) for tokens in held}
+    seen = {wording(tokens) for tokens in labelled}
     seen.add("")
     kept: list[list[str]] = []
     passed = 0
@@ -58,11 +58,11 @@ def draw_pool(
         if len(kept) == size:
             break
         tokens = tokenizer(texts[row])
-        said = wording(tokens)
-        if said in seen:
+        words = wording(tokens)
+        if words in seen:
             passed += 1
             continue
-        seen.add(said)
+        seen.add(words)
         kept.append(tokens)
     if not kept:
         raise DataError(
@@ -73,10 +73,12 @@ def draw_pool(
 
 
 class EncodedPool:
-    """The pool as an objective sees it in a batch.
+    """The pool as an objective sees it in a batch, see `objectives.base.Pool`.
 
     Args:
-        store: the sentences, M >= 1.
+        store: token ids of the M >= 1 sentences.
+        encoder: what encodes them.
+        objective: says what is remembered of each.
         arithmetic: context of the encoder's arithmetic in training.
         world: the processes that encode together.
     """

@@ -56,9 +56,9 @@ FEWEST_SEEN = 3
 #: Tokens kept of a sentence.
 LONGEST = 200
 
-#: Sentences without which there is nothing to learn, and share and number held back at most.
+#: Sentences without which there is nothing to learn, and the share and number held out at most.
 FEWEST_SENTENCES = 100
-_HELD_SHARE, _MOST_HELD = 0.02, 2_000
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 0.02, 2_000
 
 #: Power of the word counts by which the other words are drawn: Mikolov et al. (2013).
 FLATTENED = 0.75
@@ -71,7 +71,7 @@ SAVED_EVERY = 500
 WARM_UP = 200
 
 #: Held-out sentences read at once.
-_HELD_BLOCK = 256
+_HELD_OUT_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class Corpus:
     vocabulary: the words that are read, ids from 2, the most frequent first.
     store: token ids of the sentences of two tokens or more.
     counts: how often each of the W predicted words, ids 2 to W + 1, is seen, `[W]`.
-    trained, held: numbers of the sentences to learn from and of those held out.
+    trained, held_out: numbers of the sentences to learn from and of those held out.
     """
 
     vocabulary: Vocabulary
     store: TokenStore
     counts: np.ndarray
     trained: np.ndarray
-    held: np.ndarray
+    held_out: np.ndarray
 
     @property
     def tokens(self) -> int:
@@ -135,10 +135,10 @@ def read_corpus(sentences: Iterable[Sequence[str]], seed: int) -> Corpus:
             "on: give more text"
         )
     order = random_stream(seed, PRETRAINING_HELD).permutation(len(store))
-    held = min(int(len(store) * _HELD_SHARE), _MOST_HELD)
+    size = min(int(len(store) * _HELD_OUT_SHARE), _MOST_HELD_OUT)
     # Cut sentences count fewer times than the vocabulary was ordered by, which is no matter.
     counts = np.maximum(seen[:predicted], 1).astype(np.float64)
-    return Corpus(vocabulary, store, counts, np.sort(order[held:]), np.sort(order[:held]))
+    return Corpus(vocabulary, store, counts, np.sort(order[size:]), np.sort(order[:size]))
 
 
 class TwoWayLanguageModel(Objective):
@@ -275,7 +275,7 @@ class WarmUpAndDecay(Callback):
             group["lr"] = rate * (1 - trainer.steps_done / steps)
 
 
-class HeldLoss(Callback):
+class HeldOutLoss(Callback):
     """Adds `held_loss` to each epoch's record and reports it.
 
     It is the loss of the sentences held out, against the same other words at any time.
@@ -296,10 +296,10 @@ class HeldLoss(Callback):
     def loss(self, trainer: Training) -> float:
         """Mean over blocks of the held-out sentences, without dropout."""
         trainer.encoder.eval()
-        held, losses = self.corpus.held, []
+        held_out, losses = self.corpus.held_out, []
         rng = random_stream(self.seed, PRETRAINING_HELD_WORDS)
         with torch.no_grad():
-            for rows in np.array_split(held, -(-len(held) // _HELD_BLOCK)):
+            for rows in np.array_split(held_out, -(-len(held_out) // _HELD_OUT_BLOCK)):
                 losses.append(float(self.model.loss(*self.corpus.store.take(rows), rng)))
         return float(np.mean(losses))
 
@@ -353,7 +353,7 @@ def pretraining(
         config,
         [
             WarmUpAndDecay(settings.learning_rate),
-            HeldLoss(model, corpus, settings.seed, progress),
+            HeldOutLoss(model, corpus, settings.seed, progress),
             *callbacks,
             saver,
         ],

@@ -54,11 +54,12 @@ _TRAINING = 3
 
 @dataclass(frozen=True)
 class PretrainRequest:
-    """files: text, one sentence a line; out: the folder to write.
+    """What `superconext pretrain` is asked for.
 
+    files: text, one sentence a line. out: the folder to write. settings: of the training.
     vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
     normalize, enable, disable, bridge: how the text is spelt; where `vectors` is a folder that
-        tells how its words are, that is taken and these must be left alone.
+        records how its words are spelt, that is taken and these must be left alone.
     leave_out: labelled files whose texts are not read.
     threads: of matrix work; results depend on it in their last bits.
     """
@@ -121,18 +122,19 @@ def check_pretraining(config: Config) -> None:
 
 
 def pretrained_encoder(
-    config: Config, tokenizer: Tokenizer, held: Iterable[str], progress: Progress
+    config: Config, tokenizer: Tokenizer, held_out: Iterable[str], progress: Progress
 ) -> Path:
     """The folder of an encoder pretrained on `config.unlabelled`, out of the cache or made.
 
-    held: dev and test texts; what says the same is not learned from.
+    held_out: dev and test texts; sentences of the same wording are not learned from.
 
     Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
     alone share it. Everything else is as `superconext pretrain` has it by default.
     """
     assert config.unlabelled
     lines = Lines([config.unlabelled])
-    text = Sentences(lines, tokenizer, None, progress, left_out=Decontamination(held, tokenizer))
+    left_out = Decontamination(held_out, tokenizer)
+    text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
     settings = Settings(hidden_size=config.hidden_size)
     with made_encoder(text, vectors, settings, config.threads, progress) as (made, cached):
@@ -221,7 +223,7 @@ def _only_maker(made: Path, progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def _states_kept(made: Path) -> Iterator[None]:
-    """Raise StoppedEarly, which tells how to go on, for a KeyboardInterrupt after a first state."""
+    """Turn a KeyboardInterrupt after a first state into StoppedEarly, which says how to go on."""
     try:
         yield
     except KeyboardInterrupt:

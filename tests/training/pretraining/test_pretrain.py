@@ -17,7 +17,7 @@ from superconext.training.callbacks import Callback
 from superconext.training.checkpoint import KEPT, Checkpointer
 from superconext.training.pretraining import language_model
 from superconext.training.pretraining.language_model import (
-    HeldLoss,
+    HeldOutLoss,
     Settings,
     pretraining,
     read_corpus,
@@ -62,7 +62,7 @@ def same(one, other):
 
 def test_what_follows_is_learned(tmp_path):
     made = trainer(tmp_path, epochs=12)
-    held = next(hook for hook in made.callbacks if isinstance(hook, HeldLoss))
+    held = next(hook for hook in made.callbacks if isinstance(hook, HeldOutLoss))
     before = held.loss(made)
     made.fit()
     # Six words as likely as each other cost log 6 = 1.79, fewer of them in a sample less; the
