@@ -58,7 +58,7 @@ class PretrainRequest:
 
     files: text, one sentence a line. out: the folder to write. settings: of the training.
     vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
-    normalize, enable, disable, bridge: how the text is spelt; where `vectors` is a folder that
+    normalize, bridge: how the text is spelt; where `vectors` is a folder that
         records how its words are spelt, that is taken and these must be left alone.
     leave_out: labelled files whose texts are not read.
     threads: of matrix work; results depend on it in their last bits.

@@ -139,6 +139,19 @@ def test_a_torn_state_falls_back_to_the_one_before(tmp_path, monkeypatch):
         trainer(tmp_path)
 
 
+def test_the_learning_rate_rises_and_falls_in_a_line(tmp_path):
+    rates = []
+
+    class Watch(Callback):
+        def on_step_end(self, trainer, step, loss):
+            rates.append(trainer.optimizer.param_groups[0]["lr"])
+
+    trainer(tmp_path, callbacks=[Watch()]).fit()
+    steps, rise = 42, 4  # three epochs of 14 batches; a tenth of all
+    expected = [0.02 * min(1.0, (k + 1) / rise) * (1 - k / steps) for k in range(steps)]
+    assert rates == pytest.approx(expected)
+
+
 def test_a_state_of_an_earlier_version_is_not_read(tmp_path):
     whole = trainer(tmp_path / "whole")
     whole.fit()
