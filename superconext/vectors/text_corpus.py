@@ -15,16 +15,16 @@ from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
+from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
 from superconext.data.lines import STDIN, open_file
-from superconext.data.reading import read_texts
+from superconext.data.reading import RowStream
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
 #: Lines, shared by the files, on which the profile `auto` is decided.
 PROFILE_LINES = 20_000
 
-_TABLES = {".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq"}
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
@@ -34,8 +34,8 @@ class Lines:
     """The sentences of one or more files, read anew on each pass.
 
     Plain text (also `.gz`) is streamed, one sentence a line, blank lines left out. Labelled
-    files (`.tsv`, `.csv`, `.jsonl`, `.parquet`, or lines that open with `__label__`) are read
-    whole, and only their text column, so that no label becomes a word.
+    files (of a format known by its suffix, or lines that open with `__label__`) are streamed too,
+    but only their text column, so that no label becomes a word.
     """
 
     def __init__(self, paths: Sequence[str | Path], text_column: str | None = None) -> None:
@@ -52,13 +52,14 @@ class Lines:
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
         file = open_file(path)
-        is_table = file.suffix in _TABLES or file.first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(
-            FASTTEXT_PREFIX.encode()
-        )
+        start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
+        is_table = start.startswith(FASTTEXT_PREFIX.encode())
+        is_table = is_table or format_of_suffix(file.suffix) is not None
         if self.text_column is not None or is_table:
-            texts = read_texts(path, self.text_column)
-            self._say([f"{path}: {note}" for note in texts.notes])
-            yield from texts.texts
+            rows = RowStream(path, self.text_column, labelled=False)
+            for block in rows:
+                yield from block.texts
+            self._say([f"{path}: {note}" for note in rows.notes])
             return
         damaged = number = 0
         for number, raw in enumerate(_lines(file.chunks), start=1):
