@@ -91,7 +91,7 @@ def inspect(
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
     from superconext.report.datasets import inspection, leaks
-    from superconext.report.overlap import coverage_of, said_in
+    from superconext.report.vectors import coverage_of, said_in
 
     if deduplicate is not None:
         check_folder(deduplicate, force)

@@ -84,7 +84,7 @@ def push(
         for path in sorted(files)
         if path.is_file()
     ]
-    with _told(name):
+    with _hub_errors(name):
         api.create_repo(name, private=private, exist_ok=True)
         if revision is not None:
             api.create_branch(name, branch=revision, exist_ok=True)
@@ -128,7 +128,7 @@ def _copy(found: Path, place: Path) -> None:
 def _cached(name: str, revision: str | None) -> Path:
     name, also = parse_address(name)
     hub = _library("Loading from the Hub")
-    with _told(name):
+    with _hub_errors(name):
         return Path(
             hub.snapshot_download(
                 name,
@@ -148,7 +148,7 @@ def _library(feature: str) -> Any:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _hub_errors(name: str) -> Iterator[None]:
     """Turn what huggingface_hub raises into one line that says what to do."""
     from huggingface_hub import errors
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from superconext.encoders.registry import ENCODERS
 from superconext.report.canvas import replacing
 from superconext.report.scores import BASELINE_NAMES, wilson
 from superconext.report.table import clean, escape_markdown, markdown
@@ -216,7 +217,7 @@ _SPLIT = {
 _SCORED = dict.fromkeys(_SPLITS, _SPLIT)
 _FILE = {"file": _text, "sha256": _text, "rows": _whole, "classes": {_EACH: _whole}}
 _SCHEMA: dict[str, Any] = {
-    **dict.fromkeys((*_OBJECTIVES, "companion", "reported_split"), _text),
+    **dict.fromkeys((*_OBJECTIVES, "encoder", "companion", "reported_split"), _text),
     **dict.fromkeys(("preset", "seed", "threads", "created", "version", "status"), _setting),
     **dict.fromkeys(("wall_seconds", "cpu_seconds"), _seconds),
     **_SCORED,
@@ -252,7 +253,7 @@ def _recorded(value: Any) -> bool:
 def _what(facts: Mapping[str, Any]) -> str:
     objective = escape_markdown(facts["objective"] or "") or "<!-- which? not recorded -->"
     lines = [
-        f"A sentence encoder (a bidirectional LSTM over word vectors) trained with the objective "
+        f"A sentence encoder ({_encoder(facts['encoder'])}) trained with the objective "
         f"{objective}, and a linear probe (logistic regression) on its frozen sentence vectors. "
         "It gives each sentence exactly one class."
     ]
@@ -280,6 +281,13 @@ def _what(facts: Mapping[str, Any]) -> str:
             "The scores below are those of the weights saved last."
         )
     return _paragraphs(*lines)
+
+
+def _encoder(name: str | None) -> str:
+    """What kind of encoder it is; runs that do not record it have the only one there was."""
+    if name in (None, "bilstm"):
+        return "a bidirectional LSTM over word vectors"
+    return escape_markdown(ENCODERS.summary(name) if name in ENCODERS else name)
 
 
 def _vectors(name: str | None, dimension: float | None, trained_on: str | None) -> str:
@@ -351,9 +359,7 @@ class _Results:
             BASELINE_NAMES.get(name, name): scores[split]
             for name, scores in facts["baselines"].items()
         }
-        self.classes = facts[split]["per_class"] if split in self.model else {}
-        if together:
-            self.classes = facts["combined"][split]["per_class"]
+        self.classes = self.model.get(split, facts[split])["per_class"]
 
     def compared(self) -> str:
         """The model and its baselines on the reported split, with intervals and in words."""

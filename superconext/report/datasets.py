@@ -1,4 +1,4 @@
-"""What the commands on labelled data say: the catalogue, an inspection, a split, as text."""
+"""Labelled data as text: the catalogue of public sets, an inspection, a split."""
 
 from __future__ import annotations
 

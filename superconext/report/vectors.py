@@ -1,14 +1,24 @@
-"""What a command says about word vectors: facts, coverage of a text, nearest words."""
+"""Word vectors as text: facts, coverage of labelled and unlabelled text, nearest words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from superconext.data.duplicates import wording
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.tokenize import Tokenizer
+from superconext.vectors.coverage import count_words, coverage
+from superconext.vectors.readers import read_vectors
+from superconext.vectors.text_corpus import Lines, recorded_tokenizer
+
 if TYPE_CHECKING:
     from superconext.vectors.table import WordVectors
+
+Texts = Mapping[str, Sequence[str]]
 
 _LEVELS = {"exact": "exact", "any_case": "in any case", "served": "with subwords"}
 
@@ -78,3 +88,39 @@ def nearest_table(found: Mapping[str, Any]) -> str:
     lines = [f"nearest to {found['word']}{how}", "cosine  word"]
     lines += [f"{row['cosine']:6.3f}  {row['word']}" for row in found["words"]]
     return "\n".join(lines)
+
+
+def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """How much of each part the vectors know, spelt as the vectors' own tokenizer does.
+
+    Also gives notes on the vectors. Raises VectorsError where they cannot be read.
+    """
+    tokenizer = recorded_tokenizer(source) or _tokenizer(parts, profile)
+    counts = {name: count_words(map(tokenizer, texts)) for name, texts in parts.items()}
+    vectors = read_vectors(source, keep=set(chain.from_iterable(counts.values())))
+    reports = [
+        {"file": name, "profile": tokenizer.normalizer.profile, **coverage(vectors, words)}
+        for name, words in counts.items()
+    ]
+    return reports, vectors.notes
+
+
+def said_in(parts: Texts, unlabelled: str, profile: str) -> list[dict[str, Any]]:
+    """Of each part how many texts a line of the unlabelled text says too, in the same words.
+
+    Only texts with a word count. Raises DataError where the file cannot be read.
+    """
+    tokenizer = _tokenizer(parts, profile)
+    words = {name: [wording(tokenizer(text)) for text in texts] for name, texts in parts.items()}
+    labelled = set(chain.from_iterable(words.values())) - {""}
+    shared = labelled.intersection(wording(tokenizer(line)) for line in Lines([unlabelled]))
+    return [
+        {"part": name, "texts": len(texts), "said": sum(text in shared for text in texts)}
+        for name, texts in words.items()
+    ]
+
+
+def _tokenizer(parts: Texts, profile: str) -> Tokenizer:
+    if profile == "auto":
+        profile = choose_profile(chain.from_iterable(parts.values()))
+    return Tokenizer(Normalizer(profile))

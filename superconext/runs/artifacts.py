@@ -109,6 +109,7 @@ def _manifest(
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
         "objective": config.objective,
+        "encoder": config.encoder,
         "preset": config.preset,
         "seed": config.seed,
         "threads": config.threads,

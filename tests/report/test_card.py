@@ -138,6 +138,13 @@ def test_a_second_objective_is_told_of():
     assert "every second one" not in render_card(changed(second_objective=None))
 
 
+def test_the_kind_of_encoder_is_named():
+    assert "A sentence encoder (a bidirectional LSTM over word vectors) trained" in render_card(
+        FACTS
+    )
+    assert "A sentence encoder (mine\\_\\<b\\>) trained" in render_card(changed(encoder="mine_<b>"))
+
+
 def test_other_splits_and_classes():
     results = section(render_card(FACTS), "Results")
     assert set(table(results, "split")) == {"train", "dev"}
