@@ -16,9 +16,8 @@ from superconext._version import __version__
 from superconext.cli.compare import compare
 from superconext.cli.data import data
 from superconext.cli.explain import explain
-from superconext.cli.export import export
+from superconext.cli.export import export, pull, push
 from superconext.cli.fewshot import fewshot
-from superconext.cli.hub import pull, push
 from superconext.cli.pretrain import pretrain
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
@@ -29,10 +28,17 @@ from superconext.core.threads import wait_briefly
 
 
 class _Group(click.Group):
-    """Shows commands in the order a user meets them."""
+    """Shows commands under headings, in the order a user meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        limit = formatter.width - 6 - max(map(len, self.commands))
+        for heading, commands in _COMMANDS.items():
+            rows = [(command.name or "", command.get_short_help_str(limit)) for command in commands]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 @click.group(
@@ -44,11 +50,14 @@ def cli(debug: bool) -> None:
     """Train sentence representations on a few labelled sentences and judge them honestly."""
 
 
-_USING = (train, evaluate, predict, embed)
-_STUDYING = (compare, fewshot, sweep)
-_AROUND = (vectors, pretrain, data, export, push, pull)
-for command in (*_USING, *_STUDYING, *_AROUND):
-    cli.add_command(command)
+_COMMANDS: dict[str, tuple[click.Command, ...]] = {
+    "Train and use a run": (train, evaluate, predict, embed),
+    "Experiments": (compare, fewshot, sweep),
+    "Word vectors, encoders and data": (vectors, pretrain, data),
+    "Export and share a run": (export, push, pull),
+}
+for _command in (command for commands in _COMMANDS.values() for command in commands):
+    cli.add_command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +11,14 @@ import click
 from superconext.cli.experiments import (
     DECIDED,
     OF_DATA,
-    as_usage,
+    RUNS,
+    SYSTEMS,
     chosen_systems,
     chosen_workers,
     common_parameters,
     require,
-    with_run,
-    with_systems,
-    without,
 )
-from superconext.cli.parameters import GroupedCommand, with_parameters
-from superconext.cli.protocols import LIST, run_protocol, show_protocols, tell
+from superconext.cli.options import SPLITS, GroupedCommand, as_usage, echo_json, parameters
 from superconext.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -32,19 +28,17 @@ if TYPE_CHECKING:
 
 _DECIDED = ("objective", *DECIDED)
 
+#: What `--protocol` takes to explain every protocol.
+_LIST = "list"
+
 
 @click.command(cls=GroupedCommand)
 @click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: splits are drawn.")
 @click.option("--datasets", metavar="TOML", help="Data sets from a file, in place of TRAIN.")
-@with_systems
-@click.option(
-    "--splits",
-    type=click.Choice(["given", "resample"]),
-    help="Files as they are, or each seed an 80/10/10 split of all rows.  "
-    "[default: given with --test, else resample]",
-)
+@SYSTEMS
+@SPLITS
 @click.option(
     "--protocol",
     metavar="NAME",
@@ -57,14 +51,14 @@ _DECIDED = ("objective", *DECIDED)
     metavar="NAME",
     help="Of the protocol, this study alone; may be repeated.  [default: all]",
 )
-@with_run
+@RUNS
 @click.option(
     "--verify",
     type=(str, click.IntRange(1)),
     metavar="DIR N",
     help="Re-run N fits of DIR, drawn at random: do they match?",
 )
-@with_parameters
+@parameters(without=_DECIDED)
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -98,8 +92,8 @@ def compare(
             )
         _verify(*verify, options, as_json, progress)
         return
-    if protocol == LIST:
-        show_protocols()
+    if protocol == _LIST:
+        _show_protocols()
         return
     if studies and not protocol:
         raise click.UsageError("--study belongs to --protocol: name that too")
@@ -111,8 +105,8 @@ def compare(
         require(options, out="folder")
         given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
         wanted = _request(ctx, train_files, progress, options, options["reference"] * given)
-        reports = run_protocol(protocol, studies, wanted, options["seeds"], progress)
-        tell(reports, as_json)
+        reports = _run_protocol(protocol, studies, wanted, options["seeds"], progress)
+        _show_reports(reports, as_json)
         click.echo(f"comparison folder: {options['out']}", err=True)
         return
     if not options["systems"]:
@@ -120,14 +114,10 @@ def compare(
     require(options, seeds="number", out="folder")
     compared = _compare(ctx, train_files, progress, options)
     if as_json:
-        click.echo(json.dumps(_document(compared, options["reference"]), ensure_ascii=False))
+        echo_json(_document(compared, options["reference"]))
     else:
         click.echo(_text(compared))
     click.echo(f"comparison folder: {options['out']}", err=True)
-
-
-# The table of parameters has them for `train`; here they would say two things.
-without(compare, *_DECIDED)
 
 
 def _compare(
@@ -176,8 +166,8 @@ def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[Da
     if not train_files:
         raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
     fields |= {"dev": options["dev"], "test": options["test"]}
-    found: tuple[DataSet, ...] = as_usage(lambda: from_files(train_files, **fields))
-    return found
+    datasets: tuple[DataSet, ...] = as_usage(lambda: from_files(train_files, **fields))
+    return datasets
 
 
 def _text(compared: Compared) -> str:
@@ -209,7 +199,7 @@ def _verify(
 
     checks = verify(Path(folder), number, progress, workers=chosen_workers(options))
     if as_json:
-        told = [
+        documents = [
             {
                 **({"dataset": check.fit.dataset} if check.fit.dataset else {}),
                 "system": check.fit.system.name,
@@ -222,7 +212,7 @@ def _verify(
             }
             for check in checks
         ]
-        click.echo(json.dumps({"checks": told}, ensure_ascii=False))
+        echo_json({"checks": documents})
     else:
         for check in checks:
             click.echo(str(check))
@@ -233,3 +223,49 @@ def _verify(
             "expected all to match: compare the versions and processor with those in "
             "comparison.json"
         )
+
+
+def _show_protocols(names: tuple[str, ...] = ()) -> None:
+    """Print what each protocol is."""
+    from superconext.experiments.protocol import explained, load_protocol, protocol_names
+
+    texts = [explained(load_protocol(name)) for name in names or protocol_names()]
+    click.echo("\n\n".join(texts))
+
+
+def _run_protocol(
+    name: str, studies: tuple[str, ...], wanted: Request, seeds: int | None, progress: Any
+) -> dict[str, Any]:
+    """Run the studies of a protocol one after another, each into a folder of its own.
+
+    Args:
+        wanted: see `experiments.protocol.expand`.
+
+    Returns the figures of each study by its name.
+    """
+    from superconext.experiments.protocol import chosen_studies, expand, load_protocol
+    from superconext.experiments.protocol_report import run_study
+
+    protocol = as_usage(load_protocol, name)
+    chosen = as_usage(chosen_studies, protocol, studies)
+    requests = [
+        as_usage(lambda study=study: expand(protocol, study, wanted, seeds=seeds))
+        for study in chosen
+    ]
+    for request in requests:
+        as_usage(request.plan)
+    return {
+        study.name: run_study(protocol, study, request, progress)
+        for study, request in zip(chosen, requests, strict=True)
+    }
+
+
+def _show_reports(reports: dict[str, Any], as_json: bool) -> None:
+    """Print what came out."""
+    if as_json:
+        document = {
+            name: {"rows": report.rows, "notes": report.notes} for name, report in reports.items()
+        }
+        echo_json({"studies": document})
+        return
+    click.echo("\n\n".join(report.text() for report in reports.values()))

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from superconext.cli.options import (
+    COLUMNS,
+    JSON,
+    QUIET,
+    as_usage,
+    echo_json,
+    echo_notes,
+    number,
+    out,
+    switch,
+)
 from superconext.config.parameters import BY_NAME
 
 if TYPE_CHECKING:
     from superconext.data.dataset import Dataset
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_QUIET = click.option("--quiet", is_flag=True, help="No progress on stderr.")
-_FORCE = click.option("--force", is_flag=True, help="Replace DIR if it holds a data set.")
-_TEXT = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
-_LABEL = click.option("--label-column", metavar="NAME", help="Label column, by name or number.")
-_SEED = click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the split."
-)
+_OUT = out("a data set", "DIR")
+_SEED = number("--seed", 0, "Seed of the split.", click.IntRange(0, 2**32 - 1))
 _NORMALIZE = click.option(
     "--normalize",
     type=click.Choice(BY_NAME["normalize"].choices or ()),
@@ -50,19 +55,18 @@ def data() -> None:
     show_default=True,
     help="Similarity of near-duplicates: shared character 4-grams over all of both.",
 )
-@click.option("--no-near", is_flag=True, help="Do not look for near-duplicates.")
+@switch("--no-near", "Do not look for near-duplicates.")
 @click.option(
     "--examples", type=click.IntRange(0), default=3, show_default=True, help="Cases to show."
 )
 @click.option(
     "--deduplicate", metavar="DIR", help="Write the files without copies into this new folder."
 )
-@_FORCE
+@switch("--force", "Replace DIR if it holds a data set.")
 @_NORMALIZE
-@_TEXT
-@_LABEL
-@_JSON
-@_QUIET
+@COLUMNS
+@JSON
+@QUIET
 def inspect(
     files: tuple[str, ...],
     dev: str | None,
@@ -86,7 +90,6 @@ def inspect(
     --deduplicate every text is written once, in the last file that holds it, so that nothing is
     taken from a test file; of several labels the most frequent one stays.
     """
-    from superconext.core.errors import ConfigError
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
@@ -95,10 +98,7 @@ def inspect(
 
     if deduplicate is not None:
         check_folder(deduplicate, force)
-    try:
-        named = named_parts(files, dev, test)
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from None
+    named = as_usage(named_parts, files, dev, test)
     parts = {name: _read(path, text_column, label_column) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
@@ -106,8 +106,7 @@ def inspect(
         report = inspect_parts(parts, normalize, None if no_near else near, examples, advance)
     if vectors is not None:
         report["vectors"], notes = coverage_of(texts, vectors, normalize)
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+        echo_notes(notes)
     if unlabelled is not None:
         report["unlabelled"] = said_in(texts, unlabelled, normalize)
         for found in report["unlabelled"]:
@@ -125,7 +124,7 @@ def inspect(
         for name, part in parts.items():
             progress.say(f"{name}: {len(rows.get(name, ()))} of {len(part)} rows kept")
     if as_json:
-        click.echo(json.dumps(report, ensure_ascii=False))
+        echo_json(report)
         return
     click.echo(inspection(report))
     if "vectors" in report:
@@ -140,8 +139,7 @@ def inspect(
 
 @data.command()
 @click.argument("file")
-@click.option("--out", required=True, metavar="DIR", help="Folder to write, must be new.")
-@_FORCE
+@_OUT
 @click.option(
     "--dev", type=_FRACTION, default=0.1, show_default=True, help="Share of the texts; 0: no file."
 )
@@ -149,13 +147,19 @@ def inspect(
     "--test", type=_FRACTION, default=0.1, show_default=True, help="Share of the texts; 0: no file."
 )
 @_SEED
-@click.option("--deduplicate", is_flag=True, help="Keep one copy of each text.")
-@click.option("--near-together", "near", is_flag=True, help="Near-duplicates share a side too.")
-@click.option("--format", "form", type=click.Choice(("tsv", "csv", "jsonl")), default="tsv")
+@switch("--deduplicate", "Keep one copy of each text.")
+@switch("--near-together", "Near-duplicates share a side too.", "near")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("tsv", "csv", "jsonl")),
+    default="tsv",
+    show_default=True,
+    help="Of the files to write.",
+)
 @_NORMALIZE
-@_TEXT
-@_LABEL
-@_JSON
+@COLUMNS
+@JSON
 def split(
     file: str,
     out: str,
@@ -191,14 +195,14 @@ def split(
     if deduplicate:
         click.echo(f"{made['deduplicated']} copies left out", err=True)
     if as_json:
-        click.echo(json.dumps({"out": out, **document}, ensure_ascii=False))
+        echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
 
 
 @data.command("list")
 @click.argument("name", required=False)
-@_JSON
+@JSON
 def list_sets(name: str | None, as_json: bool) -> None:
     """Public sets that `data fetch` knows, or all about the one called NAME."""
     from superconext.data.catalogue import CATALOGUE
@@ -217,13 +221,12 @@ def list_sets(name: str | None, as_json: bool) -> None:
 
 @data.command()
 @click.argument("name")
-@click.option("--out", required=True, metavar="DIR", help="Folder to write, must be new.")
-@_FORCE
+@_OUT
 @_SEED
 @click.option("--from", "source", metavar="DIR", help="Folder that holds the files already.")
 @click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same files.")
-@_JSON
-@_QUIET
+@JSON
+@QUIET
 def fetch(
     name: str,
     out: str,
@@ -263,13 +266,12 @@ def fetch(
     parts, made = with_split(entry, got, seed)
     record = {"name": entry.name, "licence": entry.licence, "sources": got.sources, **made}
     document = write_folder(out, parts, record, force=force)
-    for note in got.notes:
-        click.echo(f"note: {note}", err=True)
+    echo_notes(got.notes)
     for file in got.sources:
         progress.say(f"{file['url']}: checked against {file['checked']}")
     progress.say(f"licence: {entry.licence}" + (f"; beware: {entry.beware}" * bool(entry.beware)))
     if as_json:
-        click.echo(json.dumps({"out": out, **document}, ensure_ascii=False))
+        echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
 
@@ -288,6 +290,5 @@ def _read(path: str, text_column: str | None, label_column: str | None) -> Datas
     from superconext.data.reading import read_labelled
 
     corpus = read_labelled(path, text_column, label_column)
-    for note in corpus.notes:
-        click.echo(f"note: {corpus.source}: {note}", err=True)
+    echo_notes(corpus.notes, corpus.source)
     return corpus

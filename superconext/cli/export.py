@@ -1,12 +1,13 @@
-"""`superconext export`: a run in the forms that others read."""
+"""`superconext export`, `push` and `pull`: a run in the forms and places that others read."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from superconext.cli.options import JSON, echo_json, echo_notes, switch
 
 if TYPE_CHECKING:
     from superconext.export.prune import PruneReport
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     help="folder: the model alone, without figures. The others need the extras of their names.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
-@click.option(
-    "--prune", "pruned", is_flag=True, help="Leave out rows of the vectors that serve no word."
-)
+@switch("--prune", "Leave out rows of the vectors that serve no word.", "pruned")
 @click.option(
     "--test", metavar="FILE", help="With --prune: labelled rows to measure the loss in accuracy on."
 )
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out words seen fewer times in training, such as names.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@JSON
 def export(
     run: str,
     form: str,
@@ -64,21 +63,21 @@ def export(
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 
     model = load_model(run)
-    told: dict[str, Any] = {"format": form, "out": out}
+    facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
 
-        model, told["words_left_out"] = without_rare_words(model, min_count)
+        model, facts["words_left_out"] = without_rare_words(model, min_count)
     with new_folder(Path(out)) as fresh:
         if pruned:
             assert test is not None
             model, report = _prune(model, test, expected)
-            told["pruned"] = _facts(report, test)
+            facts["pruned"] = _facts(report, test)
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
 
-            told["largest_difference"] = write_onnx(model, fresh)
-            told["tfidf_left_out"] = model.ensemble is not None
+            facts["largest_difference"] = write_onnx(model, fresh)
+            facts["tfidf_left_out"] = model.ensemble is not None
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -89,10 +88,10 @@ def export(
             if min_count > 1:
                 manifest = without_examples(manifest) | {"vocabulary_min_count": min_count}
             if pruned:
-                manifest["pruned"] = told["pruned"]
+                manifest["pruned"] = facts["pruned"]
             write_manifest(fresh, manifest, save_model(model, fresh))
-        told["bytes"] = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
-    _show(told, as_json)
+        facts["bytes"] = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
+    _show(facts, as_json)
 
 
 def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:
@@ -101,9 +100,9 @@ def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneR
 
     rows = read_labelled(test)
     wanted = read_texts(expected) if expected else None
-    for found in (rows, wanted):
-        for note in found.notes if found else ():
-            click.echo(f"note: {found.source}: {note}", err=True)  # type: ignore[union-attr]
+    echo_notes(rows.notes, rows.source)
+    if wanted:
+        echo_notes(wanted.notes, wanted.source)
     return prune(model, rows.texts, rows.labels, wanted.texts if wanted else None)
 
 
@@ -120,32 +119,75 @@ def _facts(report: PruneReport, test: str) -> dict[str, Any]:
     }
 
 
-def _show(told: dict[str, Any], as_json: bool) -> None:
+def _show(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(told, ensure_ascii=False))
+        echo_json(facts)
         return
-    click.echo(f"{told['out']}: {told['format']}, {told['bytes'] / 1e6:.1f} MB", err=True)
-    if "words_left_out" in told:
-        click.echo(f"left out {told['words_left_out']} words of the training text", err=True)
-    if told.get("tfidf_left_out"):
+    click.echo(f"{facts['out']}: {facts['format']}, {facts['bytes'] / 1e6:.1f} MB", err=True)
+    if "words_left_out" in facts:
+        click.echo(f"left out {facts['words_left_out']} words of the training text", err=True)
+    if facts.get("tfidf_left_out"):
         click.echo(
             "warning: the run answers by its encoder and n-grams together; this file holds the "
             "encoder and its linear probe alone, whose probabilities are others",
             err=True,
         )
-    if "largest_difference" in told:
-        difference = told["largest_difference"]
+    if "largest_difference" in facts:
+        difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)
-    if "pruned" in told:
-        facts = told["pruned"]
-        words, buckets = facts["words"], facts["buckets"]
+    if "pruned" in facts:
+        pruned = facts["pruned"]
+        words, buckets = pruned["words"], pruned["buckets"]
         click.echo(
-            f"loss in accuracy: {facts['accuracy_loss']:.4f} ({facts['accuracy_before']:.4f} "
-            f"before, {facts['accuracy_after']:.4f} after, {facts['labels_changed']} of "
-            f"{facts['rows']} labels changed)"
+            f"loss in accuracy: {pruned['accuracy_loss']:.4f} ({pruned['accuracy_before']:.4f} "
+            f"before, {pruned['accuracy_after']:.4f} after, {pruned['labels_changed']} of "
+            f"{pruned['rows']} labels changed)"
         )
         click.echo(
             f"kept {words[1]} of {words[0]} words outside the training text and {buckets[1]} of "
             f"{buckets[0]} n-gram buckets",
             err=True,
         )
+
+
+@click.command()
+@click.argument("run")
+@click.argument("name", metavar="USER/NAME")
+@click.option("--private/--public", default=None, help="Of a repository that is made.")
+@click.option("--revision", metavar="BRANCH", help="Branch to push to, made if it is not there.")
+@click.option("--message", default="Upload with superconext", help="Of the commit.")
+@JSON
+def push(
+    run: str, name: str, private: bool | None, revision: str | None, message: str, as_json: bool
+) -> None:
+    """Upload RUN to the Hugging Face Hub, where it is made if it is not there.
+
+    Its predictions.tsv stays at home, for it holds texts. Needs the extra hub, and a login
+    (hf auth login, or HF_TOKEN).
+    """
+    from superconext.export.hub import push as upload
+
+    address = upload(run, name, private, revision, message)
+    if as_json:
+        echo_json({"run": run, "name": name, "commit": address})
+    else:
+        click.echo(address)
+
+
+@click.command()
+@click.argument("name", metavar="USER/NAME")
+@click.option("--out", required=True, metavar="RUN", help="Folder to write, must be new.")
+@click.option("--revision", metavar="REVISION", help="Branch, tag or commit.")
+@JSON
+def pull(name: str, out: str, revision: str | None, as_json: bool) -> None:
+    """Download a run from the Hugging Face Hub into a new folder, and check its hashes.
+
+    Needs the extra hub; a private run also needs a login.
+    """
+    from superconext.export.hub import pull as download
+
+    download(name, out, revision)
+    if as_json:
+        echo_json({"name": name, "out": out})
+    else:
+        click.echo(f"{out}: {name}, checked", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +10,14 @@ import click
 from superconext.cli.experiments import (
     DECIDED,
     OF_DATA,
-    as_usage,
+    RUNS,
+    SYSTEMS,
     chosen_systems,
     chosen_workers,
     common_parameters,
     require,
-    with_run,
-    with_systems,
-    without,
 )
-from superconext.cli.parameters import GroupedCommand, with_parameters
+from superconext.cli.options import GroupedCommand, as_usage, echo_json, parameters
 
 _DECIDED = ("objective", *DECIDED)
 
@@ -45,9 +42,9 @@ def _numbers(
 @click.option(
     "--shots", metavar="4,8,16", callback=_numbers, help="Rows of each class to draw, several."
 )
-@with_systems
-@with_run
-@with_parameters
+@SYSTEMS
+@RUNS
+@parameters(without=_DECIDED)
 @click.pass_context
 def fewshot(
     ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any
@@ -86,10 +83,7 @@ def fewshot(
     if as_json:
         rows = to_long_rows("shots", curve.tables)
         document = {"reference": request.reference, "rows": rows, "notes": curve.table.notes}
-        click.echo(json.dumps(document, ensure_ascii=False))
+        echo_json(document)
     else:
         click.echo(f"{replace(curve.overview, notes=[]).text()}\n\n{curve.table.text()}")
     click.echo(f"few-shot folder: {request.out}", err=True)
-
-
-without(fewshot, *_DECIDED)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from superconext.cli.parameters import Command
-from superconext.cli.text_options import (
+from superconext.cli.options import (
     BRIDGE,
-    COLUMN,
-    FORCE,
     JSON,
     LEAVE_OUT,
-    OUT,
-    POSITIVE,
     QUIET,
+    TEXT_COLUMN,
+    THREADS,
+    Command,
+    echo_json,
     free_folder,
     normalize,
+    number,
+    out,
 )
 from superconext.config.parameters import BY_NAME
 
@@ -28,54 +28,37 @@ _SHARE = click.FloatRange(0.0, 0.95)
 
 @click.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@OUT
-@FORCE
+@out("word vectors")
 @click.option(
     "--vectors",
     metavar="VECTORS",
     help="Word vectors to read with; unset: trained on the same text.",
 )
-@click.option(
+@number(
     "--vector-dimension",
-    "dimension",
-    type=POSITIVE,
-    default=BY_NAME["vector_dimension"].default,
-    show_default=True,
-    help="Numbers in a word vector trained here.",
+    BY_NAME["vector_dimension"].default,
+    "Numbers in a word vector trained here.",
+    name="dimension",
 )
-@click.option(
+@number(
     "--hidden-size",
-    type=POSITIVE,
-    default=BY_NAME["hidden_size"].default,
-    show_default=True,
-    help="LSTM units in each direction; a run that starts from it needs the same.",
+    BY_NAME["hidden_size"].default,
+    "LSTM units in each direction; a run that starts from it needs the same.",
 )
-@click.option("--epochs", type=POSITIVE, default=2, show_default=True, help="Passes over it.")
-@click.option("--batch-size", type=POSITIVE, default=128, show_default=True, help="Sentences.")
-@click.option(
-    "--learning-rate",
-    type=click.FloatRange(0.0, min_open=True),
-    default=0.002,
-    show_default=True,
-    help="Adam's step size at its height.",
+@number("--epochs", 2, "Passes over the text.")
+@number("--batch-size", 128, "Sentences in a batch.")
+@number(
+    "--learning-rate", 0.002, "Largest step size of Adam.", click.FloatRange(0.0, min_open=True)
 )
-@click.option("--dropout", type=_SHARE, default=0.2, show_default=True, help="On vectors, states.")
-@click.option(
-    "--word-dropout", type=_SHARE, default=0.2, show_default=True, help="Share of words hidden."
-)
-@click.option(
-    "--sample",
-    type=POSITIVE,
-    default=2048,
-    show_default=True,
-    help="Other words that the true one is compared with.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--threads", type=POSITIVE, default=1, show_default=True)
+@number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
+@number("--word-dropout", 0.2, "Share of words hidden behind <unk>.", _SHARE)
+@number("--sample", 2048, "Other words that the true one is compared with.")
+@number("--seed", 0, "Seed of everything random.", click.IntRange(0))
+@THREADS
 @normalize(None, "Profile and rules, as auto-lower; unset: as VECTORS record them, else auto.")
 @BRIDGE
 @LEAVE_OUT
-@COLUMN
+@TEXT_COLUMN
 @JSON
 @QUIET
 def pretrain(
@@ -118,7 +101,7 @@ def pretrain(
     )
     facts = make(request, TerminalProgress(quiet))
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        echo_json(facts)
         return
     last = facts["history"][-1]
     shown = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -10,14 +9,12 @@ import click
 from superconext.cli.experiments import (
     DECIDED,
     OF_DATA,
-    as_usage,
+    RUNS,
     chosen_workers,
     common_parameters,
     require,
-    with_run,
-    without,
 )
-from superconext.cli.parameters import GroupedCommand, with_parameters
+from superconext.cli.options import SPLITS, GroupedCommand, as_usage, echo_json, parameters
 
 
 @click.command(cls=GroupedCommand)
@@ -38,14 +35,9 @@ from superconext.cli.parameters import GroupedCommand, with_parameters
     metavar="N",
     help="Search by N trials of one fit each, in place of a grid (extra optuna).",
 )
-@click.option(
-    "--splits",
-    type=click.Choice(["given", "resample"]),
-    help="Files as they are, or each seed an 80/10/10 split of all rows.  "
-    "[default: given with --test, else resample]",
-)
-@with_run
-@with_parameters
+@SPLITS
+@RUNS
+@parameters(without=DECIDED)
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -107,10 +99,7 @@ def sweep(
             "test": to_csv_rows(swept.table),
             "notes": [*swept.grid.notes, *swept.table.notes],
         }
-        click.echo(json.dumps(document, ensure_ascii=False))
+        echo_json(document)
     else:
         click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_grid(swept.table).text()}")
     click.echo(f"sweep folder: {request.out}", err=True)
-
-
-without(sweep, *DECIDED)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from superconext.cli.parameters import GroupedCommand, given_parameters, with_parameters
+from superconext.cli.options import (
+    COLUMNS,
+    CONFIG,
+    JSON,
+    QUIET,
+    GroupedCommand,
+    echo_json,
+    given_parameters,
+    parameters,
+    switch,
+)
 
 
 @click.command(cls=GroupedCommand)
@@ -16,18 +25,17 @@ from superconext.cli.parameters import GroupedCommand, given_parameters, with_pa
 @click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: figures are on dev.")
 @click.option("--out", metavar="RUN", help="Folder to write, must be new.")
-@click.option("--force", is_flag=True, help="Replace RUN if it exists.")
+@switch("--force", "Replace RUN if it exists.")
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped.")
-@click.option("--config", metavar="TOML", help="Parameters from a file; options win over it.")
-@click.option("--text-column", metavar="NAME", help="Text column, by name or number from 1.")
-@click.option("--label-column", metavar="NAME", help="Label column, by name or number from 1.")
+@CONFIG
+@COLUMNS
 @click.option(
     "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
 )
-@click.option("--keep-text", is_flag=True, help="Repeat the texts in predictions.tsv.")
-@click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON document.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
-@with_parameters
+@switch("--keep-text", "Repeat the texts in predictions.tsv.")
+@JSON
+@QUIET
+@parameters()
 @click.pass_obj
 def train(
     words: list[str],
@@ -44,7 +52,7 @@ def train(
     keep_text: bool,
     as_json: bool,
     quiet: bool,
-    **parameters: Any,
+    **others: Any,
 ) -> None:
     """Train on the labelled file TRAIN and write the run folder RUN.
 
@@ -56,10 +64,10 @@ def train(
     from superconext.runs.splits import TrainRequest
 
     progress = TerminalProgress(quiet)
-    named = given_parameters(parameters)
+    named = given_parameters(others)
     if resume:
-        others = (train_file, dev, test, out, force, config, text_column, label_column, keep_text)
-        if any(others) or store or named:
+        files = (train_file, dev, test, out, config, store)
+        if any((*files, force, text_column, label_column, keep_text, named)):
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
@@ -102,7 +110,7 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
     from superconext.report.scores import score_table
 
     if as_json:
-        click.echo(json.dumps(metrics, ensure_ascii=False))
+        echo_json(metrics)
         return
     click.echo(score_table(metrics))
     click.echo(f"run folder: {out}", err=True)

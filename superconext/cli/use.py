@@ -1,4 +1,4 @@
-"""`superconext evaluate`, `predict` and `embed`: what one does with a run."""
+"""`superconext evaluate`, `predict` and `embed`: the commands that use a run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from superconext.cli.options import (
+    COLUMNS,
+    JSON,
+    TEXT_COLUMN,
+    THREADS,
+    echo_json,
+    echo_notes,
+    switch,
+)
+from superconext.core.files import tsv_cell
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COLUMN = click.option("--text-column", metavar="NAME", help="Text column, by name or number.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_THREADS = click.option(
-    "--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads for torch."
-)
+    import numpy as np
+
+    from superconext.data.reading import RowStream
+    from superconext.fitting.model import Model
+
+#: Texts encoded at once; bounds the memory, whatever the reader brings.
+_AT_ONCE = 4096
 
 
 def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -27,10 +40,9 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @click.command()
 @click.argument("run")
 @click.argument("file")
-@_COLUMN
-@click.option("--label-column", metavar="NAME", help="Label column, by name or number.")
-@_JSON
-@_THREADS
+@COLUMNS
+@JSON
+@THREADS
 def evaluate(
     run: str,
     file: str,
@@ -39,15 +51,14 @@ def evaluate(
     as_json: bool,
     threads: int,
 ) -> None:
-    """Figures of merit of RUN on the labelled FILE."""
+    """Metrics of RUN on the labelled FILE."""
     from superconext.data.reading import read_labelled
     from superconext.fitting.evaluation import evaluate as evaluate_model
     from superconext.report.scores import class_table, score_table
 
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column)
-    for note in corpus.notes:
-        click.echo(f"note: {corpus.source}: {note}", err=True)
+    echo_notes(corpus.notes, corpus.source)
     unknown = sorted(set(corpus.labels) - set(model.classes))
     if unknown:
         click.echo(
@@ -57,7 +68,7 @@ def evaluate(
         )
     evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     if as_json:
-        click.echo(json.dumps(evaluation.document(), ensure_ascii=False))
+        echo_json(evaluation.document())
         return
     table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics}
     if model.ensemble is not None:
@@ -71,8 +82,8 @@ def evaluate(
 @click.command()
 @click.argument("run")
 @click.argument("file", default="-")
-@_COLUMN
-@click.option("--proba", is_flag=True, help="Add the probability of every class.")
+@TEXT_COLUMN
+@switch("--proba", "Add the probability of every class.")
 @click.option(
     "--abstain-below",
     type=click.FloatRange(0, 1),
@@ -87,8 +98,8 @@ def evaluate(
     show_default=True,
     help="At a line that cannot be read: stop, or leave it out and count it.",
 )
-@_JSON
-@_THREADS
+@JSON
+@THREADS
 def predict(
     run: str,
     file: str,
@@ -105,7 +116,6 @@ def predict(
     heading line names the classes. FILE may be of any size: it is read,
     predicted and written a piece at a time, in its order.
     """
-    from superconext.cli.predictions import write_predictions
     from superconext.data.reading import RowStream
 
     model = _load_any(run, threads)
@@ -113,12 +123,92 @@ def predict(
     write_predictions(model, texts, as_json, proba, abstain_below)
 
 
+def write_predictions(
+    model: Model,
+    texts: RowStream,
+    as_json: bool = False,
+    proba: bool = False,
+    abstain_below: float | None = None,
+) -> None:
+    """Predict block by block; rows go to stdout as they are made, what was read to stderr.
+
+    as_json: one JSON array instead of TSV. proba: every class's probability too.
+    abstain_below: rows whose largest probability is lower get no label.
+    """
+    begun = abstained = shown = 0
+
+    def show_notes() -> None:
+        nonlocal shown
+        echo_notes(texts.notes[shown:], texts.name)
+        shown = len(texts.notes)
+
+    for block in texts:
+        show_notes()
+        for start in range(0, len(block), _AT_ONCE):
+            part = block.texts[start : start + _AT_ONCE]
+            shares = model.probabilities(part)
+            labels: list[str | None] = [model.classes[k] for k in shares.argmax(axis=1)]
+            if abstain_below is not None:
+                labels = [
+                    label if share >= abstain_below else None
+                    for label, share in zip(labels, shares.max(axis=1), strict=True)
+                ]
+                abstained += labels.count(None)
+            rows = (_json_rows if as_json else _table_rows)(model, part, labels, shares, proba)
+            if as_json:
+                click.echo((", " if begun else "[") + ", ".join(rows), nl=False)
+            else:
+                if proba and not begun:
+                    click.echo("\t".join(["label", *map(tsv_cell, model.classes), "text"]))
+                click.echo("\n".join(rows))
+            begun += len(part)
+    if as_json:
+        click.echo("]")
+    show_notes()
+    if abstain_below is not None:
+        click.echo(
+            f"note: {texts.name}: no label for {abstained} of {begun} texts, whose classes are "
+            f"all less probable than {abstain_below:g}",
+            err=True,
+        )
+    for problem in texts.problems:
+        click.echo(f"warning: {problem}", err=True)
+    if texts.on_error == "skip":
+        click.echo(
+            f"{texts.name}: {begun} texts predicted, {texts.skipped} lines skipped", err=True
+        )
+
+
+def _json_rows(
+    model: Model, texts: list[str], labels: list[str | None], shares: np.ndarray, proba: bool
+) -> list[str]:
+    rows = []
+    for text, label, row in zip(texts, labels, shares, strict=True):
+        answer: dict[str, Any] = {"label": label}
+        if proba:
+            answer["probabilities"] = dict(zip(model.classes, row.tolist(), strict=True))
+        rows.append(json.dumps({**answer, "text": text}, ensure_ascii=False))
+    return rows
+
+
+def _table_rows(
+    model: Model, texts: list[str], labels: list[str | None], shares: np.ndarray, proba: bool
+) -> list[str]:
+    names = {name: tsv_cell(name) for name in model.classes}
+    rows = []
+    for text, label, row in zip(texts, labels, shares, strict=True):
+        cells = ["" if label is None else names[label]]
+        cells += [f"{share:.4f}" for share in row] if proba else []
+        rows.append("\t".join([*cells, tsv_cell(text)]))
+    return rows
+
+
 @click.command()
 @click.argument("run")
 @click.argument("file")
 @click.option("--out", required=True, metavar="VECTORS.npy", help="NumPy file to write.")
-@_COLUMN
-@_THREADS
+@TEXT_COLUMN
+@THREADS
 def embed(run: str, file: str, out: str, text_column: str | None, threads: int) -> None:
     """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file."""
     import io
@@ -169,7 +259,6 @@ def _load_any(run: str, threads: int) -> Any:
 def _texts(file: str, text_column: str | None) -> Sequence[str]:
     from superconext.data.reading import read_texts
 
-    found = read_texts(file, text_column)
-    for note in found.notes:
-        click.echo(f"note: {found.source}: {note}", err=True)
-    return found.texts
+    read = read_texts(file, text_column)
+    echo_notes(read.notes, read.source)
+    return read.texts

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.parameters import Command
-from superconext.cli.text_options import (
+from superconext.cli.options import (
     BRIDGE,
-    COLUMN,
-    FORCE,
     JSON,
     LEAVE_OUT,
-    OUT,
-    POSITIVE,
     QUIET,
+    TEXT_COLUMN,
+    Command,
+    echo_json,
+    echo_notes,
     free_folder,
     normalize,
+    number,
+    out,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import StoppedEarly
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from superconext.text.tokenize import Tokenizer
     from superconext.vectors.text_corpus import Lines
 
+_OUT = out("word vectors")
 _NORMALIZE = normalize(
     None, "Profile and rules to read the text with; unset: as VECTORS record them, else auto."
 )
@@ -41,8 +42,7 @@ def vectors() -> None:
 
 @vectors.command(cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@OUT
-@FORCE
+@_OUT
 @click.option(
     "--method",
     type=click.Choice(("fasttext", "word2vec")),
@@ -50,36 +50,26 @@ def vectors() -> None:
     show_default=True,
     help="With character n-grams or without.",
 )
-@click.option(
-    "--dimension",
-    type=POSITIVE,
-    default=BY_NAME["vector_dimension"].default,
-    show_default=True,
-    help="Numbers in a vector.",
-)
-@click.option("--epochs", type=POSITIVE, help="Passes over the text; unset: by its length.")
-@click.option("--window", type=POSITIVE, default=5, show_default=True, help="Words of context.")
-@click.option(
+@number("--dimension", BY_NAME["vector_dimension"].default, "Numbers in a vector.")
+@number("--epochs", None, "Passes over the text; unset: by its length.")
+@number("--window", 5, "Words of context.")
+@number(
     "--min-count",
-    type=POSITIVE,
-    default=2,
-    show_default=True,
-    help="Leave out words seen fewer times; none in a text of under 5,000 tokens.",
+    2,
+    "Leave out words seen fewer times; none in a text of under 5,000 tokens.",
 )
-@click.option("--min-n", type=POSITIVE, default=2, show_default=True, help="Shortest n-gram.")
-@click.option("--max-n", type=POSITIVE, default=5, show_default=True, help="Longest n-gram.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option(
+@number("--min-n", 2, "Shortest n-gram.")
+@number("--max-n", 5, "Longest n-gram.")
+@number("--seed", 0, "Seed of everything random.", click.IntRange(0))
+@number(
     "--workers",
-    type=POSITIVE,
-    default=1,
-    show_default=True,
-    help="Threads; with more than one the same seed no longer gives the same vectors.",
+    1,
+    "Threads; with more than one the same seed no longer gives the same vectors.",
 )
 @normalize("auto", "Profile and rules, as auto-lower.")
 @BRIDGE
 @LEAVE_OUT
-@COLUMN
+@TEXT_COLUMN
 @JSON
 @QUIET
 def train(
@@ -120,7 +110,7 @@ def train(
             raise StoppedEarly(f"interrupted; {stop.args[0]}") from None
         raise
     made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))
-    _notes([*lines.notes, *made.notes])
+    echo_notes([*lines.notes, *made.notes])
     facts = {
         **facts_of(made, folder),
         "tokens": tokens_of(made),
@@ -136,7 +126,7 @@ def train(
 @click.option("--on", "text", metavar="FILE", help="Text to measure the coverage of.")
 @click.option("--nearest", metavar="WORD", help="Show the words closest to this one.")
 @_NORMALIZE
-@COLUMN
+@TEXT_COLUMN
 @JSON
 def info(
     source: str,
@@ -162,7 +152,7 @@ def info(
         lines = Lines([text], text_column)
         tokenizer = _reader(source, lines, normalize)
         counts = count_words(map(tokenizer, lines))
-        _notes(lines.notes)
+        echo_notes(lines.notes)
         profile = tokenizer.normalizer.profile
         found["coverage"] = {"file": text, "profile": profile, **coverage(held, counts)}
     if nearest is not None:
@@ -172,9 +162,9 @@ def info(
         words = [{"word": other, "cosine": near} for other, near in held.nearest(word)]
         found["nearest"] = {"word": word, "in_table": word in held, "words": words}
     if as_json:
-        click.echo(json.dumps({**facts, **found}, ensure_ascii=False))
+        echo_json({**facts, **found})
         return
-    _notes(facts.pop("notes"))
+    echo_notes(facts.pop("notes"))
     _show(facts, False)
     if "coverage" in found:
         click.echo("\n" + coverage_table(found["coverage"]))
@@ -184,14 +174,13 @@ def info(
 
 @vectors.command()
 @click.argument("source", metavar="VECTORS")
-@OUT
-@FORCE
-@click.option("--limit", type=POSITIVE, metavar="N", help="Keep the first N words.")
+@_OUT
+@number("--limit", None, "Keep so many words, the first ones.")
 @click.option(
     "--words-of", metavar="FILE", help="Keep the words of this text (and with --limit, N more)."
 )
 @_NORMALIZE
-@COLUMN
+@TEXT_COLUMN
 @JSON
 def convert(
     source: str,
@@ -217,7 +206,7 @@ def convert(
     if words_of is not None:
         lines = Lines([words_of], text_column)
         keep = set(count_words(map(_reader(source, lines, normalize), lines)))
-        _notes(lines.notes)
+        echo_notes(lines.notes)
     held = read_vectors(source, keep=keep, limit=limit)
 
     def also(fresh: Path) -> None:
@@ -225,7 +214,7 @@ def convert(
             record_tokenizer(fresh, recorded)
 
     held.save(folder, also)
-    _notes(held.notes)
+    echo_notes(held.notes)
     _show(facts_of(held, folder), as_json)
 
 
@@ -258,7 +247,7 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
     progress.say(f"checked against {got.check}; licence: {entry.licence or 'not stated'}")
     if as_json:
         facts = {"name": entry.name, "licence": entry.licence, **asdict(got)}
-        click.echo(json.dumps({**facts, "path": str(got.path)}, ensure_ascii=False))
+        echo_json({**facts, "path": str(got.path)})
     else:
         click.echo(got.path)
 
@@ -271,14 +260,9 @@ def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     return recorded or make_tokenizer(lines, normalize or "auto")
 
 
-def _notes(notes: list[str]) -> None:
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
-
-
 def _show(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
+        echo_json(facts)
         return
     from superconext.report.vectors import facts_table
 

@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 
-from superconext.cli.predictions import write_predictions
+from superconext.cli.use import write_predictions
 from superconext.data.reading import RowStream
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows

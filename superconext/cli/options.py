@@ -1,9 +1,12 @@
-"""Command line options out of the table of parameters, in groups, and those that have left."""
+"""What several commands share: options, among them one for every parameter, and printing."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -21,6 +24,115 @@ from superconext.core.errors import ConfigError
 from superconext.encoders.registry import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def shared(*options: Decorator) -> Decorator:
+    """One decorator for several options, which help shows in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def number(
+    flag: str, default: Any, help: str, kind: click.ParamType | None = None, name: str = ""
+) -> Decorator:
+    """An option that takes a whole number from 1, or another kind of number."""
+    return click.option(
+        *filter(None, (flag, name)),
+        type=kind or click.IntRange(1),
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def switch(flag: str, help: str, *name: str) -> Decorator:
+    """An option that is there or not."""
+    return click.option(flag, *name, is_flag=True, help=help)
+
+
+JSON = switch("--json", "Print one JSON document.", "as_json")
+QUIET = switch("--quiet", "No progress on stderr.")
+TEXT_COLUMN = click.option(
+    "--text-column", metavar="NAME", help="Text column, by name or number from 1."
+)
+LABEL_COLUMN = click.option(
+    "--label-column", metavar="NAME", help="Label column, by name or number from 1."
+)
+COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
+CONFIG = click.option(
+    "--config", metavar="TOML", help="Parameters from a file; options win over it."
+)
+THREADS = number("--threads", 1, "Threads for torch.")
+SPLITS = click.option(
+    "--splits",
+    type=click.Choice(["given", "resample"]),
+    help="Files as they are, or each seed an 80/10/10 split of all rows.  "
+    "[default: given with --test, else resample]",
+)
+LEAVE_OUT = click.option(
+    "--leave-out",
+    multiple=True,
+    metavar="FILE",
+    help="Labelled file whose texts are left out, such as test rows; may be given several times.",
+)
+BRIDGE = click.option(
+    "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
+)
+
+
+def out(holds: str, metavar: str = "FOLDER") -> Decorator:
+    """`--out` and `--force` of a command that writes a folder."""
+    return shared(
+        click.option("--out", required=True, metavar=metavar, help="Folder to write, must be new."),
+        switch("--force", f"Replace {metavar} if it holds {holds}."),
+    )
+
+
+def echo_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(document, ensure_ascii=False))
+
+
+def echo_notes(notes: Iterable[str], source: str = "") -> None:
+    """Notes on stderr, after the name of what they are about."""
+    for note in notes:
+        click.echo(f"note: {source}: {note}" if source else f"note: {note}", err=True)
+
+
+def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a check; a ConfigError from it is wrong usage."""
+    try:
+        return check(*arguments)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def free_folder(out: str, force: bool) -> Path:
+    """The folder to write. Raises VectorsError, before any work, if it may not be written."""
+    from superconext.core.errors import VectorsError
+
+    folder = Path(out)
+    if folder.name in ("", ".."):
+        raise VectorsError(f"{out} names no new folder; expected one to write: choose a name")
+    if os.path.lexists(folder):
+        if not force:
+            raise VectorsError(
+                f"{out} exists already; expected a new folder: choose another or add --force"
+            )
+        if not (folder / "info.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
+            raise VectorsError(
+                f"{out} is no folder of word vectors; --force expects one to replace: choose "
+                "another name, or remove it yourself"
+            )
+    return folder
+
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
@@ -96,11 +208,9 @@ _REGISTERED = {
 }
 
 
-def with_parameters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for every parameter; one not given arrives as None."""
-    for parameter in reversed(PARAMETERS):
-        command = _option(parameter)(command)
-    return command
+def parameters(without: Sequence[str] = ()) -> Decorator:
+    """An option for every parameter but those without; one not given arrives as None."""
+    return shared(*(_option(row) for row in PARAMETERS if row.name not in without))
 
 
 def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +218,7 @@ def given_parameters(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in BY_NAME and value is not None}
 
 
-def _option(parameter: Parameter) -> Callable[..., Any]:
+def _option(parameter: Parameter) -> Decorator:
     flag = "--" + parameter.name.replace("_", "-")
     if parameter.type is bool:
         return click.option(
@@ -164,3 +274,15 @@ def _show(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def normalize(default: str | None, help: str) -> Decorator:
+    """The option `--normalize` with rules after the profile."""
+    return click.option(
+        "--normalize",
+        metavar=f"[{'|'.join(BY_NAME['normalize'].choices or ())}][+RULE][-RULE]",
+        default=default,
+        show_default=default is not None,
+        callback=_checked(BY_NAME["normalize"]),
+        help=help,
+    )
