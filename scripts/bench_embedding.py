@@ -63,7 +63,7 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
     from superconext.data.token_store import build_store
     from superconext.encoders import embedding as tables
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.projection import projection_head
+    from superconext.encoders.layers import projection_head
     from superconext.objectives.base import Shape
     from superconext.objectives.catalogue import objective_class
     from superconext.training.callbacks import Callback

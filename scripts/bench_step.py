@@ -95,7 +95,7 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     from superconext.data.token_store import build_store
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.embedding import WordEmbedding
-    from superconext.encoders.projection import projection_head
+    from superconext.encoders.layers import projection_head
     from superconext.objectives.base import Shape
     from superconext.objectives.catalogue import objective_class
     from superconext.text.ngrams import NgramVocabulary

@@ -23,7 +23,7 @@ from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
 from superconext.cli.vectors import vectors
-from superconext.core.gc_pause import spare_the_end
+from superconext.core.memory import skip_final_collection
 from superconext.core.threads import wait_briefly
 
 
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
     wait_briefly()
-    spare_the_end()
+    skip_final_collection()
     try:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]

@@ -234,9 +234,9 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
 
 
 def _load(run: str, threads: int) -> Any:
-    from superconext.core.gc_pause import not_collecting
+    from superconext.core.memory import gc_paused
 
-    with not_collecting():
+    with gc_paused():
         import torch
 
         from superconext.runs.folder import load_model

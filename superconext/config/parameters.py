@@ -349,6 +349,8 @@ REMOVED: dict[str, str] = {
     "all weights with {finetune_epochs 15}",
     "finetune_learning_rate": "the rate of fine-tuning is 0.001: leave it out, or change "
     "{finetune_epochs}",
+    "keep_best": "use {keep best}",
+    "read_limit": "the epochs follow from the number of rows: leave it out, or use {epochs}",
     "unfreeze_epoch": "training the word vectors late brought nothing: train them throughout "
     "with {tune_vectors}, or leave it out",
     "vector_scale": "vectors of a file that are small are scaled as it suits the encoder: leave "

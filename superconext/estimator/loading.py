@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.gc_pause import not_collecting
+from superconext.core.memory import gc_paused
 from superconext.estimator.predict_mixin import PredictMixin
 from superconext.estimator.validation import check_texts, typed_labels
 
@@ -34,7 +34,7 @@ def load(path: str | Path) -> LoadedClassifier:
 
         with cached(path) as copy:
             return load(copy)
-    with not_collecting():
+    with gc_paused():
         from superconext.runs.folder import load_model, read_manifest
 
         folder = Path(path)

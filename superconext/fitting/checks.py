@@ -7,7 +7,6 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.encoders.registry import encoder_class
-from superconext.fitting.ensemble_members import check_members
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
@@ -20,13 +19,22 @@ def check_config(config: Config) -> None:
     """Raise ConfigError for a device that is not there, for members, unlabelled text, pretraining
     or options that cannot be, and for an unknown objective."""
     check_device(config.device)
-    check_members(config)
+    _check_members(config)
     _check_probe(config)
     check_pretraining(config)
     if objective_class(config.objective).needs_pool:
         pool_source(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)
+
+
+def _check_members(config: Config) -> None:
+    """Raise ConfigError where there are too few members."""
+    if config.probe_rows == "unseen" and config.members < 2:
+        raise ConfigError(
+            f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
+            "each of which leaves out a part of the rows: set members to 5"
+        )
 
 
 def _check_encoder(config: Config) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from superconext.config.parameters import Config
-from superconext.core.gc_pause import not_collecting
+from superconext.core.memory import gc_paused
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
     Encoder,
@@ -76,7 +76,7 @@ class Model:
     def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
         """Token ids of texts `[N]`, or of texts already cut into pieces."""
         # Of the many lists made here none refers to another in a circle.
-        with not_collecting():
+        with gc_paused():
             return self.indexer.store(texts)
 
     def features(self, texts: Sequence[str]) -> np.ndarray:

@@ -18,9 +18,8 @@ from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
 from superconext.encoders.base import Encoder
-from superconext.encoders.projection import projection_head
+from superconext.encoders.layers import projection_head
 from superconext.encoders.registry import encoder_class
-from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
 from superconext.objectives.base import Objective, Shape
@@ -47,6 +46,12 @@ EPOCH_PROBE_C = 0.01
 FINETUNING_RATE = 0.001
 
 
+#: Between the seeds of two members: runs whose seeds are neighbours have no member in common,
+#: so that their spread is what it seems.
+_SEED_STRIDE = 1_000_000
+_SEEDS = 2**31
+
+
 @dataclass
 class Member:
     """One trained encoder and the objective it was trained with last.
@@ -62,6 +67,11 @@ class Member:
     history: list[Record]
     interrupted: bool
     finetuned: bool
+
+
+def member_config(config: Config, member: int) -> Config:
+    """The configuration that the member of number `member`, from 0, is trained by."""
+    return replace(config, seed=(config.seed + member * _SEED_STRIDE) % _SEEDS)
 
 
 def second_stage(config: Config) -> Config | None:

@@ -38,9 +38,8 @@ from superconext.core.files import beside, file_sha256, write_json
 from superconext.core.folders import folder_beside, put_folder
 from superconext.encoders.base import check_affordable
 from superconext.encoders.registry import encoder_class
-from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.model import Model
-from superconext.fitting.stages import second_stage
+from superconext.fitting.stages import member_config, second_stage
 from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class

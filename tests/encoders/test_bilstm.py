@@ -11,7 +11,7 @@ from superconext.data.token_store import Newcomers, build_store
 from superconext.encoders.base import encode_rows, length_groups, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.pooling import POOLING
+from superconext.encoders.layers import POOLING
 from superconext.text.vocabulary import UNK_ID
 
 torch.set_num_threads(1)

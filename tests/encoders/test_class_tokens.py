@@ -9,7 +9,7 @@ from superconext.data.token_store import Newcomers, build_store
 from superconext.encoders.base import encode_rows, encoded_blocks, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.pooling import POOLING
+from superconext.encoders.layers import POOLING
 
 torch.set_num_threads(1)
 

@@ -43,6 +43,23 @@ def probabilities(rows):
     return [list(row["probabilities"].values()) for row in rows]
 
 
+def test_a_run_of_before_keep_had_three_values_loads(tmp_path):
+    """Its configuration has `keep_best` where later ones have `keep`, and lacks what came later."""
+    run = tmp_path / "run"
+    shutil.copytree(RUNS / "format-1-first", run)
+    config = run / "config.toml"
+    lines = config.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not line.startswith(("keep =", "max_length ="))]
+    config.write_text("\n".join([*kept, "keep_best = true", "read_limit = 45000", ""]), "utf-8")
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    manifest["files"]["config.toml"] = hashlib.sha256(config.read_bytes()).hexdigest()
+    (run / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    expected = answers(RUNS / "format-1-first")
+    np.testing.assert_allclose(
+        answers(run)["probabilities"], expected["probabilities"], rtol=0, atol=1e-6
+    )
+
+
 def test_no_folder_is_missing():
     assert len(NAMES) == 18
     assert sorted(path.stem for path in RUNS.glob("*.json")) == NAMES

@@ -12,7 +12,7 @@ from superconext.data.token_store import build_store
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
-from superconext.encoders.projection import projection_head
+from superconext.encoders.layers import projection_head
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest

@@ -1,4 +1,4 @@
-"""Packed token states to one vector for each sentence; the same as `encoders.pooling`.
+"""Packed token states to one vector for each sentence; the same as `encoders.layers`.
 
 Dropout of the states is done on the way, where it costs least: `share` is its probability, 0 for
 none. What comes out is distributed as if all states had been dropped first.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from superconext.encoders.dropout import drop, random_bits, rounded
+from superconext.encoders.layers import drop, random_bits, rounded
 from superconext.encoders.packed.packing import Packing
 
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.encoders.base import token_groups
-from superconext.encoders.dropout import Dropout, drop
+from superconext.encoders.layers import POOLING, Dropout, drop
 from superconext.encoders.packed.packing import Packing, align, surround
 from superconext.encoders.packed.pooling import PACKED_POOLING
-from superconext.encoders.pooling import POOLING
 
 torch.set_num_threads(1)
 

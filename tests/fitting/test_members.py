@@ -5,8 +5,8 @@ from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
-from superconext.fitting.ensemble_members import member_config
 from superconext.fitting.fit import fit_model
+from superconext.fitting.stages import member_config
 
 QUICK = {
     "epochs": 3,
