@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from superconext._version import __version__
 from superconext.core.errors import SuperConTextError
 from superconext.core.files import sync, write_json
 from superconext.core.locks import try_lock
@@ -292,7 +291,7 @@ class Downloader:
         file: PublicFile,
         progress: Callable[[float], None],
     ) -> None:
-        headers = {"User-Agent": f"superconext/{__version__}", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": "superconext", "Accept-Encoding": "identity"}
         validator = part.validator(url)
         have = part.size if validator else 0
         if have:

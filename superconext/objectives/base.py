@@ -25,7 +25,7 @@ from superconext.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 T = TypeVar("T")
 

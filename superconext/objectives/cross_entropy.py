@@ -32,7 +32,7 @@ from superconext.objectives.supcon import supcon_losses
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 REDUCTIONS = ("mean", "sum")
 CL_FORMS = ("nt_xent", "simcse")

@@ -40,7 +40,7 @@ from superconext.objectives.pairwise import normalised, pairs, similarity_report
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 PSEUDO = ("query", "classifier")
 

@@ -30,7 +30,7 @@ from superconext.objectives.pairwise import (
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 ENSEMBLES = ("none", "hard", "soft")
 BANKS = ("train", "test")

@@ -34,7 +34,7 @@ from superconext.objectives.pairwise import (
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 ICL_FORMS = ("mean", "sum")
 LCL_FORMS = ("stable", "faithful", "none")

@@ -24,7 +24,7 @@ from superconext.objectives.pairwise import normalised, widened
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 KERNELS = ("full", "shared")
 

@@ -27,7 +27,7 @@ from superconext.objectives.leam import (
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
-    from superconext.encoders.base import EncoderOutput
+    from superconext.core.encoder_output import EncoderOutput
 
 READOUTS = ("class", "mean")
 
