@@ -25,7 +25,7 @@ class Baseline(ABC):
 
     seeded: whether another seed gives another model on the same rows; then a comparison fits it
         with every seed.
-    settings: what `fit` chose, by name; it stands in the results.
+    settings: what `fit` chose, by name; part of the results.
     name, seconds: set by `fit_baseline`: of the registry, and the wall time of the fit.
     """
 
@@ -63,9 +63,9 @@ def fit_baseline(name: str, train: Split, dev: Split | None, seed: int = 0) -> B
 
     Raises ConfigError for a name that is not registered, and what fitting raises.
     """
-    kind = BASELINES.get(name)
+    baseline = BASELINES.get(name)()
     started = time.perf_counter()
-    baseline = kind().fit(train, dev, seed)
+    baseline.fit(train, dev, seed)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
 

@@ -19,7 +19,7 @@ from superconext.probe.base import FEWEST_DEV_ROWS
 EPOCHS: tuple[int, ...] = (5, 15, 50)
 SUBWORDS: tuple[tuple[int, int], ...] = ((0, 0), (2, 5))
 
-#: What stays as it is. fastText's own two million buckets would take 800 MB.
+#: Settings that are not chosen. fastText's default of two million buckets would take 800 MB.
 FIXED: dict[str, Any] = {"lr": 0.5, "dim": 100, "wordNgrams": 2, "bucket": 200_000}
 
 #: Begins a label in fastText's file; a private character that is taken out of the texts.

@@ -2,7 +2,7 @@
 
 Source: Wang and Manning (2012), "Baselines and bigrams: simple, good sentiment and topic
 classification". They have two classes; with more, each class is learned against all others
-together. They interpolate the weights and say nothing of the bias. Left as it is, it
+together. They interpolate the weights and do not mention the bias. Unchanged, it
 outweighs the shrunk weights where classes are of unequal size (54 instead of 61 percent on
 a set of three), so here it shrinks with them.
 """

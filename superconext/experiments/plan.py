@@ -33,6 +33,7 @@ class Fit:
 
     @property
     def key(self) -> Key:
+        """What its line in results.jsonl is found by."""
         return self.system.name, self.seed, place(self.dataset, self.split)
 
     @property

@@ -195,8 +195,8 @@ def _grid(
         key, different = key_in(protocol, data) or ("", "")
         shown = name_of_data(data)
         for draw in finished.request.draws if table.draw is None else (table.draw,):
-            of = tables.get(data.name, {}).get(draw)
-            if of is None:
+            drawn_table = tables.get(data.name, {}).get(draw)
+            if drawn_table is None:
                 continue
             lines = by_system(
                 [
@@ -206,7 +206,7 @@ def _grid(
                 ]
             )
             where = f"{shown} {draw}".strip() if table.draw is None else shown
-            better = {row.name for row in of.rows if row.better}
+            better = {row.name for row in drawn_table.rows if row.better}
             measured = [_scores(lines.get(name, []), table.metric) for name in table.rows]
             for at, name in enumerate(table.rows):
                 if name in better:

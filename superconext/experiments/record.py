@@ -1,9 +1,9 @@
 """The folder of an experiment: `results.jsonl`, a line a fit, and `comparison.json`, its identity.
 
-What decides the figures of a data set (rows, parameters, version) must not change within a
-folder. Systems, data sets, seeds, shots, reference and processes may: they only say how much is
-wanted. What decides those of a system stands in its lines. A line is on the disk before the next
-fit begins, safe from kills and second writers.
+What the metrics of a data set follow from (rows, parameters, version) must not change within a
+folder. Systems, data sets, seeds, shots, reference and processes may: they only set how much is
+fitted. What the metrics of a system follow from is part of its lines. A line is on the disk before
+the next fit begins, safe from kills and second writers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOCK = ".lock"
 
 
 def read_results(path: Path) -> dict[Key, dict[str, Any]]:
-    """The lines of a results file by fit; of two lines for one fit the first stands.
+    """The lines of a results file by fit; of two lines for one fit the first counts.
 
     A last line without its line end is what a kill left of a write, and is passed over.
     Raises RunError, naming the line, for anything else that is no line of results.
@@ -61,7 +61,7 @@ def read_results(path: Path) -> dict[Key, dict[str, Any]]:
 class ResultsFile:
     """The results of a comparison, and the place to add to them.
 
-    lines: what stands, by fit.
+    lines: the finished ones, by fit.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -118,7 +118,7 @@ _ROLES = ("train", "dev", "test")
 
 
 class Fingerprints:
-    """What a parameter that names a file stands for: the content, wherever it lies."""
+    """Identities of the files that parameters name: hashes of their content, wherever they are."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], str] = {}
@@ -136,7 +136,7 @@ class Fingerprints:
 
 
 def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits that stand for everything a fit's figures follow from."""
+    """A hash, 16 hexadecimal digits, of everything that a fit's metrics follow from."""
     what: list[Any] = [identity, fit.key]
     if parameters:
         what += [fit.system.objective, parameters]
@@ -147,7 +147,7 @@ def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, 
 def make_identity(
     request: Request, dataset: DataSet, pools: RowSource, prints: Fingerprints
 ) -> dict[str, Any]:
-    """What decides the figures of a plain system on a data set."""
+    """What the metrics of a system without parameters follow from, on a data set."""
     config = resolve(request.given_on(dataset), request.verb).to_dict()
     for name in OWN_PARAMETERS:
         del config[name]

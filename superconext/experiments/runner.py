@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Material:
-    """What the fits on one data set are made from: its rows and the parameters for all."""
+    """What the fits on one data set are made from: its rows and the parameters for all of them."""
 
     source: RowSource
     given: Mapping[str, Any]
@@ -45,7 +45,8 @@ class Material:
 
 @dataclass(frozen=True)
 class Finished:
-    """lines: those of the plan that stand, in its order. findings: by data set."""
+    """A finished experiment. lines: of the fits that ended, in the plan's order. findings: by data
+    set."""
 
     request: Request
     folder: Path
@@ -56,7 +57,7 @@ class Finished:
 class Session:
     """An experiment's folder while this process may write there.
 
-    material: by data set. lines: of the fits that stand. findings: by data set.
+    material: by data set. lines: of the fits that ended. findings: by data set.
     """
 
     def __init__(
@@ -128,13 +129,13 @@ def open_session(
         for data in request.datasets
     }
     if request.verb == "fewshot":
-        for of in material.values():
-            rows = of.source.rows
+        for part in material.values():
+            rows = part.source.rows
             largest = max(map(parse_draw, request.draws), key=attrgetter("amount"))
             draw_rows(rows["train"], largest, 0, dev="dev" not in rows)
     prints = Fingerprints()
     # Missing files are reported before the folder is made.
-    make_record(request, {name: of.source for name, of in material.items()}, prints)
+    make_record(request, {name: part.source for name, part in material.items()}, prints)
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, progress):
         yield Session(request, material, ResultsFile(folder), progress, shown_part, prints)
@@ -187,14 +188,14 @@ def run_fits(
     tasks = []
     threads = 1
     for fit in fits:
-        of = material[fit.dataset]
-        task: tuple[Any, ...] = (fit, of.source.rows, dict(of.given), of.source.labels)
+        part = material[fit.dataset]
+        task: tuple[Any, ...] = (fit, part.source.rows, dict(part.given), part.source.labels)
         if fit.system.source:
-            of = material[fit.system.source]
-            task += (TransferSource(of.source.rows, dict(of.given)),)
+            part = material[fit.system.source]
+            task += (TransferSource(part.source.rows, dict(part.given)),)
         tasks.append(task)
         if not fit.is_baseline:
-            threads = max(threads, fit_config(of.given, fit.system, fit.seed).threads)
+            threads = max(threads, fit_config(part.given, fit.system, fit.seed).threads)
     if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):
         for task in tasks:
             yield run_or_report(*task)

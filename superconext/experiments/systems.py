@@ -113,7 +113,7 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 class System:
     """name: of its row; objective: trained, or a baseline's name; parameters: its own.
 
-    source: the data set whose rows its encoder is trained on, "" for those it is judged on.
+    source: the data set whose rows its encoder is trained on, "" for the one it is evaluated on.
     """
 
     name: str
@@ -131,7 +131,7 @@ class System:
         return not self.is_baseline or BASELINES.get(self.objective).seeded
 
     def __str__(self) -> str:
-        """What it is, where the name does not say it."""
+        """The objective and parameters, for names that do not list them."""
         words = [self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)]
         return ", ".join([*words, f"trained on {self.source}"] if self.source else words)
 

@@ -20,7 +20,7 @@ from superconext.data.token_store import TokenStore
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score
 from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, fit_probe
 
-#: Rows of each class that every part must have; with fewer a part says nothing of the class.
+#: Rows of each class that every part must have; with fewer its probe cannot learn the class.
 FEWEST_ROWS = 4
 
 
@@ -68,7 +68,7 @@ def fit_cross_fitted(
 ) -> LogisticRegressionProbe:
     """One probe for the members' vectors side by side, each fitted on the rows it left out.
 
-    C is the same for all and chosen on dev by what they answer together, as in `fit_probe`.
+    C is the same for all and chosen on dev by what they predict together, as in `fit_probe`.
 
     Args:
         features: of each member the vectors float32 `[n, d]` of the n rows it left out.

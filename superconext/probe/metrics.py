@@ -148,7 +148,7 @@ def expected_calibration_error(
 
 
 def collapse_report(features: np.ndarray) -> dict[str, Any]:
-    """Whether sentence vectors `[N, d]` still tell sentences apart.
+    """Whether sentence vectors `[N, d]` still differ between sentences.
 
     effective_rank: exp of the entropy of the normalised singular values (Roy and
         Vetterli, 2007): about how many directions the vectors use, at most d.
@@ -179,7 +179,7 @@ def collapse_report(features: np.ndarray) -> dict[str, Any]:
 
 
 def collapse_warning(report: dict[str, Any]) -> str | None:
-    """What to tell a newcomer about a collapsed encoder, or None if it is well."""
+    """The warning about a collapsed encoder, or None where it did not collapse."""
     if not report["collapsed"]:
         return None
     return (
