@@ -26,6 +26,7 @@ from superconext.experiments.record import (
 from superconext.experiments.row_sources import read_rows
 from superconext.experiments.runner import Material, run_fits
 from superconext.experiments.systems import System, plain
+from superconext.probe import METRICS
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
 _CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "epochs", "minn", "maxn")
@@ -99,6 +100,12 @@ def verify(
                 f"({changed or 'other labels'}); expected the files as they were: put them back"
             )
     check_systems(folder, [lines[key] for key in chosen], request.systems, prints)
+    written = {name for key in chosen for name in lines[key]["test"]} - {"n"}
+    if missing := sorted(name for name in written if name not in METRICS):
+        raise RunError(
+            f"{folder}: its lines have the metric {missing[0]!r}, which is not registered; "
+            "expected it: register it as when they were made"
+        )
     if now["versions"] != record["versions"]:
         differ = [k for k, v in now["versions"].items() if record["versions"].get(k) != v]
         progress.say(
@@ -140,6 +147,16 @@ def _checked(fit: Fit, before: Mapping[str, Any], again: Mapping[str, Any]) -> C
     old = before.get("predictions", [])
     new = again.get("predictions", [])
     differing = sum(a != b for a, b in zip(old, new, strict=False)) + abs(len(old) - len(new))
+    again = _restricted(again, before)
     same = (*_SAME, *_CHOSEN)
     changed = tuple(name for name in same if before.get(name) != again.get(name))
     return Check(fit, len(old), differing, changed)
+
+
+def _restricted(line: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """The line without metrics that were registered after the earlier one was written."""
+    return {
+        key: _restricted(value, earlier[key]) if isinstance(value, dict) else value
+        for key, value in line.items()
+        if key in earlier
+    }

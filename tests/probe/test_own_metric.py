@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
+from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
 from superconext.experiments.record import read_results
 from superconext.experiments.tables import to_grid
+from superconext.experiments.verify import verify
 from superconext.probe import METRICS
 from superconext.probe.metrics import classification_metrics
 from tests.cli.conftest import call_main
@@ -70,8 +72,12 @@ def test_a_comparison_has_a_column_of_it_and_lacks_it_where_it_cannot_be(
         cells = {row["system"]: row for row in csv.DictReader(stream)}
     assert cells["tfidf_svm"]["log_loss_mean"] == ""  # an SVM has no probabilities
     assert float(cells["tfidf_logreg"]["log_loss_mean"]) > 0
-    # A folder made with a metric can be gone on with where it is not known.
+    METRICS.register("rows", lambda truth, predicted, classes: len(truth))
+    assert all(check.same for check in verify(tmp_path / "out", 2, Progress()))
+    # A folder made with a metric can be gone on with where it is not known, but not verified.
     monkeypatch.setattr(METRICS, "_added", {})
+    with pytest.raises(RunError, match=r"the metric '\w+', which is not registered"):
+        verify(tmp_path / "out", 9, Progress())
     more = compare(request.changed(seeds=3), Progress())
     (row,) = (row for row in more.table.rows if row.name == "superloss")
     assert row.fits == 3 and "log_loss" not in row.means
