@@ -26,6 +26,7 @@ from superconext.data.duplicates import leaks
 from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of, whole_split
 from superconext.experiments.subsampling import draw_of, expected_overlap
 from superconext.experiments.systems import fit_config
+from superconext.probe import METRICS
 from superconext.probe.metrics import metric_values, probabilities_needed
 
 if TYPE_CHECKING:
@@ -49,21 +50,26 @@ _last_encoder: dict[Any, tuple[Model, dict[str, Any]]] = {}
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """Labels of the dev or test rows `[N]`, and their probabilities `[N, C]` where a registered
-    metric needs them."""
+class Scored:
+    """Predicted labels of the dev or test rows `[N]`, and every registered metric of them."""
 
     labels: list[str]
-    probabilities: np.ndarray | None = None
+    metrics: Mapping[str, float]
 
     @classmethod
-    def of(cls, probabilities: np.ndarray, classes: Sequence[str]) -> Predictions:
-        """The most probable labels."""
-        return cls([classes[k] for k in probabilities.argmax(axis=1)], probabilities)
+    def of(
+        cls,
+        rows: Labelled,
+        labels: list[str],
+        classes: Sequence[str],
+        probabilities: np.ndarray | None,
+    ) -> Scored:
+        """Of labels predicted for these rows; see `metric_values` for the arguments."""
+        return cls(labels, metric_values(rows[1], labels, classes, probabilities))
 
 
 #: By the rule ("probe", or "native" for the objective's own) and the part ("dev", "test").
-Predicted = dict[str, dict[str, Predictions]]
+Predicted = dict[str, dict[str, Scored]]
 
 
 def run_fit(
@@ -108,15 +114,12 @@ def run_fit(
         else:
             facts, predicted = _objective(fit, parts, given)
     line["seconds"] = round(time.perf_counter() - started, 3)
-    classes = sorted(set(parts["train"][1]))
     index = {label: k for k, label in enumerate(labels)}
-    for rule, predictions in predicted.items():
-        results: dict[str, Any] = {}
-        for name, made in predictions.items():
-            truth = parts[name][1]
-            values = metric_values(truth, made.labels, classes, made.probabilities)
-            results[name] = {"n": len(truth), **values}
-        results["predictions"] = [index[label] for label in predictions["test"].labels]
+    for rule, scored in predicted.items():
+        results: dict[str, Any] = {
+            name: {"n": len(of.labels), **of.metrics} for name, of in scored.items()
+        }
+        results["predictions"] = [index[label] for label in scored["test"].labels]
         line |= {"native": results} if rule == "native" else results
     line["truth"] = [index[label] for label in parts["test"][1]]
     return line | facts
@@ -185,15 +188,13 @@ def _baseline(fit: Fit, parts: Mapping[str, Labelled]) -> tuple[dict[str, Any], 
     from superconext.baselines.baseline import fit_baseline
 
     baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
-    needed = probabilities_needed()
-    predictions = {
-        name: Predictions(
-            baseline.predict(parts[name][0]),
-            baseline.predict_proba(parts[name][0]) if needed else None,
-        )
-        for name in ("dev", "test")
-    }
-    return dict(baseline.settings), {"probe": predictions}
+    classes, needed = sorted(set(parts["train"][1])), probabilities_needed()
+    scored = {}
+    for name in ("dev", "test"):
+        texts, _ = parts[name]
+        probabilities = baseline.predict_proba(texts) if needed else None
+        scored[name] = Scored.of(parts[name], baseline.predict(texts), classes, probabilities)
+    return dict(baseline.settings), {"probe": scored}
 
 
 def _objective(
@@ -201,6 +202,7 @@ def _objective(
 ) -> tuple[dict[str, Any], Predicted]:
     import torch
 
+    from superconext.fitting.evaluation import evaluate
     from superconext.fitting.fit import fit_model
 
     config = fit_config(given, fit.system, fit.seed)
@@ -219,15 +221,21 @@ def _objective(
     model = fitted.model
     predicted: Predicted = {"probe": {}}
     for name in ("dev", "test"):
-        answer = model.answer(parts[name][0])
-        predicted["probe"][name] = Predictions.of(answer.probabilities, model.classes)
-        if answer.native is not None:
-            native = Predictions.of(answer.native, model.classes)
+        evaluation = evaluate(model, *parts[name])
+        metrics = _registered(evaluation.metrics)
+        predicted["probe"][name] = Scored(evaluation.predicted, metrics)
+        if evaluation.native is not None and evaluation.native_predicted is not None:
+            native = Scored(evaluation.native_predicted, _registered(evaluation.native))
             predicted.setdefault("native", {})[name] = native
     facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
     if model.ensemble is not None:
         facts |= model.ensemble.settings
     return facts, predicted
+
+
+def _registered(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The registered metrics, without what else an evaluation has."""
+    return {name: value for name, value in metrics.items() if name in METRICS}
 
 
 def _transferred(
@@ -253,11 +261,12 @@ def _transferred(
     }
     kind = probe_class(fit_config(source.given, fit.system, fit.seed).probe_features)
     probe = kind.fit(features["train"], truth["train"], features["dev"], truth["dev"])
-    predictions = {
-        name: Predictions.of(probe.probabilities(features[name]), classes)
-        for name in ("dev", "test")
-    }
-    return {**facts, **probe.settings}, {"probe": predictions}
+    scored = {}
+    for name in ("dev", "test"):
+        shares = probe.probabilities(features[name])
+        predicted = [classes[k] for k in shares.argmax(axis=1)]
+        scored[name] = Scored.of(parts[name], predicted, classes, shares)
+    return {**facts, **probe.settings}, {"probe": scored}
 
 
 def _source_encoder(
