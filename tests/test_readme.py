@@ -1,4 +1,4 @@
-"""The README's commands run, its Python runs, and its table is what the demo prints."""
+"""The README's commands and Python run, its outputs are theirs, and its figures are those of docs."""
 
 import re
 import shutil
@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON = f"'{sys.executable}' -m superconext"
+MOST_WORDS = 900
 
 
 def blocks(language):
@@ -19,8 +20,14 @@ def blocks(language):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """A folder with the sample, and the files that the README lets a user bring."""
     folder = tmp_path_factory.mktemp("readme")
     shutil.copytree(ROOT / "data", folder / "data")
+    rows = (folder / "data/sample/train.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [row.split("\t") for row in rows]
+    lines = ["text,label"] + ['"{}",{}'.format(text.replace('"', '""'), y) for y, text in cells]
+    (folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(folder / "data/sample/unlabelled.txt", folder / "posts.txt")
     return folder
 
 
@@ -29,9 +36,7 @@ def run(command, folder):
         patch.setenv("SUPERCONEXT_CACHE", str(folder / "cache"))
         patch.setenv("PYTHONPATH", str(ROOT))
         result = subprocess.run(
-            command.replace("superconext ", PYTHON + " ", 1)
-            if command.startswith("superconext")
-            else command.replace("| superconext ", f"| {PYTHON} "),
+            re.sub(r"(^|\| )superconext ", rf"\1{PYTHON} ", command),
             shell=True,
             cwd=folder,
             capture_output=True,
@@ -42,12 +47,29 @@ def run(command, folder):
     return result.stdout
 
 
-def test_two_commands_and_a_result_within_the_first_thirty_lines():
-    head = README.splitlines()[:30]
+def test_it_is_short():
+    assert len(README.split()) <= MOST_WORDS
+
+
+def test_two_commands_and_a_result_within_the_first_forty_lines():
+    head = README.splitlines()[:40]
     assert "$ make demo" in head and "$ make test" in head
     assert any("superconext, linear probe" in line for line in head)
     targets = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in targets and "\ntest:" in targets
+
+
+def test_the_picture_is_small_and_its_script_is_there():
+    picture, script = ROOT / "docs/figures/sample_map.png", ROOT / "scripts/readme_figure.py"
+    for path in (picture, script):
+        assert f"({path.relative_to(ROOT).as_posix()})" in README
+    assert picture.stat().st_size < 150_000
+
+
+def test_the_lines_by_hand_install_what_make_installs():
+    makefile = (ROOT / "Makefile").read_text()
+    install = next(line for line in blocks("sh")[0].splitlines() if line.startswith("pip "))
+    assert install.split()[-1] in makefile and "constraints.txt" in install
 
 
 def test_the_demo_by_hand_is_the_demo_of_make_and_prints_the_table_shown(folder):
@@ -61,11 +83,20 @@ def test_the_demo_by_hand_is_the_demo_of_make_and_prints_the_table_shown(folder)
             for name, cells in re.findall(r"^(.+?)  +(0\.\d+ .*)$", text, re.MULTILINE)
         }
 
-    printed = scores(run("superconext train " + by_hand.split(" train ", 1)[1], folder))
+    printed = scores(run(by_hand, folder))
     shown = scores(blocks("text")[0])
     assert list(printed) == list(shown) and len(shown) == 3
     for name, cells in shown.items():  # another machine rounds otherwise: 120 rows
         assert printed[name] == pytest.approx(cells, abs=0.04), name
+
+
+def test_the_picture_can_be_drawn_from_the_demo(folder):
+    pytest.importorskip("matplotlib")
+    if not (folder / "runs/demo").exists():
+        by_hand = next(line for line in blocks("sh")[0].splitlines() if " train " in line)
+        run(by_hand, folder)
+    run(f"'{sys.executable}' '{ROOT}/scripts/readme_figure.py' runs/demo map.png", folder)
+    assert (folder / "map.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_console_command_runs(folder):
@@ -73,16 +104,26 @@ def test_every_console_command_runs(folder):
         for line in block.splitlines():
             command = line.removeprefix("$ ")
             if not command.startswith("make "):
-                assert run(command, folder).strip() or "embed" in command
-    assert (folder / "vectors.npy").exists()
+                assert run(command, folder).strip(), command
 
 
-def test_the_python_runs(folder):
-    for block in blocks("python"):
-        (folder / "example.py").write_text(block, encoding="utf-8")
-        assert "good" in run(f"'{sys.executable}' example.py", folder)
+def test_the_python_prints_what_is_shown(folder):
+    (block,) = blocks("python")
+    assert len([line for line in block.splitlines() if line]) <= 8
+    (folder / "example.py").write_text(block, encoding="utf-8")
+    assert run(f"'{sys.executable}' example.py", folder) == blocks("text")[1]
+
+
+def test_every_figure_of_the_table_stands_in_the_docs():
+    rows = [line for line in README.splitlines() if line.startswith("|")]
+    docs = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    cells = [cell for row in rows[2:] for cell in row.split("|")[3:-1]]
+    figures = [figure for cell in cells for figure in re.findall(r"\d+\.\d+(?: ± \d+\.\d+)?", cell)]
+    assert len(figures) >= 25
+    for figure in figures:
+        assert figure in docs, figure
 
 
 def test_every_link_leads_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
+        assert target.startswith("https://") or (ROOT / target).exists(), target
