@@ -242,7 +242,7 @@ def fetch(
     `data list` shows the names. A set that is published as one file is written whole as all.tsv
     and split 80/10/10; one without a dev file stays without. Downloads are kept in the cache.
     """
-    from superconext.core.folders import cache_dir
+    from superconext.core.files import cache_dir
     from superconext.core.progress import TerminalProgress
     from superconext.data.fetch import fetch as fetch_set
     from superconext.data.fetch import with_split

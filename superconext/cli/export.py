@@ -59,7 +59,7 @@ def export(
         raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
     if (test or expected) and not pruned:
         raise click.UsageError("--test and --expected go with --prune; leave them out or add it.")
-    from superconext.core.folders import new_folder
+    from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 
     model = load_model(run)

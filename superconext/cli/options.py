@@ -21,7 +21,7 @@ from superconext.config.parameters import (
 )
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
-from superconext.encoders.registry import ENCODERS
+from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
 

@@ -217,7 +217,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
     import numpy as np
 
     from superconext.core.errors import DataError
-    from superconext.core.files import beside
+    from superconext.core.files import atomic_write
 
     path = Path(out)
     if not path.parent.is_dir():
@@ -228,7 +228,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
-    with beside(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers", err=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from superconext.core.files import beside
+from superconext.core.files import atomic_write
 
 #: What reading a damaged state, or putting another training's in place, may raise;
 #: SafetensorError is an Exception alone and stands here by way of `read_state`.
@@ -25,7 +25,7 @@ def write_state(path: Path, facts: dict[str, Any], tensors: Mapping[str, Tensor]
     contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     text = json.dumps(facts)
     about = {"facts": text, "sha256": _sha256(text, contiguous)}
-    with beside(path) as temporary:
+    with atomic_write(path) as temporary:
         save_file(contiguous, temporary, about)
 
 

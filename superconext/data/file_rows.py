@@ -34,8 +34,13 @@ from typing import Any, Literal
 import numpy as np
 
 from superconext._version import __version__
-from superconext.core.files import write_array, write_json
-from superconext.core.folders import clear_beside, folder_beside, put_folder
+from superconext.core.files import (
+    clear_staging,
+    replace_folder,
+    staging_folder,
+    write_array,
+    write_json,
+)
 from superconext.data.duplicates import text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
@@ -333,14 +338,14 @@ def _kept(place: Path, read: Callable[[Path], Any], make: Callable[[Path], None]
     """
     with suppress(*_DAMAGE):
         found = read(place)
-        clear_beside(place)
+        clear_staging(place)
         return found
     place.parent.mkdir(parents=True, exist_ok=True)
-    with folder_beside(place) as hidden:
+    with staging_folder(place) as hidden:
         fresh = hidden / "new"
         fresh.mkdir()
         make(fresh)
         with suppress(*_DAMAGE):
             return read(place)
-        put_folder(fresh, place, hidden / "old")
+        replace_folder(fresh, place, hidden / "old")
     return read(place)

@@ -16,8 +16,7 @@ from typing import IO, Any
 
 from superconext._version import __version__
 from superconext.core.errors import DataError
-from superconext.core.files import file_sha256, tsv_cell, write_json
-from superconext.core.folders import folder_beside, put_folder
+from superconext.core.files import file_sha256, replace_folder, staging_folder, tsv_cell, write_json
 
 RECORD = "dataset.json"
 
@@ -66,7 +65,7 @@ def write_folder(
     """
     folder = check_folder(out, force)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder_beside(folder) as hidden:
+    with staging_folder(folder) as hidden:
         made = hidden / "new"
         made.mkdir()
         files: dict[str, Any] = {}
@@ -82,7 +81,7 @@ def write_folder(
             }
         document = {**record, "files": files, "superconext": __version__}
         write_json(made / RECORD, document)
-        put_folder(made, folder, hidden / "old")
+        replace_folder(made, folder, hidden / "old")
     return document
 
 

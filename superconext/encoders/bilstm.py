@@ -24,10 +24,8 @@ from superconext.config.parameters import Config
 from superconext.encoders.base import EncoderOutput, TextIndexer
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING, Dropout
-from superconext.encoders.packed.inference import pooled_rows, read_rows
-from superconext.encoders.packed.lstm import packed_bilstm
-from superconext.encoders.packed.packing import Packing, align, surround
-from superconext.encoders.packed.pooling import PACKED_POOLING
+from superconext.encoders.packed_inference import PACKED_POOLING, pooled_rows, read_rows
+from superconext.encoders.packed_lstm import Packing, align, packed_bilstm, surround
 from superconext.encoders.pretrained import start_from
 from superconext.encoders.words import WordEncoder
 from superconext.text.vocabulary import PAD_ID, UNK_ID

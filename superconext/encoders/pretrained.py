@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 
 from superconext.core.errors import ConfigError, RunError
-from superconext.core.files import beside, file_sha256, write_json
+from superconext.core.files import atomic_write, file_sha256, write_json
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
     from superconext.encoders.base import Encoder
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.packed.packing import Packing
+    from superconext.encoders.packed_lstm import Packing
 
 FORMAT, VERSION = "superconext-encoder", 1
 _MOST_JSON = 1 << 20  # bytes
@@ -66,7 +66,7 @@ def write_layers(folder: Path, encoder: Encoder, facts: dict[str, Any]) -> None:
 
     assert isinstance(encoder, BiLSTMEncoder)
     tensors = {name: value.detach().contiguous() for name, value in _layers(encoder).items()}
-    with beside(folder / _WEIGHTS) as temporary:
+    with atomic_write(folder / _WEIGHTS) as temporary:
         save_file(tensors, temporary)
     sizes = {
         "hidden_size": encoder.sentence_size // 2,

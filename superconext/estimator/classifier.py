@@ -21,7 +21,7 @@ from superconext.config.parameters import (
     resolve,
 )
 from superconext.core.errors import ConfigError
-from superconext.estimator.predict_mixin import PredictMixin
+from superconext.estimator.loading import PredictMixin
 from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from superconext.experiments.tables import (
 from superconext.objectives.catalogue import objective_class
 from superconext.report.figures import BandsContext, Level, draw_figures
 from superconext.report.table import Grid
-from superconext.training.length import decided_epochs, with_epochs
+from superconext.training.trainer import decided_epochs, with_epochs
 
 FIGURE = "shots"
 

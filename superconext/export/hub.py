@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
-from superconext.core.folders import new_folder
+from superconext.core.files import new_folder
 from superconext.runs.folder import load_model, read_manifest
 
 #: What `superconext.load` takes for a model on the Hub: hf://user/name or hf://user/name@revision.

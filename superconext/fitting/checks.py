@@ -6,7 +6,7 @@ import torch
 
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
-from superconext.encoders.registry import encoder_class
+from superconext.encoders import encoder_class
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class

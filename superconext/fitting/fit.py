@@ -29,7 +29,7 @@ from superconext.probe.metrics import collapse_report
 from superconext.text.tokenize import Pieces
 from superconext.training.callbacks import Callback, Record
 from superconext.training.distributed import leave_to_main
-from superconext.training.length import with_epochs
+from superconext.training.trainer import with_epochs
 
 
 @dataclass

@@ -17,9 +17,9 @@ from superconext.data.auxiliary import auxiliary_rows
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_texts
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
+from superconext.encoders import encoder_class
 from superconext.encoders.base import TextIndexer
 from superconext.encoders.pretrained import read_facts
-from superconext.encoders.registry import encoder_class
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize

@@ -17,9 +17,9 @@ from torch import nn
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
+from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder
 from superconext.encoders.layers import projection_head
-from superconext.encoders.registry import encoder_class
 from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
 from superconext.objectives.base import Objective, Shape
@@ -36,8 +36,7 @@ from superconext.training.callbacks import (
     Training,
 )
 from superconext.training.checkpoint import Checkpointer
-from superconext.training.length import decided_epochs
-from superconext.training.trainer import Trainer
+from superconext.training.trainer import Trainer, decided_epochs
 
 #: C of the quick probe after each epoch; the final probe's C is chosen on dev.
 EPOCH_PROBE_C = 0.01

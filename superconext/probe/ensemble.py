@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.files import beside
+from superconext.core.files import atomic_write
 from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
 from superconext.probe.log_count_ratios import LogCountRatios, fit_log_count_ratios
 from superconext.probe.tfidf import FILES as TFIDF_FILES
@@ -159,7 +159,7 @@ class PoolWithNgrams:
             "weights": self.weights,
             "shift": self.shift,
         }
-        with beside(folder / self.files[-1]) as temporary:
+        with atomic_write(folder / self.files[-1]) as temporary:
             save_file(arrays, temporary)
 
     @classmethod

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import DataError
-from superconext.core.files import beside, write_json
+from superconext.core.files import atomic_write, write_json
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score, scores_of_both, softmax
 from superconext.probe.logistic_regression import GRID
 
@@ -77,7 +77,7 @@ class TfidfModel:
             "intercept": self.intercept,
             "c": np.array([self.c]),
         }
-        with beside(folder / FILES[1]) as temporary:
+        with atomic_write(folder / FILES[1]) as temporary:
             save_file(arrays, temporary)
 
     @classmethod

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import MissingExtraError, RunError
-from superconext.core.files import beside
+from superconext.core.files import atomic_write
 from superconext.report.table import clean, clip
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with beside(target) as temporary:
+        with atomic_write(target) as temporary:
             yield temporary
     except OSError as error:
         raise RunError(

@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from superconext.encoders.registry import ENCODERS
+from superconext.encoders import ENCODERS
 from superconext.report.canvas import replacing
 from superconext.report.scores import BASELINE_NAMES, wilson
 from superconext.report.table import clean, escape_markdown, markdown

@@ -34,10 +34,15 @@ from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
 from superconext.config.parameters import Config, resolve, upgrade
 from superconext.core.errors import RunError
-from superconext.core.files import beside, file_sha256, write_json
-from superconext.core.folders import folder_beside, put_folder
+from superconext.core.files import (
+    atomic_write,
+    file_sha256,
+    replace_folder,
+    staging_folder,
+    write_json,
+)
+from superconext.encoders import encoder_class
 from superconext.encoders.base import check_affordable
-from superconext.encoders.registry import encoder_class
 from superconext.fitting.model import Model
 from superconext.fitting.stages import member_config, second_stage
 from superconext.objectives.base import Objective, Shape
@@ -78,12 +83,12 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
         for member, module in enumerate(modules):
             for name, value in module.state_dict().items():
                 tensors[f"{kind}.{member}.{name}"] = value.detach().cpu().contiguous()
-    with beside(folder / "encoder.safetensors") as temporary:
+    with atomic_write(folder / "encoder.safetensors") as temporary:
         save_tensors(tensors, temporary)
 
-    with beside(folder / "vectors.safetensors") as temporary:
+    with atomic_write(folder / "vectors.safetensors") as temporary:
         save_arrays(arrays, temporary)
-    with beside(folder / "probe.safetensors") as temporary:
+    with atomic_write(folder / "probe.safetensors") as temporary:
         save_arrays(model.probe.arrays(), temporary)
     names: tuple[str, ...] = _MODEL_FILES
     if model.ensemble is not None:
@@ -100,7 +105,7 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
     if folder.exists():
         raise RunError(f"{folder} exists already; expected a new folder: choose another")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder_beside(folder) as hidden:
+    with staging_folder(folder) as hidden:
         fresh = hidden / "run"
         fresh.mkdir()
         hashes = save_model(model, fresh)
@@ -109,7 +114,7 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
         if model.second_objective is not None:
             about["second_objective"] = model.second_objective
         write_manifest(fresh, about, hashes)
-        put_folder(fresh, folder, hidden / "old")
+        replace_folder(fresh, folder, hidden / "old")
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str]) -> None:

@@ -15,8 +15,13 @@ from pathlib import Path
 
 from superconext.core import locks
 from superconext.core.errors import RunError, StoppedEarly, SuperConTextError
-from superconext.core.files import sync
-from superconext.core.folders import clear_beside, folder_beside, put_folder, remove_folder
+from superconext.core.files import (
+    clear_staging,
+    remove_folder,
+    replace_folder,
+    staging_folder,
+    sync,
+)
 
 CHECKPOINT = "checkpoint"
 
@@ -71,7 +76,7 @@ def only_run(out: Path, say: Callable[[str], None]) -> Iterator[None]:
         kept = "train --resume goes on from its finished epochs"
         with locks.only_writer(lock, out, say, kept, remove=True):
             _settle(out)
-            clear_beside(out, alone=True)
+            clear_staging(out, alone=True)
             yield
     finally:
         for folder in made:
@@ -85,8 +90,8 @@ def put_in_place(partial: Path, out: Path) -> None:
     Its checkpoint goes last of all, unless it says that it was interrupted.
     """
     (partial / CHECKPOINT / _IN_PLACE).touch()
-    with folder_beside(out) as hidden:
-        put_folder(partial, out, hidden / "old")
+    with staging_folder(out) as hidden:
+        replace_folder(partial, out, hidden / "old")
     _settle(out)
 
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from superconext.config.parameters import Config
 from superconext.core.errors import DataError
-from superconext.core.files import file_sha256
-from superconext.core.folders import cache_dir
+from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
 from superconext.data.dataset import Dataset, check_counts, check_training

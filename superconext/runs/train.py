@@ -12,8 +12,7 @@ from typing import Any
 
 from superconext.config.parameters import FILE_PARAMETERS, Config, resolve
 from superconext.core.errors import RunError, StoppedEarly
-from superconext.core.files import write_json
-from superconext.core.folders import folder_beside, remove_folder, sync_tree
+from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.fitting.checks import check_config
@@ -52,7 +51,7 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
             remove_folder(partial, out)
         try:
             with epochs_kept(partial, out, progress.say):
-                with folder_beside(out) as hidden:
+                with staging_folder(out) as hidden:
                     (hidden / "new" / CHECKPOINT).mkdir(parents=True)
                     _save_request(hidden / "new" / CHECKPOINT, request, splits)
                     (hidden / "new").rename(partial)
@@ -83,7 +82,7 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
             return _metrics(folder)
         request, config, splits = _saved_request(stopped, folder, progress)
         if stopped is folder:
-            with folder_beside(folder) as hidden:
+            with staging_folder(folder) as hidden:
                 shutil.copytree(folder / CHECKPOINT, hidden / "run" / CHECKPOINT)
                 sync_tree(hidden / "run")
                 (hidden / "run").rename(partial)

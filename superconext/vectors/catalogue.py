@@ -20,8 +20,7 @@ from pathlib import Path
 
 from superconext.core.download import Downloader, PublicFile
 from superconext.core.errors import VectorsError
-from superconext.core.files import beside
-from superconext.core.folders import cache_dir
+from superconext.core.files import atomic_write, cache_dir
 
 _GENSIM_DATA = "https://github.com/RaRe-Technologies/gensim-data/releases/download"
 _FASTTEXT = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"
@@ -192,7 +191,7 @@ def _unpack(packed: Path, final: Path, limit: int) -> str:
     """Gunzip into place; the SHA-256 of what came out."""
     digest, written = hashlib.sha256(), 0
     with (
-        beside(final) as temporary,
+        atomic_write(final) as temporary,
         temporary.open("wb") as sink,
         gzip.open(packed, "rb") as source,
     ):

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from superconext.core.errors import VectorsError
-from superconext.core.folders import cache_dir
+from superconext.core.files import cache_dir
 from superconext.vectors.binary_formats import (
     FASTTEXT_MAGIC,
     read_fasttext_binary,

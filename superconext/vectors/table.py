@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
-from superconext.core.files import write_array
-from superconext.core.folders import folder_beside, put_folder
+from superconext.core.files import replace_folder, staging_folder, write_array
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"
@@ -199,7 +198,7 @@ class WordVectors:
                 "choose another one or remove it"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with folder_beside(folder) as hidden:
+        with staging_folder(folder) as hidden:
             fresh = hidden / "new"
             fresh.mkdir()
             content = self.content_sha256()
@@ -228,7 +227,7 @@ class WordVectors:
             (fresh / "info.json").write_text(text + "\n", encoding="utf-8", errors="replace")
             if also is not None:
                 also(fresh)
-            put_folder(fresh, folder, hidden / "old")
+            replace_folder(fresh, folder, hidden / "old")
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = False) -> WordVectors:

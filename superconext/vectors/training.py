@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core import folders
+from superconext.core import files as folders
 from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import FOLDER_VERSION, WordVectors

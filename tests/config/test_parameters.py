@@ -26,7 +26,7 @@ from superconext.objectives.superloss import Options
 from superconext.text.bridge import DIALECTS
 from superconext.text.rules import PROFILES
 from superconext.training.callbacks import KEEPERS
-from superconext.training.length import epochs_of
+from superconext.training.trainer import epochs_of
 
 
 def test_presets_hold_the_values_the_paper_states():

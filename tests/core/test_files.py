@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from superconext.core.files import beside, write_csv, write_json
+from superconext.core.files import atomic_write, write_csv, write_json
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "a file"
     path.write_text("old")
-    with pytest.raises(OSError, match="disk"), beside(path) as temporary:
+    with pytest.raises(OSError, match="disk"), atomic_write(path) as temporary:
         temporary.write_text("half")
         raise OSError("disk")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-    with beside(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 

@@ -13,7 +13,7 @@ import pytest
 
 from superconext.core import locks
 from superconext.core.errors import RunError
-from superconext.core.folders import folder_beside
+from superconext.core.files import staging_folder
 from superconext.runs.output_folder import only_run
 from tests.cli.conftest import call_main, environment
 from tests.reliability.commands import contents, make_files
@@ -123,8 +123,8 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
 LEAVING = """
 import os, sys
 from pathlib import Path
-from superconext.core.folders import folder_beside
-with folder_beside(Path(sys.argv[1])) as hidden:
+from superconext.core.files import staging_folder
+with staging_folder(Path(sys.argv[1])) as hidden:
     (hidden / "new").mkdir()
     os.kill(os.getpid(), 9)
 """
@@ -138,6 +138,6 @@ def test_hidden_folders_of_the_dead_are_cleared_and_of_the_living_are_not(tmp_pa
     assert left.name.startswith(".place-")
     other = tmp_path / ".place-notes.txt"
     other.write_text("mine")
-    with folder_beside(place) as outer, folder_beside(place) as inner:
+    with staging_folder(place) as outer, staging_folder(place) as inner:
         assert outer.is_dir() and inner.is_dir() and not left.exists()
     assert list(tmp_path.iterdir()) == [other]

@@ -88,7 +88,7 @@ def test_it_goes_with_whatever_else_the_probe_does(more, file, tmp_path):
 
 
 def test_epochs_are_decided_by_all_rows(file, monkeypatch):
-    monkeypatch.setattr("superconext.training.length.ROWS_READ", 35 * 8)
+    monkeypatch.setattr("superconext.training.trainer.ROWS_READ", 35 * 8)
     quick = {name: value for name, value in QUICK.items() if name != "epochs"}
     model = fit_model(
         Dataset(TEXTS, LABELS), resolve({**quick, "related": file}), Dataset(*DEV)

@@ -12,8 +12,8 @@ import superconext
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.data.token_store import build_store
+from superconext.encoders import ENCODERS, register
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
-from superconext.encoders.registry import ENCODERS, register
 from superconext.encoders.words import WordEncoder
 from superconext.text.tokenize import Tokenizer
 from tests.cli.conftest import BAD, GOOD, call_main, rows, write_table

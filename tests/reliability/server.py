@@ -38,7 +38,7 @@ class Fault:
         self.count, self.full, self.owner = 0, False, os.getpid()
 
     def arm(self) -> None:
-        from superconext.core import folders
+        from superconext.core import files as folders
 
         sync, exchange = os.fsync, folders.exchange
 

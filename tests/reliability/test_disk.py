@@ -13,8 +13,15 @@ if not hasattr(os, "fork"):
 
 from superconext.cli.explain import explain
 from superconext.core.errors import RunError
-from superconext.core.files import beside, sync, write_array, write_json
-from superconext.core.folders import exchange, folder_beside, put_folder
+from superconext.core.files import (
+    atomic_write,
+    exchange,
+    replace_folder,
+    staging_folder,
+    sync,
+    write_array,
+    write_json,
+)
 from superconext.experiments.record import ResultsFile, read_results
 from tests.cli.conftest import blame
 from tests.reliability.commands import contents, digest, make_files
@@ -167,7 +174,7 @@ def test_a_file_and_its_name_are_synced_in_that_order(tmp_path, monkeypatch):
     real_sync, real_replace = os.fsync, os.replace
     monkeypatch.setattr(os, "fsync", lambda handle: (seen.append(handle), real_sync(handle)))
     monkeypatch.setattr(os, "replace", lambda a, b: (seen.append("name"), real_replace(a, b)))
-    with beside(tmp_path / "x") as temporary:
+    with atomic_write(tmp_path / "x") as temporary:
         temporary.write_text("x")
     assert len(seen) == 3 and seen[1] == "name"
 
@@ -215,22 +222,22 @@ def folder_of(path, text):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch, at_once):
     if not at_once:
-        monkeypatch.setattr("superconext.core.folders.exchange", lambda one, other: False)
+        monkeypatch.setattr("superconext.core.files.exchange", lambda one, other: False)
     place = tmp_path / "place"
     for text in ("one", "two", "three"):
-        with folder_beside(place) as hidden:
-            put_folder(folder_of(hidden / "new", text), place, hidden / "old")
+        with staging_folder(place) as hidden:
+            replace_folder(folder_of(hidden / "new", text), place, hidden / "old")
         assert (place / "file").read_text() == text and list(tmp_path.iterdir()) == [place]
 
 
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_folder_that_cannot_be_put_leaves_the_earlier_one(tmp_path, monkeypatch, at):
-    monkeypatch.setattr("superconext.core.folders.exchange", lambda one, other: False)
+    monkeypatch.setattr("superconext.core.files.exchange", lambda one, other: False)
     place = folder_of(tmp_path / "place", "old")
-    with pytest.raises(OSError, match="No space left"), folder_beside(place) as hidden:
+    with pytest.raises(OSError, match="No space left"), staging_folder(place) as hidden:
         fresh = folder_of(hidden / "new", "new")
         failing(monkeypatch, "rename", at)
-        put_folder(fresh, place, hidden / "old")
+        replace_folder(fresh, place, hidden / "old")
     monkeypatch.undo()
     assert (place / "file").read_text() == "old" and list(tmp_path.iterdir()) == [place]
 

@@ -15,7 +15,7 @@ pytest.importorskip("resource")
 if not hasattr(os, "fork"):
     pytest.skip("POSIX processes", allow_module_level=True)
 
-from superconext.core.files import beside
+from superconext.core.files import atomic_write
 from superconext.vectors.table import WordVectors
 from tests.reliability.commands import contents, digest
 
@@ -312,15 +312,15 @@ def test_the_next_writer_clears_what_a_killed_one_left(tmp_path):
     path = tmp_path / "ملف with a space.json"
     number = os.fork()
     if number == 0:
-        with beside(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text("half")
             os.kill(os.getpid(), 9)
     os.waitpid(number, 0)
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(f".{path.name}.") and left.name.endswith(".tmp")
-    with beside(path) as outer:
+    with atomic_write(path) as outer:
         outer.write_text("slow")
-        with beside(path) as inner:  # one that lives is left alone
+        with atomic_write(path) as inner:  # one that lives is left alone
             inner.write_text("quick")
         assert path.read_text() == "quick" and outer.exists()
     assert path.read_text() == "slow" and list(tmp_path.iterdir()) == [path]

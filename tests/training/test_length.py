@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from superconext import SuperConTextClassifier
 from superconext.config.parameters import resolve
-from superconext.training.length import epochs_of, with_epochs
+from superconext.training.trainer import epochs_of, with_epochs
 
 TEXTS = [f"{word} {filler} {n}" for n in range(10) for word, filler in
          (("mezyan", "bzaf"), ("zwin", "chi"), ("khayb", "bzaf"), ("3iyan", "chi"))]  # fmt: skip
@@ -31,7 +31,7 @@ def test_what_is_given_is_made_of_however_many_rows():
 @pytest.mark.parametrize(("limit", "epochs"), [(45_000, 15), (250, 6), (36 * 8 + 1, 8)])
 def test_the_model_says_how_many_epochs_were_made(limit, epochs, monkeypatch):
     """36 of the 40 rows are trained on, a tenth being held back."""
-    monkeypatch.setattr("superconext.training.length.ROWS_READ", limit)
+    monkeypatch.setattr("superconext.training.trainer.ROWS_READ", limit)
     model = SuperConTextClassifier(**QUICK, members=2).fit(TEXTS, LABELS)
     assert [record["epoch"] for record in model.history_] == [*range(1, epochs + 1)] * 2
     assert model.model_.config.epochs == epochs

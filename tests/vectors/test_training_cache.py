@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superconext.core.folders import cache_dir
+from superconext.core.files import cache_dir
 from superconext.vectors import training
 from superconext.vectors.training import cached_vectors
 

@@ -38,7 +38,7 @@ from superconext.core.random_streams import (
 )
 from superconext.data.token_store import TokenStore, build_store
 from superconext.encoders.embedding import row_table
-from superconext.encoders.packed.packing import Packing
+from superconext.encoders.packed_lstm import Packing
 from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
 from superconext.objectives.base import Batch, Objective
 from superconext.text.vocabulary import Vocabulary

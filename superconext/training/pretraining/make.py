@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from superconext._version import __version__
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
-from superconext.core.folders import cache_dir, clear_beside
+from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
 from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
@@ -87,7 +87,7 @@ def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     out.parent.mkdir(parents=True, exist_ok=True)
     lock = out.with_name(f".{out.name}.lock")
     with only_writer(lock, out, progress.say, "what it did is kept", remove=True):
-        clear_beside(out, alone=True)
+        clear_staging(out, alone=True)
         facts = _pretrain(request, progress)
     return {**facts, "seconds": round(time.perf_counter() - began, 2)}
 
@@ -217,7 +217,7 @@ def _only_maker(made: Path, progress: Progress) -> Iterator[None]:
     lock = made.with_name(f".{made.name}.lock")
     advice = "expected one process for the same text and settings: wait until it ends"
     with only_writer(lock, made, progress.say, "its states are kept", remove=True, advice=advice):
-        clear_beside(made, alone=True)
+        clear_staging(made, alone=True)
         yield
 
 

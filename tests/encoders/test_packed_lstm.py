@@ -11,8 +11,7 @@ from superconext.encoders.base import encode_rows, encoded_blocks
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING
-from superconext.encoders.packed.lstm import packed_bilstm
-from superconext.encoders.packed.packing import Packing
+from superconext.encoders.packed_lstm import Packing, packed_bilstm
 from tests.training.test_trainer import make_trainer
 
 torch.set_num_threads(1)

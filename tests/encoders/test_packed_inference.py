@@ -36,7 +36,7 @@ def test_equals_the_path_with_gradient(pooling, layers, whole):
 def test_a_few_sentences_at_a_time_change_nothing(monkeypatch, pooling, rows):
     model, all_rows = encoder(2, pooling).eval(), np.arange(23)
     expected = encode_at_once(model, store(), all_rows)
-    monkeypatch.setattr("superconext.encoders.packed.inference._ROWS", rows)
+    monkeypatch.setattr("superconext.encoders.packed_inference._ROWS", rows)
     found = encode_at_once(model, store(), all_rows)
     torch.testing.assert_close(found.sentence, expected.sentence, rtol=0, atol=1e-12)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from superconext.encoders.base import token_groups
 from superconext.encoders.layers import POOLING, Dropout, drop
-from superconext.encoders.packed.packing import Packing, align, surround
-from superconext.encoders.packed.pooling import PACKED_POOLING
+from superconext.encoders.packed_inference import PACKED_POOLING
+from superconext.encoders.packed_lstm import Packing, align, surround
 
 torch.set_num_threads(1)
 

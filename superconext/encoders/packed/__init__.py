@@ -1,1 +1,0 @@
-"""BiLSTM kernels for ragged input on a CPU."""
