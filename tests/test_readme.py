@@ -1,4 +1,4 @@
-"""The README's commands and Python run, its outputs are theirs, and its figures are those of docs."""
+"""The README's commands and Python run and print what it shows; its figures stand in the docs."""
 
 import re
 import shutil
