@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/superconext train data/sample/train.tsv --dev data/sample/dev.tsv --test data/sample/test.tsv --unlabelled data/sample/unlabelled.txt --out $(RUN) --force
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow

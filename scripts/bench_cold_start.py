@@ -55,7 +55,7 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     from superconext.runs.folder import save_run
-    from tests.estimator.test_load_time import make_model
+    from tests.runs.test_folder import make_model
 
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     # Compiled once and kept, as an installed package is.

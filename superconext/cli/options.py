@@ -1,4 +1,4 @@
-"""What several commands share: options, among them one for every parameter, and printing."""
+"""Options that several commands share, one for every parameter among them, and printing."""
 
 from __future__ import annotations
 

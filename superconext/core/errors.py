@@ -1,4 +1,4 @@
-"""What can go wrong, by kind.
+"""Errors by kind: data, configuration, vectors, runs, training, missing extras.
 
 Each error is caught both as the project's own (`SuperConTextError`) and as the builtin
 a library user would expect. A message has three parts: what was found, what was

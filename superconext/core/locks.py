@@ -1,4 +1,4 @@
-"""Who may write here? One process at a time, by a lock that dies with its holder."""
+"""Locks: one process at a time writes to a place, by a lock that dies with its holder."""
 
 from __future__ import annotations
 

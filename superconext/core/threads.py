@@ -1,4 +1,4 @@
-"""How many threads a run takes, and how they wait for each other.
+"""Threads of a run: their number, and how they wait for each other.
 
 Two threads train up to 1.6 times as fast as one on processors that are idle, and half as fast
 where another program keeps one busy: at the end of every parallel piece the faster thread waits

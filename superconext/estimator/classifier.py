@@ -1,4 +1,4 @@
-"""The scikit-learn face: `fit`, `predict`, `transform`."""
+"""The scikit-learn estimators: `fit`, `predict`, `transform`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of the estimators may pass as texts and labels, and what is refused."""
+"""Validation of the texts and labels that users pass to the estimators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole stair: labelled texts in, a trained and probed model out."""
+"""`fit_model`: labelled texts to a trained and probed model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every figure shares: an empty sheet, text from users in any script, marks, the file.
+"""Common parts of figures: an empty sheet, text from users in any script, marks, the file.
 
 Figures are built with matplotlib's object API on the Agg canvas. Nothing here touches
 pyplot, so drawing is safe without a display and from several threads.

@@ -1,1 +1,1 @@
-"""The run folder: how it is asked for, made, filled, put in its place and read again."""
+"""Runs: their request, training, output folder, artifacts, and reading them again."""

@@ -1,7 +1,6 @@
-"""Where is a run made, and how does it come to its place whole or not at all?
+"""The output folder of a run: made in `RUN.partial` and renamed into place when it is whole.
 
-A run is made in `RUN.partial` beside its place and renamed at the end. While it is made
-`.RUN.lock` keeps other processes out.
+While it is made, `.RUN.lock` keeps other processes out.
 """
 
 from __future__ import annotations

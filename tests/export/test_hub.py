@@ -14,8 +14,8 @@ from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.export.hub import parse_address, pull, push
 from superconext.runs.folder import load_model, save_run
 from tests.cli.conftest import call_main, environment
-from tests.estimator.test_load_time import make_model
 from tests.export.hub_server import TOKEN, StandIn
+from tests.runs.test_folder import make_model
 
 NAME = "zahra/dialect"
 TEXTS = ["zwin bzaf", "khayb had film", "👍"]
