@@ -16,7 +16,7 @@ from superconext.encoders import ENCODERS, register
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
 from superconext.encoders.words import WordEncoder
 from superconext.text.tokenize import Tokenizer
-from tests.cli.conftest import BAD, GOOD, call_main, rows, write_table
+from tests.cli.conftest import call_main, rows, write_table
 from tests.estimator.test_contract import LABELS, NEW, TEXTS, TINY
 
 
@@ -128,7 +128,7 @@ def test_it_trains_saves_loads_and_answers_alike(name, objective, tmp_path):
 
 @pytest.mark.parametrize("name", ["mean_of_words", "letters"])
 def test_the_command_line_trains_evaluates_and_predicts(name, tmp_path):
-    texts = rows([("good", GOOD), ("bad", BAD)], 40)
+    texts = rows(60, 0)
     train, test = write_table(tmp_path / "train.tsv", texts), tmp_path / "test.tsv"
     write_table(test, texts[:10])
     run = tmp_path / "run"

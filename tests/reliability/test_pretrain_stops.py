@@ -62,8 +62,8 @@ def check_clean(folder):
 
 def states(folder):
     """Numbers of steps after which a state is there."""
-    found = (folder / "cache" / "encoders").glob("*.states/step-*.safetensors")
-    return sorted(int(path.stem.split("-")[1]) for path in found)
+    found = (folder / "cache" / "encoders").glob("*.states/*step-*.safetensors")
+    return sorted(int(path.stem.rsplit("-", 1)[1]) for path in found)
 
 
 def go_on(server, files, folder, whole):
@@ -152,10 +152,10 @@ def test_a_torn_state_falls_back_to_the_one_before_and_says_so(server, files, wh
         assert server(words(files, tmp_path / "pre"), tmp_path, cache=cache, how="SIGKILL", at=at)
         at += 4
     before, last = states(tmp_path)
-    (path,) = (tmp_path / "cache").rglob(f"step-{last}.safetensors")
+    (path,) = (tmp_path / "cache").rglob(f"*step-{last}.safetensors")
     path.write_bytes(path.read_bytes()[:-9])
     again = go_on(server, files, tmp_path, whole)
-    assert f"warning: {path}: the state cannot be used" in again.err
+    assert f"warning: {path}: the checkpoint cannot be used" in again.err
     assert f"going on after step {before} of 12" in again.err
 
 
