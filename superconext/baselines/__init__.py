@@ -9,8 +9,9 @@ from superconext.core.registry import Entry, Registry
 if TYPE_CHECKING:
     from superconext.baselines.baseline import Baseline
 
-#: The baselines by name. The first three are fitted in every comparison; the others, and those
-#: of contributors, where they are named among the systems.
+#: The baselines by name. The first three are fitted in every comparison, the controls wherever
+#: a run has what they read; the others, and those of contributors, where they are named among
+#: the systems.
 BASELINES: Registry[type[Baseline]] = Registry(
     "baseline",
     "superconext.baselines.baseline:Baseline",
@@ -25,9 +26,21 @@ BASELINES: Registry[type[Baseline]] = Registry(
         "ngrams": Entry(
             "superconext.baselines.linear:NgramPool", "TF-IDF and log-count ratios, pooled"
         ),
+        "vectors_logreg": Entry(
+            "superconext.fitting.controls:VectorsLogisticRegression",
+            "mean word vectors, logistic regression",
+        ),
+        "pretrained_logreg": Entry(
+            "superconext.fitting.controls:PretrainedLogisticRegression",
+            "frozen pretrained encoder, logistic regression",
+        ),
     },
     "SUPERCONEXT_BASELINES",
 )
 
 #: Fitted beside the systems on every split, in this order.
 ALWAYS_FITTED = ("majority", "tfidf_logreg", "tfidf_svm")
+
+#: Fitted on what a run starts from, its word vectors and its pretrained encoder, wherever it has
+#: them: what the training of the encoder adds is the difference to these.
+CONTROLS = ("vectors_logreg", "pretrained_logreg")

@@ -9,15 +9,45 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from superconext.baselines import BASELINES
+from superconext.baselines import BASELINES, CONTROLS
+from superconext.core.errors import ConfigError
 from superconext.probe.metrics import classification_metrics, probabilities_needed
 
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
+    from superconext.data.token_store import TokenStore
+    from superconext.encoders.indexer import TextIndexer
+    from superconext.text.tokenize import Pieces
+
 Split = tuple[Sequence[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class RunText:
+    """The text side of a run before training, which baselines with `needs_run` read.
+
+    config: of the run; its `init` is the folder of the pretrained encoder that the run starts
+        from, None where there is none.
+    indexer: texts to token ids, with the word vectors that the run starts from.
+    tokenised: lists of texts that are cut into pieces already, each with its pieces.
+    """
+
+    config: Config
+    indexer: TextIndexer
+    tokenised: Sequence[tuple[Sequence[str], Pieces]] = field(default=())
+
+    def store(self, texts: Sequence[str]) -> TokenStore:
+        """Token ids of texts `[N]`; a list that is among `tokenised` is not tokenised again."""
+        for known, pieces in self.tokenised:
+            if known is texts:
+                return self.indexer.store(pieces)
+        return self.indexer.store(texts)
 
 
 class Baseline(ABC):
@@ -25,11 +55,16 @@ class Baseline(ABC):
 
     seeded: whether another seed gives another model on the same rows; then a comparison fits it
         with every seed.
+    needs_run: whether it reads the text as a run does, through `run`; then `lacks` says which
+        runs it cannot be fitted beside, and in a comparison it takes parameters of `train`.
+    run: what it shares with the run, set before `fit` where `needs_run` holds.
     settings: what `fit` chose, by name; part of the results.
     name, seconds: set by `fit_baseline`: of the registry, and the wall time of the fit.
     """
 
     seeded: ClassVar[bool] = False
+    needs_run: ClassVar[bool] = False
+    run: RunText | None = None
     name: str = ""
     seconds: float = 0.0
 
@@ -39,6 +74,12 @@ class Baseline(ABC):
     @classmethod  # noqa: B027
     def check(cls) -> None:
         """Raise MissingExtraError where a package that is needed is not installed."""
+
+    @classmethod
+    def lacks(cls, config: Config) -> str:
+        """What a run of this configuration lacks for the baseline, as the end of an error
+        message; empty where it has everything."""
+        return ""
 
     @abstractmethod
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> Baseline:
@@ -58,16 +99,54 @@ class Baseline(ABC):
         return None
 
 
-def fit_baseline(name: str, train: Split, dev: Split | None, seed: int = 0) -> Baseline:
+def fit_baseline(
+    name: str, train: Split, dev: Split | None, seed: int = 0, run: RunText | None = None
+) -> Baseline:
     """A fitted baseline by its name.
 
-    Raises ConfigError for a name that is not registered, and what fitting raises.
+    Args:
+        run: for a baseline with `needs_run`.
+
+    Raises ConfigError for a name that is not registered and for a baseline that needs a run where
+    none is given or the run lacks something, and what fitting raises.
     """
-    baseline = BASELINES.get(name)()
+    kind = BASELINES.get(name)
+    if kind.needs_run:
+        if run is None:
+            raise ConfigError(
+                f"baseline {name}: found no run; expected one, whose word vectors or encoder it "
+                "reads: fit it in train, compare or fewshot"
+            )
+        check_run(name, run.config)
+    baseline = kind()
+    baseline.run = run
     started = time.perf_counter()
     baseline.fit(train, dev, seed)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
+
+
+def check_run(name: str, config: Config) -> None:
+    """Raise ConfigError where a run of this configuration lacks what the baseline reads."""
+    lacks = BASELINES.get(name).lacks(config)
+    if lacks:
+        raise ConfigError(f"baseline {name}: {lacks}")
+
+
+def controls_of(config: Config) -> tuple[str, ...]:
+    """The controls that can be fitted beside a run of this configuration, by name."""
+    return tuple(name for name in CONTROLS if not BASELINES.get(name).lacks(config))
+
+
+def class_indices(
+    train: Split, dev: Split | None
+) -> tuple[list[str], np.ndarray, np.ndarray | None]:
+    """The classes, sorted, and the labels of both splits as class indices `[N]` and `[M]`; -1 for
+    a class that train lacks."""
+    names = sorted(set(train[1]))
+    index = {name: k for k, name in enumerate(names)}
+    labels = np.array([index[label] for label in train[1]])
+    return names, labels, dev and np.array([index.get(label, -1) for label in dev[1]])
 
 
 class Majority(Baseline):
@@ -82,18 +161,28 @@ class Majority(Baseline):
         return [self.label] * len(texts)
 
 
-def baseline_report(train: Split, dev: Split | None, splits: dict[str, Split]) -> dict[str, Any]:
+def baseline_report(
+    train: Split,
+    dev: Split | None,
+    splits: Mapping[str, Split],
+    names: Sequence[str] = ("majority", "tfidf_logreg"),
+    run: RunText | None = None,
+) -> dict[str, Any]:
     """Metrics of the baselines of a run: `{baseline: {split: metrics, ..., "seconds": ..}}`.
 
     Args:
         train, dev: (texts, labels).
         splits: what to report on, by name.
+        names: of the baselines.
+        run: for baselines with `needs_run`.
+
+    Raises what `fit_baseline` does.
     """
     classes = sorted(set(train[1]))
     needed = probabilities_needed()
     report: dict[str, Any] = {}
-    for name in ("majority", "tfidf_logreg"):
-        baseline = fit_baseline(name, train, dev)
+    for name in names:
+        baseline = fit_baseline(name, train, dev, run=run)
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from superconext.baselines.baseline import Baseline, Split
+from superconext.baselines.baseline import Baseline, Split, class_indices
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
 from superconext.probe.ensemble import fit_weights, pooled
 from superconext.probe.log_count_ratios import fit_log_count_ratios
@@ -25,7 +25,7 @@ class TfidfLogisticRegression(Baseline):
     """Logistic regression; C is chosen on dev by the probe's rule, 1 without."""
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfLogisticRegression:
-        self.names, labels, dev_labels = _class_indices(train, dev)
+        self.names, labels, dev_labels = class_indices(train, dev)
         self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels)
         self.settings = {"C": self.model.c}
         return self
@@ -71,7 +71,7 @@ class NgramPool(Baseline):
     pool with weights fitted on dev."""
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NgramPool:
-        self.names, labels, dev_labels = _class_indices(train, dev)
+        self.names, labels, dev_labels = class_indices(train, dev)
         rows = train[0], labels, dev and dev[0], dev_labels
         first, second = fit_tfidf_model(*rows), fit_log_count_ratios(*rows)
         self.models = first, second
@@ -94,13 +94,3 @@ class NgramPool(Baseline):
 
     def _logs(self, texts: Sequence[str]) -> list[np.ndarray]:
         return [log_softmax(model.decision(texts)) for model in self.models]
-
-
-def _class_indices(
-    train: Split, dev: Split | None
-) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-    """The classes, and the labels of both splits as indices; -1 for one that train lacks."""
-    names = sorted(set(train[1]))
-    index = {name: k for k, name in enumerate(names)}
-    labels = np.array([index[label] for label in train[1]])
-    return names, labels, dev and np.array([index.get(label, -1) for label in dev[1]])

@@ -7,6 +7,7 @@ import errno
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from superconext.core.errors import RunError
 #: The byte that is locked: one past all content, for Windows lets nobody read a locked byte.
 _LOCKED = 1 << 20
 _ADVICE = "expected a folder of one's own: wait until it ends, or choose another with --out"
+#: Seconds between two attempts to get a lock that is waited for.
+_PAUSE = 0.2
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 
@@ -28,6 +31,7 @@ def only_writer(
     *,
     remove: bool = False,
     advice: str = _ADVICE,
+    wait: bool = False,
 ) -> Iterator[None]:
     """Hold the lock file inside the block, for one process at a time may write at `place`.
 
@@ -42,11 +46,13 @@ def only_writer(
         kept: what of that holder's work is kept, for that line.
         remove: take the file away at the end.
         advice: to a process that comes second: what was expected, what to do.
+        wait: whether a process that comes second waits until the first has ended.
 
-    Raises RunError while another process, on this machine or, where the file system tells, on
-    another, is writing, and OSError, naming `place`, where the file cannot be made.
+    Raises RunError, unless it waits, while another process, on this machine or, where the file
+    system tells, on another, is writing, and OSError, naming `place`, where the file cannot be
+    made.
     """
-    handle, holder = _opened(lock, place, advice)
+    handle, holder = _opened(lock, place, advice, wait)
     try:
         if holder:
             say(f"note: {holder} was stopped while writing {place}; {kept}")
@@ -63,7 +69,7 @@ def only_writer(
         os.close(handle)
 
 
-def _opened(lock: Path, place: Path, advice: str) -> tuple[int, str]:
+def _opened(lock: Path, place: Path, advice: str, wait: bool) -> tuple[int, str]:
     """The locked file and who held it before, if that was stopped while writing."""
     while True:
         try:
@@ -76,15 +82,17 @@ def _opened(lock: Path, place: Path, advice: str) -> tuple[int, str]:
             holder = os.read(handle, 500).decode("utf-8", "replace").strip()
             if taken is None:
                 taken = not _lives(holder)
-            if not taken:
+            if not taken and not wait:
                 raise RunError(f"{place}: {holder or 'another process'} is writing there; {advice}")
             # Whoever held it may have removed the file since it was opened here.
-            if _is_still(handle, lock):
+            if taken and _is_still(handle, lock):
                 return handle, holder
         except BaseException:
             os.close(handle)
             raise
         os.close(handle)
+        if not taken:
+            time.sleep(_PAUSE)
 
 
 def _is_still(handle: int, path: Path) -> bool:

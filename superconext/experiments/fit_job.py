@@ -105,12 +105,12 @@ def run_fit(
     line = {**_head(fit), **_draw_facts(fit, source_rows, parts, labels)}
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
     started = time.perf_counter()
-    threads = fit_config(given, fit.system, fit.seed).threads if not fit.is_baseline else 1
+    threads = fit_config(given, fit.system, fit.seed).threads if fit.reads_parameters else 1
     with threadpool_limits(threads):
         if source is not None:
             facts, predicted = _transferred(fit, parts, source)
         elif fit.is_baseline:
-            facts, predicted = _baseline(fit, parts)
+            facts, predicted = _baseline(fit, parts, given)
         else:
             facts, predicted = _objective(fit, parts, given)
     line["seconds"] = round(time.perf_counter() - started, 3)
@@ -184,10 +184,22 @@ def _head(fit: Fit) -> dict[str, Any]:
     return {**named, **system, "seed": fit.seed, "split": fit.split}
 
 
-def _baseline(fit: Fit, parts: Mapping[str, Labelled]) -> tuple[dict[str, Any], Predicted]:
-    from superconext.baselines.baseline import fit_baseline
+def _baseline(
+    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], Predicted]:
+    from superconext.baselines.baseline import RunText, fit_baseline
 
-    baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed)
+    run: RunText | None = None
+    if fit.reads_parameters:
+        import torch
+
+        from superconext.fitting.controls import prepare_run_text
+
+        config = fit_config(given, fit.system, fit.seed)
+        torch.set_num_threads(config.threads)
+        train, dev = Dataset(*parts["train"]), Dataset(*parts["dev"])
+        run = prepare_run_text(train, dev, parts["test"][0], config)
+    baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed, run)
     classes, needed = sorted(set(parts["train"][1])), probabilities_needed()
     scored = {}
     for name in ("dev", "test"):

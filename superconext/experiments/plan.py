@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from superconext.baselines import ALWAYS_FITTED
+from superconext.baselines import ALWAYS_FITTED, CONTROLS
 from superconext.core.errors import ConfigError, DataError
 from superconext.data.splits import stratified_holdout, stratified_three_way
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
 from superconext.experiments.subsampling import Labelled, draw_of, drawn, pick
-from superconext.experiments.systems import System, check_reference, distinct, plain
+from superconext.experiments.systems import (
+    System,
+    check_reference,
+    distinct,
+    fit_config,
+    plain,
+)
 
 HELD_OUT = 0.1
 
@@ -39,6 +45,10 @@ class Fit:
     @property
     def is_baseline(self) -> bool:
         return self.system.is_baseline
+
+    @property
+    def reads_parameters(self) -> bool:
+        return self.system.reads_parameters
 
     def __str__(self) -> str:
         where = f"{self.dataset}, " if self.dataset else ""
@@ -67,6 +77,7 @@ def make_plan(
     scheme: str,
     dataset: str = "",
     draws: Sequence[str] = (),
+    controls: Sequence[str] = (),
 ) -> list[Fit]:
     """Every fit on one data set: the baselines on each split, then each system's seeds.
 
@@ -75,6 +86,7 @@ def make_plan(
 
     Args:
         draws: names of `subsampling.KINDS` and numbers; "" for all rows as they are.
+        controls: baselines to fit beside those that always are, named among the systems or not.
 
     Seeds run from 0. Raises ConfigError for fewer than one seed.
     """
@@ -86,7 +98,8 @@ def make_plan(
         for seed in range(seeds)
     ]
     distinct = [(seed, split) for seed, split in splits if split != "given" or seed == 0]
-    baselines = [plain(name) for name in ALWAYS_FITTED] + [s for s in systems if s.is_baseline]
+    baselines = [plain(name) for name in (*ALWAYS_FITTED, *controls)]
+    baselines += [s for s in systems if s.is_baseline and s not in baselines]
     plan = [
         Fit(system, seed, split, dataset)
         for system in baselines
@@ -211,12 +224,32 @@ class Request:
     def plan(self) -> list[Fit]:
         """Every fit, data set by data set. Raises ConfigError for what cannot be planned."""
         distinct(self.systems)
-        check_reference(self.reference, self.systems)
-        return [
-            fit
-            for data in self.datasets
-            for fit in make_plan(self.systems, self.seeds, self.scheme(data), data.name, self.draws)
-        ]
+        controls = {data.name: self.controls_on(data) for data in self.datasets}
+        everywhere = [name for name in CONTROLS if all(name in of for of in controls.values())]
+        check_reference(self.reference, self.systems, everywhere)
+        plan: list[Fit] = []
+        for data in self.datasets:
+            scheme, of = self.scheme(data), controls[data.name]
+            plan += make_plan(self.systems, self.seeds, scheme, data.name, self.draws, of)
+        return plan
+
+    def controls_on(self, dataset: DataSet) -> tuple[str, ...]:
+        """The controls that are fitted on a data set without being named.
+
+        They are those that the parameters for all systems allow. A sweep and a paper's protocol
+        have none.
+        """
+        if self.verb not in ("compare", "fewshot") or self.protocol:
+            return ()
+        from superconext.baselines.baseline import controls_of
+        from superconext.fitting.checks import check_config
+
+        config = fit_config(self.given_on(dataset), plain(CONTROLS[0]), 0)
+        try:
+            check_config(config)
+        except ConfigError:
+            return ()  # incomplete without a system's own parameters; each system is checked
+        return controls_of(config)
 
     def changed(self, **changes: Any) -> Request:
         """A request with other values; fields of DataSet are changed in every data set."""

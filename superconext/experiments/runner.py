@@ -194,7 +194,7 @@ def run_fits(
             part = material[fit.system.source]
             task += (TransferSource(part.source.rows, dict(part.given)),)
         tasks.append(task)
-        if not fit.is_baseline:
+        if fit.reads_parameters:
             threads = max(threads, fit_config(part.given, fit.system, fit.seed).threads)
     if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):
         for task in tasks:
@@ -210,6 +210,7 @@ def _check_parameters(request: Request) -> None:
     MissingExtraError where a baseline's package is not installed.
     """
     from superconext.baselines import BASELINES
+    from superconext.baselines.baseline import check_run
     from superconext.fitting.checks import check_config
 
     for system in request.systems:
@@ -217,11 +218,13 @@ def _check_parameters(request: Request) -> None:
             BASELINES.get(system.objective).check()
     for data in request.datasets:
         for system in request.systems:
-            if system.is_baseline:
+            if not system.reads_parameters:
                 continue
             config = fit_config(request.given_on(data), system, 0)
             try:
                 check_config(config)
+                if system.is_baseline:
+                    check_run(system.objective, config)
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
 

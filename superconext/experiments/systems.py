@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superconext.baselines import ALWAYS_FITTED, BASELINES
+from superconext.baselines import ALWAYS_FITTED, BASELINES, CONTROLS
 from superconext.config.files import read_toml
 from superconext.config.parameters import (
     BY_NAME,
@@ -130,6 +130,11 @@ class System:
         """Whether another seed gives another model on the same rows."""
         return not self.is_baseline or BASELINES.get(self.objective).seeded
 
+    @property
+    def reads_parameters(self) -> bool:
+        """Whether parameters of `train` change it: it is no baseline, or one that reads a run."""
+        return not self.is_baseline or BASELINES.get(self.objective).needs_run
+
     def __str__(self) -> str:
         """The objective and parameters, for names that do not list them."""
         words = [self.objective, *(f"{n} = {shown(v)}" for n, v in self.parameters)]
@@ -144,9 +149,14 @@ def plain(name: str) -> System:
 def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
     """The configuration of one fit: the system's parameters win over the given ones.
 
+    For a baseline it is that of the run whose text it reads, of the default objective.
     Raises ConfigError as `resolve` does.
     """
-    parameters = {**dict(system.parameters), "objective": system.objective, "seed": seed}
+    parameters = {**dict(system.parameters), "seed": seed}
+    if system.is_baseline:
+        given = {n: v for n, v in given.items() if n != "options" and not n.startswith(OPTION)}
+    else:
+        parameters["objective"] = system.objective
     return resolve({**given, **parameters, "baselines": False}, system.name)
 
 
@@ -209,7 +219,7 @@ def _check_name(objective: str) -> None:
 
 
 def _check_parameters(objective: str, parameters: Parameters, where: str) -> None:
-    if objective in BASELINES and parameters:
+    if parameters and not System(objective, objective).reads_parameters:
         raise ConfigError(
             f"{where}: found {parameters[0][0]} for {objective}, a baseline that chooses its own "
             "settings; expected none: leave it out"
@@ -228,7 +238,8 @@ def distinct(systems: Iterable[System]) -> tuple[System, ...]:
     if not systems:
         raise ConfigError("found no objective; expected one or more names, each once")
     for name, count in Counter(system.name for system in systems).items():
-        if name in ALWAYS_FITTED:
+        taken = name in CONTROLS and plain(name) not in systems
+        if name in ALWAYS_FITTED or taken:
             raise ConfigError(
                 f"system {name!r}: a baseline has this name; expected another: change it"
             )
@@ -274,11 +285,17 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def check_reference(reference: str, systems: Sequence[System]) -> None:
-    """Raise ConfigError unless the reference will have a row in the table."""
-    known = [*ALWAYS_FITTED, *(system.name for system in systems)]
+def check_reference(
+    reference: str, systems: Sequence[System], controls: Sequence[str] = ()
+) -> None:
+    """Raise ConfigError unless the reference will have a row in the table.
+
+    controls: those that are fitted on every data set without being named.
+    """
+    default = (*ALWAYS_FITTED, *controls)
+    known = list(dict.fromkeys([*default, *(system.name for system in systems)]))
     if reference.removesuffix(OWN_RULE) not in known or reference in {
-        name + OWN_RULE for name in (*ALWAYS_FITTED, *(s.name for s in systems if s.is_baseline))
+        name + OWN_RULE for name in (*default, *(s.name for s in systems if s.is_baseline))
     }:
         raise ConfigError(
             f"reference = {reference!r}: expected a system of the comparison: {', '.join(known)}, "

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.baselines import ALWAYS_FITTED
+from superconext.baselines import ALWAYS_FITTED, CONTROLS
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.experiments.parallel import Workers
@@ -29,7 +29,7 @@ from superconext.experiments.systems import System, plain
 from superconext.probe import METRICS
 
 _SAME = ("predictions", "truth", "native", "dev", "test")
-_CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "epochs", "minn", "maxn")
+_CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "pooling", "epochs", "minn", "maxn")
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,10 @@ def _request(record: Mapping[str, Any], folder: Path, fits: list[Fit]) -> Reques
     names = dict.fromkeys(name for fit in fits for name in (fit.dataset, fit.system.source))
     datasets = {name: record["datasets"][name] for name in names if name in record["datasets"]}
     systems: dict[str, System] = {fit.system.name: fit.system for fit in fits}
+    default = (*ALWAYS_FITTED, *CONTROLS)
     return Request(
         datasets=tuple(saved_dataset(name, saved) for name, saved in datasets.items()),
-        systems=tuple(system for name, system in systems.items() if name not in ALWAYS_FITTED),
+        systems=tuple(system for name, system in systems.items() if name not in default),
         seeds=record["seeds"],
         out=str(folder),
         verb=record["verb"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,6 +66,7 @@ def fit_model(
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
     monitor: bool = True,
+    on_prepared: Callable[[Prepared], None] | None = None,
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
@@ -80,15 +81,20 @@ def fit_model(
         monitor: whether `history` has a `dev_score` of a quick probe after each epoch (where
             dev is given); without, it is there only where training itself reads it, and the
             model is the same.
+        on_prepared: called with the preprocessed rows before the first member is trained; torch's
+            random state is afterwards what it was.
 
     Raises:
         DataError, ConfigError, VectorsError, TrainingError: see there.
     """
     progress = progress or Progress()
     keep_freed_memory()
-    with _fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+    with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(train.class_counts())
         prepared = preprocess(train, dev, names, config, progress, test_texts)
+        if on_prepared is not None:
+            with torch.random.fork_rng(devices=[]):
+                on_prepared(prepared)
         if train.on_disk is not None:
             give_back_freed_memory()
         config = with_epochs(config, len(prepared.labels))
@@ -208,7 +214,7 @@ def _ensemble(
 
 
 @contextmanager
-def _fixed_threads(threads: int) -> Iterator[None]:
+def fixed_threads(threads: int) -> Iterator[None]:
     """Limit torch's and BLAS's threads inside the block, and put them back after it."""
     from threadpoolctl import threadpool_limits
 

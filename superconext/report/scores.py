@@ -9,7 +9,12 @@ from typing import Any
 from superconext.report.table import render
 
 #: What tables call the baselines; one of somebody else's has its own name.
-BASELINE_NAMES = {"majority": "majority class", "tfidf_logreg": "TF-IDF + logistic regression"}
+BASELINE_NAMES = {
+    "majority": "majority class",
+    "tfidf_logreg": "TF-IDF + logistic regression",
+    "vectors_logreg": "mean word vectors + logistic regression",
+    "pretrained_logreg": "frozen pretrained encoder + logistic regression",
+}
 
 _COLUMNS = ("model", "accuracy", "macro F1", "weighted F1", "seconds")
 

@@ -8,7 +8,7 @@ import shutil
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from superconext.config.parameters import FILE_PARAMETERS, Config, resolve
 from superconext.core.errors import RunError, StoppedEarly
@@ -29,6 +29,9 @@ from superconext.runs.output_folder import (
     put_in_place,
 )
 from superconext.runs.splits import Splits, TrainRequest, read_splits
+
+if TYPE_CHECKING:
+    from superconext.fitting.preprocess import Prepared
 
 
 def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
@@ -137,21 +140,33 @@ def _fill(
 ) -> dict[str, Any]:
     import torch
 
-    from superconext.baselines.baseline import baseline_report
+    from superconext.baselines.baseline import baseline_report, controls_of
+    from superconext.fitting.controls import run_text
     from superconext.fitting.fit import fit_model
     from superconext.runs.distributed_run import call_helpers
 
-    # Not for the training alone: figures of merit are worked out under the same threads.
+    # Not for the training alone: metrics are computed under the same threads.
     torch.set_num_threads(config.threads)
     call_helpers(request, partial / CHECKPOINT)
     wall, cpu = time.perf_counter(), time.process_time()
     baselines: dict[str, Any] = {}
+    rows = {name: (data.texts, data.labels) for name, data in splits.named().items()}
+    reported = {name: some for name, some in rows.items() if name != "train"}
     if config.baselines:
-        rows = {name: (data.texts, data.labels) for name, data in splits.named().items()}
         with progress.bar("baselines"):
-            baselines = baseline_report(
-                rows["train"], rows["dev"], {n: r for n, r in rows.items() if n != "train"}
-            )
+            baselines = baseline_report(rows["train"], rows["dev"], reported)
+    controls = controls_of(config) if config.baselines else ()
+    controls_seconds = 0.0
+
+    def fit_controls(prepared: Prepared) -> None:
+        nonlocal controls_seconds
+        began = time.perf_counter()
+        texts = {name: data.texts for name, data in splits.named().items()}
+        with progress.bar("controls"):
+            run = run_text(prepared, config, texts)
+            baselines.update(baseline_report(rows["train"], rows["dev"], reported, controls, run))
+        controls_seconds = time.perf_counter() - began
+
     started = time.perf_counter()
     fitted = fit_model(
         splits.train,
@@ -160,9 +175,10 @@ def _fill(
         test_texts=splits.test.texts if splits.test else (),
         progress=progress,
         checkpoint=partial / CHECKPOINT,
+        on_prepared=fit_controls if controls else None,
     )
     results = RunResults.of(fitted, splits, baselines)
-    results.metrics["seconds"] = round(time.perf_counter() - started, 2)
+    results.metrics["seconds"] = round(time.perf_counter() - started - controls_seconds, 2)
     times = {
         "wall_seconds": round(time.perf_counter() - wall, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),

@@ -135,7 +135,14 @@ def test_compare_and_fewshot_fit_nbsvm_where_it_is_named(request_of, data, tmp_p
     request = request_of(objectives="nbsvm,superloss", seeds=2, reference="nbsvm")
     result = compare(request, Progress())
     names = [row.name for row in result.table.rows]
-    assert names == ["majority", "tfidf_logreg", "tfidf_svm", "nbsvm", "superloss"]
+    assert names == [
+        "majority",
+        "tfidf_logreg",
+        "tfidf_svm",
+        "vectors_logreg",
+        "nbsvm",
+        "superloss",
+    ]
     line = read_results(tmp_path / "out" / "results.jsonl")["nbsvm", 0, "given"]
     assert set(line) >= {"C", "predictions"} and line["rows"]["train"] == 50
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))

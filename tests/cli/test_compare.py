@@ -52,10 +52,10 @@ def test_table_on_stdout_and_progress_on_stderr(finished):
     out, said = finished
     lines = said.out.splitlines()
     assert lines[0].split()[:3] == ["system", "fits", "accuracy"]
-    names = [line.split("  ")[0] for line in lines[2:8]]
-    baselines = ["majority", "tfidf_logreg", "tfidf_svm"]
+    names = [line.split("  ")[0] for line in lines[2:9]]
+    baselines = ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg"]
     assert names == [*baselines, "superloss", "ce_ce", "ce_ce (own rule)"]
-    assert "paired bootstrap" in said.out and "[5/5] ce_ce" in said.err
+    assert "paired bootstrap" in said.out and "[6/6] ce_ce" in said.err
     assert said.err.splitlines()[-1] == f"comparison folder: {out}"
     record = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert record["command"][:2] == ["superconext", "compare"]
@@ -66,8 +66,8 @@ def test_json_is_one_document(finished, call, data):
     said = call(*words(data, out, "--json", "--quiet", "--reference", "ce_ce (own rule)"))
     document = json.loads(said.out)
     assert said.code == 0 and document["reference"] == "ce_ce (own rule)"
-    assert [row["fits"] for row in document["rows"]] == [1] * 6
-    assert document["rows"][5]["p"] is None and 0 < document["rows"][0]["p"] <= 1
+    assert [row["fits"] for row in document["rows"]] == [1] * 7
+    assert document["rows"][6]["p"] is None and 0 < document["rows"][0]["p"] <= 1
 
 
 def test_leakage_is_said_on_stderr_and_stands_in_the_table(call, data, tmp_path):
@@ -173,11 +173,11 @@ def test_a_stopped_comparison_goes_on(finished, call, data, tmp_path, number, co
     assert process.returncode == code
     if number == signal.SIGINT:
         assert err.splitlines()[-1] == (
-            f"error: interrupted; 4 of 5 fits stand in {tmp_path / 'out'}: "
+            f"error: interrupted; 5 of 6 fits stand in {tmp_path / 'out'}: "
             "go on by giving the same command again"
         )
     said = call(*line)
-    assert said.code == 0 and "4 of 5 fits stand" in said.err and "[5/5] ce_ce" in said.err
+    assert said.code == 0 and "5 of 6 fits stand" in said.err and "[6/6] ce_ce" in said.err
     assert ("was stopped while writing" in said.err) == (number == signal.SIGKILL)
 
     def predictions(out):

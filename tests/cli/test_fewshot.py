@@ -18,18 +18,18 @@ def test_curve_on_stdout_and_files_in_the_folder(call, data, tmp_path):
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert lines[0].split() == ["system", "2", "4"]
-    names = {line.split("  ")[0] for line in lines[2:8]}
+    names = {line.split("  ")[0] for line in lines[2:9]}
     assert names == {
-        "majority", "tfidf_logreg", "tfidf_svm", "superloss", "cross_entropy",
-        "cross_entropy (own rule)",
+        "majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg", "superloss",
+        "cross_entropy", "cross_entropy (own rule)",
     }  # fmt: skip
-    assert "t-test paired by draw" in said.out and "[20/20]" in said.err
+    assert "t-test paired by draw" in said.out and "[24/24]" in said.err
     assert {path.name for path in out.iterdir()} >= {
         "results.jsonl", "comparison.json", "table.md", "table.csv", "table.tex", "overview.md"
     }  # fmt: skip
     again = call(*words(data, out, "--json", "--quiet"))
     document = json.loads(again.out)
-    assert [row["shots"] for row in document["rows"]] == ["2"] * 6 + ["4"] * 6
+    assert [row["shots"] for row in document["rows"]] == ["2"] * 7 + ["4"] * 7
     verified = call("compare", "--verify", out, 1)
     assert verified.code == 0 and ": match" in verified.out
     other = call("compare", data.train, "--objectives", "supcon", "--seeds", 1, "--out", out)

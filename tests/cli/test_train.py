@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,11 @@ from superconext._version import __version__
 from superconext.config.files import read_config
 from superconext.config.parameters import PARAMETERS
 from superconext.report.canvas import available as can_draw
+from superconext.report.scores import BASELINE_NAMES
+from superconext.text.tokenize import Tokenizer
 from tests.cli.conftest import environment, write_table
 
+FROZEN_ENCODER = Path(__file__).parents[1] / "frozen" / "pretrained"
 HEAVY = ("torch", "sklearn", "gensim", "scipy", "matplotlib", "numpy")
 WEIGHTS = ("encoder.safetensors", "probe.safetensors")
 
@@ -147,7 +151,7 @@ def test_the_configuration_is_complete_and_can_be_used_again(finished, train):
 def test_the_metrics_document_has_its_shape(finished):
     metrics = document(finished.folder)
     assert metrics["reported_split"] == "test"
-    assert set(metrics["baselines"]) == {"majority", "tfidf_logreg"}
+    assert set(metrics["baselines"]) == {"majority", "tfidf_logreg", "vectors_logreg"}
     every = [metrics[split] for split in ("train", "dev", "test")]
     for baseline in metrics["baselines"].values():
         every += [baseline["test"], baseline["dev"]]
@@ -162,6 +166,38 @@ def test_the_metrics_document_has_its_shape(finished):
     assert isinstance(metrics["collapse"]["collapsed"], bool)
     assert 1 <= metrics["collapse"]["effective_rank"] <= 16
     assert "native" not in metrics
+
+
+def test_the_controls_stand_in_metrics_table_and_card_and_change_no_weight(
+    call, data, tmp_path, monkeypatch
+):
+    folder = str(FROZEN_ENCODER)
+    words = ("--init", folder, "--hidden-size", 6, "--epochs", 2, "--batch-size", 20)
+    files = (data.train, "--dev", data.dev, "--test", data.test)
+    cut = []
+    pieces = Tokenizer.pieces
+    monkeypatch.setattr(Tokenizer, "pieces", lambda *a: cut.append(len(a[1])) or pieces(*a))
+    said = call("train", *files, *words, "--out", tmp_path / "with")
+    assert said.code == 0, said.err
+    assert sorted(cut) == [12, 12, 40]  # each split is tokenised once
+    none = call("train", *files, *words, "--out", tmp_path / "without", "--no-baselines")
+    assert none.code == 0, none.err
+    metrics = document(tmp_path / "with")
+    names = ["majority", "tfidf_logreg", "vectors_logreg", "pretrained_logreg"]
+    assert list(metrics["baselines"]) == names
+    assert metrics["baselines"]["pretrained_logreg"]["pooling"] == "mean"  # of 12 dev rows
+    card = (tmp_path / "with" / "README.md").read_text(encoding="utf-8")
+    bare = (tmp_path / "without" / "README.md").read_text(encoding="utf-8")
+    for name in names:
+        title = BASELINE_NAMES[name]
+        accuracy = f"{metrics['baselines'][name]['test']['accuracy']:.3f}"
+        assert re.search(rf"^{re.escape(title)} +{accuracy} ", said.out, re.MULTILINE)
+        assert f"| {title} | {accuracy} (" in card
+        assert title not in none.out and title not in bare
+    assert document(tmp_path / "without")["baselines"] == {}
+    assert same_weights(tmp_path / "with", tmp_path / "without") == [True, True]
+    predictions = [(tmp_path / n / "predictions.tsv").read_bytes() for n in ("with", "without")]
+    assert predictions[0] == predictions[1]
 
 
 def test_the_history_has_a_line_for_each_epoch(finished):
@@ -193,7 +229,9 @@ def test_the_card_shows_the_reported_figures(finished):
 def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
     out, err = finished.said.out, finished.said.err
     assert out.startswith("test, 12 rows\n")
-    for row in ("majority class", "TF-IDF + logistic regression", "linear probe"):
+    for row in (*BASELINE_NAMES.values(), "linear probe"):
+        if row == BASELINE_NAMES["pretrained_logreg"]:
+            continue  # the run starts from no pretrained encoder
         assert row in out and row not in err
     assert f"{document(finished.folder)['test']['accuracy']:.3f}" in out
     assert re.search(r"^ +epoch +loss .*\n +1 .*\n +2 ", err, re.MULTILINE)

@@ -25,7 +25,7 @@ from superconext.report import figures
 from tests.experiments.conftest import Heard
 
 OBJECTIVES = ["superloss", "cross_entropy"]
-NAMES = ["majority", "tfidf_logreg", "tfidf_svm"]
+NAMES = ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg"]
 
 
 def without_times(folder):
@@ -39,7 +39,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     keys = [(name, 0, "given") for name in NAMES]
     keys += [(name, seed, "given") for name in OBJECTIVES for seed in (0, 1)]
     lines = read_results(tmp_path / "out" / "results.jsonl")
-    assert set(lines) == set(keys) and len(result.lines) == 7
+    assert set(lines) == set(keys) and len(result.lines) == 8
     train, dev, test = (read_labelled(data / f"{s}.tsv") for s in ("train", "dev", "test"))
     index = {"neg": 0, "pos": 1}
     truth = [index[label] for label in test.labels]
@@ -61,7 +61,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     rival.fit((train.texts, train.labels), (dev.texts, dev.labels))
     expected = [index[label] for label in rival.predict(test.texts)]
     assert lines["tfidf_logreg", 0, "given"]["predictions"] == expected
-    assert len({line["config"] for line in lines.values()}) == 7
+    assert len({line["config"] for line in lines.values()}) == 8
     names = [row.name for row in result.table.rows]
     assert names == [*NAMES, "superloss", "cross_entropy", "cross_entropy (own rule)"]
     record = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
     compare(request, Progress())
     compare(request.changed(out=str(tmp_path / "two"), workers=Workers(2)), Progress())
     one, two = without_times(tmp_path / "out"), without_times(tmp_path / "two")
-    assert one == two and len(one) == 10
+    assert one == two and len(one) == 12
     splits = {line["split"] for line in one.values()}
     assert splits == {"resampled-0", "resampled-1"}
     truths = {key[2]: line["truth"] for key, line in one.items()}
@@ -104,7 +104,7 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
         "superloss, seed 1, split given",
         "superloss, seed 2, split given",
     ]
-    assert result.table.rows[-1].fits == 3 and "4 of 6 fits stand" in heard.lines[0]
+    assert result.table.rows[-1].fits == 3 and "5 of 7 fits stand" in heard.lines[0]
     path.write_bytes(whole)
     again = compare(request.changed(seeds=1, reference="tfidf_svm"), Progress())
     assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
@@ -174,13 +174,13 @@ def test_a_failed_training_is_told_and_the_others_stand(request_of, tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(fit_job, "run_fit", failing)
         heard = Heard()
-        with pytest.raises(RunError, match=r"1 of 7 fits failed.*superloss, seed 0.*loss is nan"):
+        with pytest.raises(RunError, match=r"1 of 8 fits failed.*superloss, seed 0.*loss is nan"):
             compare(request, heard)
     assert "warning: superloss, seed 0, split given: loss is nan" in heard.lines
-    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 6
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 7
     assert "| superloss | 1 |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     compare(request, Progress())
-    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 7
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 8
 
 
 def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
@@ -198,11 +198,11 @@ def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
     request = request_of(objectives="superloss", seeds=1)
     with monkeypatch.context() as patch:
         patch.setattr(BalancedBatches, "epoch", pressing)
-        with pytest.raises(StoppedEarly, match=r"3 of 4 fits stand in .*the same command again"):
+        with pytest.raises(StoppedEarly, match=r"4 of 5 fits stand in .*the same command again"):
             compare(request, Progress())
-    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 3
-    compare(request, Progress())
     assert len(read_results(tmp_path / "out" / "results.jsonl")) == 4
+    compare(request, Progress())
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 5
 
 
 def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
@@ -231,14 +231,14 @@ def test_verify_runs_the_lines_again(request_of, tmp_path):
     compare(request, Progress())
     out = tmp_path / "out"
     checks = verify(out, 99, Progress())
-    assert len(checks) == 5 and all(check.same for check in checks)
+    assert len(checks) == 6 and all(check.same for check in checks)
     assert len(verify(out, 2, Progress())) == 2
     path = out / "results.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     lines[-1]["native"]["predictions"][0] ^= 1
     lines[0]["predictions"][2] ^= 1
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    wrong = {str(check) for check in verify(out, 5, Progress()) if not check.same}
+    wrong = {str(check) for check in verify(out, 6, Progress()) if not check.same}
     assert wrong == {
         "majority, seed 0, split resampled-0: DIFFERS (1 of 5 predictions; differing: predictions)",
         "cross_entropy, seed 0, split resampled-0: DIFFERS (0 of 5 predictions; differing: native)",
@@ -354,7 +354,7 @@ def test_a_folder_of_the_first_format_is_gone_on_with(request_of, tmp_path):
     assert all(check.same for check in verify(out, 9, Progress()))
     heard = Heard()
     compare(request.changed(seeds=2), heard)
-    assert "4 of 5 fits stand" in heard.lines[0]
+    assert "5 of 6 fits stand" in heard.lines[0]
     assert (out / "results.jsonl").read_text("utf-8").startswith(text)
     assert json.loads((out / "comparison.json").read_text("utf-8"))["format"] == 2
     with pytest.raises(RunError, match="made with epochs = 2, now 3"):
@@ -383,17 +383,17 @@ def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tm
         folder = tmp_path / "out" / name
         assert {path.name for path in folder.iterdir()} == {"table.md", "table.csv", "table.tex"}
     lines = read_results(tmp_path / "out" / "results.jsonl")
-    assert len(lines) == 13 and ("superloss", 1, "second/resampled-1") in lines
+    assert len(lines) == 16 and ("superloss", 1, "second/resampled-1") in lines
     assert {line["dataset"] for line in lines.values()} == {"first", "second"}
     assert result.overview.headings == ["system", "first", "second", "mean", "mean rank"]
     rows = (tmp_path / "out" / "table.csv").read_text("utf-8").splitlines()
-    assert len(rows) == 1 + 8 and rows[1].startswith("first,majority")
+    assert len(rows) == 1 + 10 and rows[1].startswith("first,majority")
     assert all(check.same for check in verify(tmp_path / "out", 4, Progress()))
     # A data set may be left out and come back; other rows under its name may not.
     compare(request.changed(datasets=datasets[1:]), Progress())
     heard = Heard()
     compare(request, heard)
-    assert "13 of 13 fits stand" in heard.lines[-2] and "figures" in heard.lines[-1]
+    assert "16 of 16 fits stand" in heard.lines[-2] and "figures" in heard.lines[-1]
     changed = (dataclasses.replace(datasets[0], test=files["dev"]), datasets[1])
     with pytest.raises(RunError, match=r"other rows \(test\) \(data set first\)"):
         compare(request.changed(datasets=changed), Heard())

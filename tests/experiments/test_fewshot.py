@@ -19,7 +19,7 @@ from superconext.fitting.fit import fit_model
 from superconext.report import figures
 from tests.experiments.conftest import Heard
 
-BASELINES = 3
+BASELINES = 4
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
     for shots in (2, 4):
         scores = {
             name: [lines[name, s, f"shots{shots}-{s}"]["test"]["f1_weighted"] for s in range(3)]
-            for name in ("majority", "tfidf_svm", "superloss", "tfidf_logreg")
+            for name in ("majority", "tfidf_svm", "vectors_logreg", "superloss", "tfidf_logreg")
         }
         share = (shots / 25) / (1 - shots / 25)
         for row in curve.tables[str(shots)].rows:
@@ -78,7 +78,7 @@ def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
         assert found[key].p_holm == pytest.approx(highest)
     with (tmp_path / "out" / "table.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["shots"] for row in rows] == ["2"] * 4 + ["4"] * 4
+    assert [row["shots"] for row in rows] == ["2"] * 5 + ["4"] * 5
     overview = (tmp_path / "out" / "overview.md").read_text("utf-8")
     assert overview.startswith("| system | 2 | 4 |") and "drawn too" in overview
 
@@ -94,7 +94,7 @@ def test_more_sizes_and_seeds_go_on_where_it_stood(wanted, tmp_path):
     fewshot(wanted(shots=(2,), seeds=1), Progress())
     heard = Heard()
     fewshot(wanted(shots=(2, 3), seeds=2), heard)
-    assert any("4 of 16 fits stand" in line for line in heard.lines)
+    assert any("5 of 20 fits stand" in line for line in heard.lines)
     with pytest.raises(RunError, match="superconext fewshot, this is superconext compare"):
         compare(wanted(verb="compare"), Progress())
 

@@ -137,7 +137,9 @@ def pretrained_encoder(
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
     settings = Settings(hidden_size=config.hidden_size)
-    with made_encoder(text, vectors, settings, config.threads, progress) as (made, cached):
+    # Of several fits at a time the first makes it, and the others take it out of the cache.
+    making = made_encoder(text, vectors, settings, config.threads, progress, wait=True)
+    with making as (made, cached):
         pass
     progress.say(f"encoder: pretrained on {lines.paths[0].name}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
@@ -147,14 +149,23 @@ def pretrained_encoder(
 
 @contextmanager
 def made_encoder(
-    text: Sentences, vectors: WordVectors, settings: Settings, threads: int, progress: Progress
+    text: Sentences,
+    vectors: WordVectors,
+    settings: Settings,
+    threads: int,
+    progress: Progress,
+    *,
+    wait: bool = False,
 ) -> Iterator[tuple[Path, bool]]:
     """The folder in the cache of the encoder that follows from all this, made where there is none
-    yet, and whether there was; no other process makes the same inside the block."""
+    yet, and whether there was; no other process makes the same inside the block.
+
+    Where another process is making it, this one waits for it (`wait`) or raises RunError.
+    """
     home = cache_dir() / "encoders"
     home.mkdir(parents=True, exist_ok=True)
     made = home / _key(text, vectors, settings, threads)
-    with _only_maker(made, progress), _states_kept(made):
+    with _only_maker(made, progress, wait), _states_kept(made):
         cached = _is_whole(made)
         if not cached:
             _make(text, vectors, settings, threads, made, progress)
@@ -212,11 +223,12 @@ def _states_of(made: Path) -> Path:
 
 
 @contextmanager
-def _only_maker(made: Path, progress: Progress) -> Iterator[None]:
+def _only_maker(made: Path, progress: Progress, wait: bool) -> Iterator[None]:
     """Let no other process make the same inside the block, and clear what a killed one left."""
     lock = made.with_name(f".{made.name}.lock")
     advice = "expected one process for the same text and settings: wait until it ends"
-    with only_writer(lock, made, progress.say, "its states are kept", remove=True, advice=advice):
+    kept = "its states are kept"
+    with only_writer(lock, made, progress.say, kept, remove=True, advice=advice, wait=wait):
         clear_staging(made, alone=True)
         yield
 

@@ -1,0 +1,190 @@
+"""Controls: baselines that start from what a run starts from, without its training.
+
+`vectors_logreg` reads the run's word vectors, `pretrained_logreg` its pretrained encoder, both
+with the probe's logistic regression and its choice of C. What a run scores above them is what
+training the encoder has added; what they score above TF-IDF comes from the unlabelled text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
+from superconext.baselines.baseline import Baseline, RunText, Split, class_indices
+from superconext.config.parameters import Config
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.data.token_store import TokenStore
+from superconext.encoders.base import Encoder, sentence_vectors
+from superconext.encoders.indexer import WordIndexer
+from superconext.encoders.registry import encoder_class
+from superconext.fitting.fit import fixed_threads
+from superconext.fitting.preprocess import Prepared, preprocess
+from superconext.probe.base import FEWEST_DEV_ROWS, dev_score
+from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe
+from superconext.text.vocabulary import UNK_ID
+
+#: Poolings of the frozen encoder, in the order they are tried on dev; the first without dev.
+POOLINGS = ("mean", "max", "last")
+
+
+def run_text(prepared: Prepared, config: Config, texts: Mapping[str, Sequence[str]]) -> RunText:
+    """The text side of a run for its controls.
+
+    Args:
+        prepared: the run's preprocessed rows.
+        config: of the run.
+        texts: of each split, the very lists that were preprocessed. Those of which no pieces were
+            kept, such as the sample of a training file that is read in a stream, are tokenised
+            when they are first read.
+    """
+    tokenised = [
+        (some, prepared.pieces[name]) for name, some in texts.items() if name in prepared.pieces
+    ]
+    return RunText(replace(config, init=prepared.init), prepared.indexer, tokenised)
+
+
+def prepare_run_text(
+    train: Dataset, dev: Dataset | None, test_texts: Sequence[str], config: Config
+) -> RunText:
+    """The same for controls that are fitted without the run, preprocessed as the run would.
+
+    Raises what `preprocess` does.
+    """
+    with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+        classes = sorted(train.class_counts())
+        prepared = preprocess(train, dev, classes, config, Progress(), test_texts)
+    texts = {"train": train.texts, "dev": dev.texts if dev else [], "test": test_texts}
+    return run_text(prepared, config, texts)
+
+
+class VectorsLogisticRegression(Baseline):
+    """Logistic regression on the mean of the word vectors that the run starts from."""
+
+    needs_run = True
+
+    @classmethod
+    def lacks(cls, config: Config) -> str:
+        kind = encoder_class(config.encoder)
+        if not issubclass(getattr(kind, "indexer_class", object), WordIndexer):
+            return (
+                f"found encoder = {config.encoder!r}, which reads no word vectors; expected one "
+                "that does, such as bilstm"
+            )
+        if config.vector_method == "random" and not (
+            config.vectors or config.init or config.pretrain
+        ):
+            return (
+                "found vector_method = 'random', that is no word vectors; expected some: name "
+                "another method, or a file as vectors"
+            )
+        return ""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> VectorsLogisticRegression:
+        self.names, labels, dev_labels = class_indices(train, dev)
+        held = None if dev is None else self._features(dev[0])
+        self.probe = fit_probe(self._features(train[0]), labels, held, dev_labels)
+        self.settings = {"C": self.probe.c}
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        scores = self.probe.decision(self._features(texts))
+        return [self.names[k] for k in scores.argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        return self.probe.probabilities(self._features(texts))
+
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        assert self.run is not None and isinstance(self.run.indexer, WordIndexer)
+        assert self.run.indexer.table is not None
+        return mean_vectors(self.run.store(texts), self.run.indexer.table)
+
+
+def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
+    """The mean of the word vectors of each text, float32 `[N, e]`.
+
+    Args:
+        store: token ids of N texts.
+        table: vectors `[V, e]` of the vocabulary. Words beyond it have the vectors that the store
+            brings, or the unknown word's where no source knows them.
+    """
+    new = store.newcomers
+    if new is not None and len(new):
+        given = np.where(new.known[:, None], new.vectors, table[UNK_ID])
+        table = np.concatenate([table, given])
+    shares = np.repeat(1.0 / store.lengths, store.lengths)
+    shape = len(store), len(table)
+    means = csr_matrix((shares, store.tokens, store.offsets), shape=shape) @ table
+    return np.asarray(means, dtype=np.float32)
+
+
+class PretrainedLogisticRegression(Baseline):
+    """Logistic regression on the sentence vectors of the pretrained encoder, frozen.
+
+    The encoder is the one layer that was pretrained, over the vectors it was pretrained with. Its
+    pooling is the one with the best dev score, the first of equals in the order of `POOLINGS`;
+    with fewer than `FEWEST_DEV_ROWS` dev rows the mean.
+    """
+
+    needs_run = True
+
+    @classmethod
+    def lacks(cls, config: Config) -> str:
+        if not encoder_class(config.encoder).reads_pretrained:
+            return (
+                f"found encoder = {config.encoder!r}, which cannot start from a pretrained "
+                "encoder; expected one that can, such as bilstm"
+            )
+        if not (config.init or config.pretrain):
+            return "found no pretrained encoder; expected one: give init or pretrain"
+        return ""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> PretrainedLogisticRegression:
+        assert self.run is not None
+        self.names, labels, dev_labels = class_indices(train, dev)
+        rows = self.run.store(train[0])
+        held = None if dev is None else self.run.store(dev[0])
+        few = held is None or len(held) < FEWEST_DEV_ROWS
+        best: tuple[float, float] | None = None
+        for pooling in POOLINGS[:1] if few else POOLINGS:
+            encoder = frozen_encoder(self.run, pooling)
+            dev_features = None if held is None else sentence_vectors(encoder, held)
+            probe = fit_probe(sentence_vectors(encoder, rows), labels, dev_features, dev_labels)
+            score = (0.0, 0.0)
+            if dev_features is not None and dev_labels is not None:
+                score = dev_score(probe.probabilities(dev_features), dev_labels)
+            if best is None or score > best:
+                best = score
+                self._keep(encoder, probe, pooling)
+        return self
+
+    def _keep(self, encoder: Encoder, probe: LogisticRegressionProbe, pooling: str) -> None:
+        self.encoder, self.probe = encoder, probe
+        self.settings = {"pooling": pooling, "C": probe.c}
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        scores = self.probe.decision(self._features(texts))
+        return [self.names[k] for k in scores.argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        return self.probe.probabilities(self._features(texts))
+
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        assert self.run is not None
+        return sentence_vectors(self.encoder, self.run.store(texts))
+
+
+def frozen_encoder(run: RunText, pooling: str) -> Encoder:
+    """The pretrained encoder that a run starts from, in evaluation mode, before any training.
+
+    Torch's random state stays as it is. Raises ConfigError where the sizes of the run are not
+    those of the folder, RunError where the folder is damaged.
+    """
+    config = replace(run.config, layers=1, pooling=pooling)
+    with torch.random.fork_rng(devices=[]):
+        encoder = encoder_class(config.encoder).build(config, run.indexer)
+    return encoder.to(torch.device(config.device)).finish()
