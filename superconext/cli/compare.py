@@ -73,10 +73,11 @@ def compare(
     """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
     The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
-    always fitted beside, nbsvm, fasttext and ngrams where --objectives names them. A fit that DIR
-    already holds is not run again. With several TRAIN files, or data sets from a file, each has
-    a table of its own. With --protocol a paper says what is compared; parameters given hold
-    for all of its systems that do not name them.
+    always fitted beside, vectors_logreg wherever there are word vectors, pretrained_logreg
+    wherever --init or --pretrain is given; nbsvm, fasttext and ngrams where --objectives names
+    them. A fit that DIR already holds is not run again. With several TRAIN files, or data sets
+    from a file, each has a table of its own. With --protocol a paper says what is compared;
+    parameters given hold for all of its systems that do not name them.
     """
     from superconext.core.progress import TerminalProgress
 

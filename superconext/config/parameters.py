@@ -271,7 +271,9 @@ class Config:
         "float32", "Arithmetic of the encoder.", choices=("float32", "bfloat16")
     )
     baselines: bool = _output(
-        True, "Fit majority class and TF-IDF + logistic regression for comparison."
+        True,
+        "Fit for comparison: majority class, TF-IDF, mean word vectors and the frozen pretrained "
+        "encoder, each but the first with logistic regression.",
     )
     calibrate: bool = _probe(
         False, "Scale the probe's probabilities by a temperature fitted on dev."

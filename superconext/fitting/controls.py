@@ -19,9 +19,9 @@ from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.data.token_store import TokenStore
+from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.indexer import WordIndexer
-from superconext.encoders.registry import encoder_class
 from superconext.fitting.fit import fixed_threads
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score

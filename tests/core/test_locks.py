@@ -8,6 +8,8 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -58,6 +60,21 @@ def test_the_second_run_is_refused_and_a_dead_holder_is_not_in_the_way(holder, t
     with only_run(run, heard.append):
         assert len(heard) == 1 and f"process {holder.pid}" in heard[0] and "stopped" in heard[0]
     assert not (tmp_path / ".run.lock").exists()
+
+
+def test_a_second_process_may_wait_until_the_first_has_ended(holder, tmp_path):
+    lock = tmp_path / ".run.lock"
+    with (
+        pytest.raises(RunError, match=f"process {holder.pid} "),
+        locks.only_writer(lock, tmp_path, print, ""),
+    ):
+        pass
+    began = time.monotonic()
+    timer = threading.Timer(0.5, holder.kill)
+    timer.start()
+    with locks.only_writer(lock, tmp_path, lambda line: None, "", wait=True):
+        assert time.monotonic() - began >= 0.4
+    timer.join()
 
 
 def test_the_lock_goes_with_the_block_and_folders_that_stay_empty_too(tmp_path):

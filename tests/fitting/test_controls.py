@@ -13,8 +13,8 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
+from superconext.encoders import encoder_class
 from superconext.encoders.base import sentence_vectors
-from superconext.encoders.registry import encoder_class
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import fewshot
 from superconext.experiments.record import read_results
@@ -200,6 +200,13 @@ def test_texts_that_are_tokenised_already_are_not_tokenised_again(monkeypatch):
     with pytest.raises(AssertionError, match="again"):
         run.store(list(texts))
     assert [len(known) for known, _ in run.tokenised] == [60, 40, 30]
+
+
+def test_the_docs_name_them():
+    docs = Path(__file__).parents[2] / "docs"
+    for file in ("compare.md", "guide.md"):
+        text = (docs / file).read_text(encoding="utf-8")
+        assert all(f"`{name}`" in text for name in CONTROLS), file
 
 
 # In comparisons
