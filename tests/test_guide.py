@@ -1,4 +1,4 @@
-"""Every block of the guide runs, in its order, in one folder."""
+"""Every block of the guide runs, in order, in one folder; links and paths of all pages exist."""
 
 import importlib.util
 import os
@@ -13,6 +13,7 @@ from tests.cli.conftest import call_main
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCKS = re.findall(r"(?:<!-- needs: (.*?) -->\n)?```(\w+)\n(.*?)```", GUIDE, re.DOTALL)
 
 
@@ -65,6 +66,33 @@ def test_what_the_prose_promises_is_so(folder, names):
         assert os.path.isdir(name), name
 
 
-def test_every_link_leads_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", GUIDE):
-        assert (ROOT / "docs" / target).exists(), target
+def anchors(page):
+    """The anchors of a page's headings, as forges make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_of_the_project_that_is_named_exists(page):
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"\b((?:superconext|scripts|tests)/[\w/]+\.(?:py|toml|sh))\b", text):
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"`(\w+/[\w/]+\.py)`", text):
+        assert (ROOT / name).exists() or (ROOT / "superconext" / name).exists(), name
+
+
+def test_the_index_leads_to_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert page.name == "index.md" or f"]({page.name}" in index, page.name
