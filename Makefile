@@ -1,4 +1,4 @@
-# Two commands on a fresh machine with Python 3.10 or newer: `make demo` and `make test`.
+# Two commands on a fresh machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
 RUN ?= runs/demo

@@ -161,7 +161,7 @@ class Command(click.Command):
             following = dict(itertools.pairwise(words))
             following |= dict(word.split("=", 1) for word in words if "=" in word)
             instead = removal(name, flag=True, value=following.get(flag) or None)
-            raise click.UsageError(f"found {flag}, which has left; {instead}", ctx) from None
+            raise click.UsageError(f"found {flag}, which was removed; {instead}", ctx) from None
 
 
 class GroupedCommand(Command):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,10 +39,8 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 
     Raises ConfigError naming the file, and the line where one is at fault.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

@@ -390,7 +390,7 @@ def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> N
     """
     for name in names:
         if name in REMOVED:
-            raise ConfigError(f"{where}: found {name}, which has left; {removal(name)}")
+            raise ConfigError(f"{where}: found {name}, which was removed; {removal(name)}")
         single = name.startswith(OPTION) and name.removeprefix(OPTION).isidentifier()
         if name not in BY_NAME and not single:
             near = difflib.get_close_matches(name, [*also, *BY_NAME], 1)

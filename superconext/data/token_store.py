@@ -28,7 +28,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Newcomers:
+class OovWords:
     """Words the training vocabulary (of size V) lacks; they have the ids V, V + 1, ...
 
     vectors: float32 `[U, e]`, zeros for a word no source knows.
@@ -50,12 +50,12 @@ class TokenStore:
 
     tokens: int32 `[total]`, every sentence's ids one after the other.
     offsets: int64 `[N + 1]`, sentence i is `tokens[offsets[i]:offsets[i + 1]]`.
-    newcomers: the words beyond the training vocabulary, or None.
+    oov_words: the words beyond the training vocabulary, or None.
     """
 
     tokens: np.ndarray
     offsets: np.ndarray
-    newcomers: Newcomers | None = None
+    oov_words: OovWords | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -79,7 +79,7 @@ class TokenStore:
     def subset(self, rows: np.ndarray) -> TokenStore:
         """A store of the given sentences alone."""
         tokens, lengths = self.take(rows)
-        return TokenStore(tokens, np.append(0, np.cumsum(lengths)), self.newcomers)
+        return TokenStore(tokens, np.append(0, np.cumsum(lengths)), self.oov_words)
 
     def checksum(self) -> int:
         """CRC-32 of the ids of all sentences."""
@@ -111,7 +111,7 @@ class TokenStore:
 def build_store(
     sentences: Iterable[Sequence[int] | np.ndarray],
     max_length: int,
-    newcomers: Newcomers | None = None,
+    oov_words: OovWords | None = None,
 ) -> TokenStore:
     """Store sentences of token ids, each cut after `max_length` ids.
 
@@ -125,7 +125,7 @@ def build_store(
     offsets = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     tokens = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-    return TokenStore(tokens, offsets, newcomers)
+    return TokenStore(tokens, offsets, oov_words)
 
 
 class TokenRows(Protocol):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
-from superconext.data.token_store import Newcomers, TokenStore
+from superconext.data.token_store import OovWords, TokenStore
 from superconext.encoders.indexer import NO_ONNX, TextIndexer
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ class Encoder(nn.Module):
         """
         raise NotImplementedError
 
-    def vector_table(self, newcomers: Newcomers | None) -> Tensor | None:
-        """Vectors for vocabulary words and newcomers, once for many batches; None if the
+    def vector_table(self, oov_words: OovWords | None) -> Tensor | None:
+        """Vectors for vocabulary words and oov_words, once for many batches; None if the
         encoder needs none."""
         return None
 
@@ -225,7 +225,7 @@ def encoded_blocks(
     """
     training = encoder.training
     encoder.eval()
-    table = encoder.vector_table(store.newcomers)
+    table = encoder.vector_table(store.oov_words)
     order = np.argsort(store.lengths, kind="stable")
     try:
         for start in range(0, len(order), block):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.data.token_store import Newcomers
+from superconext.data.token_store import OovWords
 from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import UNK_ID
 
@@ -26,7 +26,7 @@ SPARSE_FROM = 20_000
 
 
 class WordEmbedding(nn.Module):
-    """Vectors of vocabulary words and of newcomers.
+    """Vectors of vocabulary words and of oov_words.
 
     A batch costs as much as the words in it, however many rows the tables have: the gradient
     of a large table is row-sparse (`torch.sparse_coo`), for `training.optimizer`.
@@ -74,10 +74,10 @@ class WordEmbedding(nn.Module):
         return functional.embedding(position, rows)
 
     @torch.no_grad()
-    def table(self, newcomers: Newcomers | None = None) -> Tensor:
-        """Vectors `[V + U, e]` of all vocabulary words and newcomers, without gradient.
+    def table(self, oov_words: OovWords | None = None) -> Tensor:
+        """Vectors `[V + U, e]` of all vocabulary words and oov_words, without gradient.
 
-        A newcomer no source knows starts from the unknown word's row.
+        A unknown word no source knows starts from the unknown word's row.
         """
         if self.before_reading is not None:
             for table in (self.words, self.ngrams):
@@ -85,13 +85,13 @@ class WordEmbedding(nn.Module):
         rows = self.words.detach()
         if self._index is not None:
             rows = rows + self._compose(self._index, np.arange(len(rows)))
-        if newcomers is None or not len(newcomers):
+        if oov_words is None or not len(oov_words):
             return rows
-        given = torch.from_numpy(newcomers.vectors).to(rows)
-        known = torch.from_numpy(newcomers.known).to(rows.device)
+        given = torch.from_numpy(oov_words.vectors).to(rows)
+        known = torch.from_numpy(oov_words.known).to(rows.device)
         given = torch.where(known[:, None], given, self.words[UNK_ID].detach())
-        if newcomers.ngrams is not None and len(self.ngrams):
-            given = given + self._compose(newcomers.ngrams, np.arange(len(given)))
+        if oov_words.ngrams is not None and len(self.ngrams):
+            given = given + self._compose(oov_words.ngrams, np.arange(len(given)))
         return torch.cat([rows, given])
 
     @torch.no_grad()

@@ -20,7 +20,7 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
-from superconext.data.token_store import Newcomers, TokenRows, TokenStore
+from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.tokenize import Pieces, Tokenizer
@@ -324,7 +324,7 @@ def store_with_oov(
     new = sorted(set(unknown).difference((PAD, UNK)))
     vectors, known = oov_vectors.lookup(new)
     pieces = ngrams.encode(new) if ngrams is not None else None
-    newcomers = Newcomers(np.ascontiguousarray(vectors), known, pieces)
+    oov_words = OovWords(np.ascontiguousarray(vectors), known, pieces)
     useful = known if pieces is None else known | (np.diff(pieces.offsets) > 0)
     numbers = np.where(useful, len(vocabulary) + np.arange(len(new)), UNK_ID)
     ids_of = {PAD: UNK_ID, UNK: UNK_ID, **dict(zip(new, numbers.tolist(), strict=True))}
@@ -334,7 +334,7 @@ def store_with_oov(
     empty = np.flatnonzero(lengths == 0)
     ids = np.insert(ids, (np.cumsum(lengths) - lengths)[empty], UNK_ID)
     lengths[empty] = 1
-    return TokenStore(ids, np.append(0, np.cumsum(lengths)), newcomers)
+    return TokenStore(ids, np.append(0, np.cumsum(lengths)), oov_words)
 
 
 def _with(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
-from superconext.data.token_store import Newcomers, TokenRows
+from superconext.data.token_store import OovWords, TokenRows
 from superconext.encoders.base import Encoder, check_affordable
 from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.indexer import TextIndexer, WordIndexer
@@ -86,8 +86,8 @@ class WordEncoder(Encoder):
         encoder.load_state_dict(weights, assign=True)
         return encoder
 
-    def vector_table(self, newcomers: Newcomers | None) -> Tensor:
-        return self.embedding.table(newcomers)
+    def vector_table(self, oov_words: OovWords | None) -> Tensor:
+        return self.embedding.table(oov_words)
 
     def with_rows(self: Made, rows: Mapping[str, np.ndarray]) -> Made:
         """rows: of the tables `words` and `ngrams`."""

@@ -25,7 +25,7 @@ from superconext.estimator.loading import PredictMixin
 from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from superconext.fitting.model import Model
     from superconext.training.callbacks import Callback

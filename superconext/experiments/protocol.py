@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -94,10 +93,8 @@ def protocol_names() -> list[str]:
 
 def load_protocol(name: str) -> Protocol:
     """A protocol by its name. Raises ConfigError with the nearest name there is."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     names = protocol_names()
     if name not in names:
         near = difflib.get_close_matches(name, names, 1)

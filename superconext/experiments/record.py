@@ -14,7 +14,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
@@ -166,7 +166,7 @@ def make_record(
     return {
         "format": RECORD_FORMAT,
         "verb": request.verb,
-        "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "command": list(request.command),
         "seeds": request.seeds,
         "shots": [parse_draw(name).amount for name in request.draws if request.verb == "fewshot"],

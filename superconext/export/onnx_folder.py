@@ -12,7 +12,7 @@ The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe
 | input or output of the graph | shape | what |
 |---|---|---|
 | `ids` (in) | int64 `[batch, length]` | token ids, 0 behind a text's end |
-| `newcomers` (in, may be left out) | float32 `[words, members * e]` | vectors of ids from V on |
+| `oov_words` (in, may be left out) | float32 `[words, members * e]` | vectors of ids from V on |
 | `probabilities` (out) | float32 `[batch, classes]` | of the probe |
 | `sentence` (out) | float32 `[batch, d]` | the frozen sentence vectors |
 """
@@ -101,7 +101,7 @@ def build_graph(model: Model) -> Any:
     for encoder in model.encoders:
         table = encoder.vector_table(None)
         size = 0 if table is None else table.shape[1]
-        oov_vectors = graph.cut("newcomers", first, first + size, 1)
+        oov_vectors = graph.cut("oov_words", first, first + size, 1)
         sentences.append(encoder.onnx_graph(graph, lengths, oov_vectors))
         first += size
         sizes.append(encoder.sentence_size)
@@ -109,13 +109,13 @@ def build_graph(model: Model) -> Any:
     _probe(graph, model)
     values = helper.make_tensor_value_info
     # An initializer of the same name makes an input that may be left out.
-    nobody = helper.make_tensor("newcomers", TensorProto.FLOAT, [0, first], [])
+    nobody = helper.make_tensor("oov_words", TensorProto.FLOAT, [0, first], [])
     proto = helper.make_graph(
         graph.nodes,
         "superconext",
         [
             values("ids", TensorProto.INT64, ["batch", "length"]),
-            values("newcomers", TensorProto.FLOAT, ["words", first]),
+            values("oov_words", TensorProto.FLOAT, ["words", first]),
         ],
         [
             values("probabilities", TensorProto.FLOAT, ["batch", len(model.classes)]),
@@ -163,10 +163,10 @@ def _difference(model: Model, folder: Path) -> float:
         lengths = generator.integers(1, width + 1, rows)
         ids = generator.integers(1, words + new, (rows, width))
         ids[np.arange(width) >= lengths[:, None]] = 0
-        newcomers = generator.standard_normal((new, sum(sizes))).astype(np.float32)
-        answered = run_session(session, EncodedTexts(ids, newcomers))
+        oov_words = generator.standard_normal((new, sum(sizes))).astype(np.float32)
+        answered = run_session(session, EncodedTexts(ids, oov_words))
         parts = []
-        extras = np.split(newcomers, np.cumsum(sizes)[:-1], axis=1)
+        extras = np.split(oov_words, np.cumsum(sizes)[:-1], axis=1)
         for encoder, own, extra in zip(model.encoders, known, extras, strict=True):
             table = torch.cat([own, torch.from_numpy(extra)])
             output = encoder(torch.from_numpy(ids), torch.from_numpy(lengths), table)

@@ -12,7 +12,7 @@ import numpy as np
 
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
 from superconext.core.files import file_sha256
-from superconext.data.token_store import Newcomers
+from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import WordIndexer
 
 #: Of `model.json`.
@@ -24,10 +24,10 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """What the graph takes: ids int64 `[N, T]`, newcomers float32 `[U, members * e]`."""
+    """What the graph takes: ids int64 `[N, T]`, oov_words float32 `[U, members * e]`."""
 
     ids: np.ndarray
-    newcomers: np.ndarray
+    oov_words: np.ndarray
 
 
 class OnnxModel:
@@ -80,14 +80,14 @@ class OnnxModel:
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         store = self._indexer.store(texts)
-        assert store.newcomers is not None
-        newcomers = np.hstack(
-            [newcomer_vectors(store.newcomers, *member) for member in self._members]
+        assert store.oov_words is not None
+        oov_words = np.hstack(
+            [oov_word_vectors(store.oov_words, *member) for member in self._members]
         )
         # Sentences of alike length together save the arithmetic on padding.
         order = np.argsort(store.lengths, kind="stable")
         parts = [
-            run_session(self._session, EncodedTexts(store.pad(rows)[0], newcomers))
+            run_session(self._session, EncodedTexts(store.pad(rows)[0], oov_words))
             for rows in (order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK))
         ]
         back = np.argsort(order)
@@ -95,15 +95,15 @@ class OnnxModel:
         return probabilities, sentences
 
 
-def newcomer_vectors(newcomers: Newcomers, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
+def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
     """Vectors `[U, e]` of words the vocabulary lacks, as `encoders.embedding` makes them.
 
     Args:
         unknown: the unknown word's vector `[e]`.
         ngrams: n-gram vectors `[G, e]`.
     """
-    vectors = np.where(newcomers.known[:, None], newcomers.vectors, unknown)
-    pieces = newcomers.ngrams
+    vectors = np.where(oov_words.known[:, None], oov_words.vectors, unknown)
+    pieces = oov_words.ngrams
     if pieces is not None and len(pieces.ids):
         counts = np.diff(pieces.offsets)
         some = np.flatnonzero(counts)
@@ -121,12 +121,12 @@ def session_of(path: Path, threads: int = 1) -> Any:
         raise MissingExtraError("Running ONNX models", "onnx") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.log_severity_level = 3  # it would warn that `newcomers` can be left out
+    options.log_severity_level = 3  # it would warn that `oov_words` can be left out
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def run_session(session: Any, texts: EncodedTexts) -> tuple[np.ndarray, np.ndarray]:
     """(probabilities `[N, C]`, sentence vectors `[N, d]`)."""
-    fed = {"ids": texts.ids.astype(np.int64), "newcomers": texts.newcomers}
+    fed = {"ids": texts.ids.astype(np.int64), "oov_words": texts.oov_words}
     probabilities, sentence = session.run(["probabilities", "sentence"], fed)
     return probabilities, sentence

@@ -55,9 +55,9 @@ class SentenceModule(nn.Module):
             "sentence_lengths": torch.from_numpy(lengths),
         }
         for member, encoder in enumerate(self.model.encoders):
-            own, table = encoder.vector_table(None), encoder.vector_table(store.newcomers)
+            own, table = encoder.vector_table(None), encoder.vector_table(store.oov_words)
             assert own is not None and table is not None
-            features[f"newcomers_{member}"] = table[len(own) :].detach()
+            features[f"oov_words_{member}"] = table[len(own) :].detach()
         return features
 
     def tokenize(self, texts: Sequence[str], **unused: Any) -> dict[str, Tensor]:
@@ -70,7 +70,7 @@ class SentenceModule(nn.Module):
         for member, encoder in enumerate(self.model.encoders):
             own = encoder.vector_table(None)
             assert own is not None
-            table = torch.cat([own, features[f"newcomers_{member}"].to(own.device)])
+            table = torch.cat([own, features[f"oov_words_{member}"].to(own.device)])
             output = encoder(features["input_ids"], features["sentence_lengths"], table)
             parts.append(output.sentence)
         features["sentence_embedding"] = torch.cat(parts, dim=1)

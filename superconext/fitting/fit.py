@@ -122,7 +122,7 @@ def fit_model(
             train.on_disk is not None
         ):  # evaluation needs other blocks than training, and those are large
             give_back_freed_memory()
-        features = member_features(encoders, prepared.judged[0])
+        features = member_features(encoders, prepared.probe_split[0])
         held = None if prepared.dev is None else member_features(encoders, prepared.dev)
         probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
         ensemble = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
@@ -145,7 +145,7 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
     """The rows each member leaves out, or None where every member is trained on all."""
     if config.probe_rows == "seen":
         return None
-    parts = cross_fitting_parts(*prepared.judged, config.members, config.seed)
+    parts = cross_fitting_parts(*prepared.probe_split, config.members, config.seed)
     if parts is None:
         progress.say(
             f"note: some class has too few rows to be cut into {config.members} parts, so every "
@@ -163,18 +163,18 @@ def _final_probe(
     config: Config,
     progress: Progress,
 ) -> Probe:
-    dev_labels, judged = prepared.dev_labels, prepared.judged[1]
+    dev_labels, labels = prepared.dev_labels, prepared.probe_split[1]
     if parts:
         blocks = np.split(features, members, axis=1)  # all members are equally wide
         own = [block[part] for block, part in zip(blocks, parts, strict=False)]
-        truth = [judged[part] for part in parts[: len(own)]]
+        truth = [labels[part] for part in parts[: len(own)]]
         probe: Probe = fit_cross_fitted(own, truth, dev_features, dev_labels)
     else:
         kind = probe_class(config.probe_features)
-        probe = kind.fit(features, judged, dev_features, dev_labels)
+        probe = kind.fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         return probe
-    probe = adjusted(probe, judged, config.logit_adjustment)
+    probe = adjusted(probe, labels, config.logit_adjustment)
     if not config.calibrate:
         return probe
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
@@ -210,7 +210,7 @@ def _ensemble(
         ]
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
-        return kind.fit(texts, prepared.judged[1], held, config)
+        return kind.fit(texts, prepared.probe_split[1], held, config)
 
 
 @contextmanager

@@ -61,17 +61,17 @@ class Prepared:
     pieces: dict[str, Pieces] = field(default_factory=dict)
 
     @property
-    def judged(self) -> tuple[TokenStore, np.ndarray]:
+    def probe_split(self) -> tuple[TokenStore, np.ndarray]:
         """Token ids and class indices of the training rows that probes are fitted on."""
         if self.sample is None:
             return self.train, self.labels
         return self.train.subset(self.sample), self.labels[self.sample]
 
     @property
-    def monitored(self) -> tuple[TokenStore, np.ndarray]:
-        """Of `judged`, about `MOST_MONITORED` rows, each class having its share and one at least:
-        enough for the probe after an epoch, which says how training goes and no more."""
-        rows, labels = self.judged
+    def monitor_split(self) -> tuple[TokenStore, np.ndarray]:
+        """About `MOST_MONITORED` rows of `probe_split`, each class having its share and one at
+        least: the rows of the quick probe after each epoch."""
+        rows, labels = self.probe_split
         if len(labels) <= MOST_MONITORED:
             return rows, labels
         by_class = np.argsort(labels, kind="stable")[:: -(-len(labels) // MOST_MONITORED)]
@@ -79,7 +79,7 @@ class Prepared:
         return rows.subset(kept), labels[kept]
 
     def without(self, rows: np.ndarray) -> Prepared:
-        """The same with some training rows left out, given by their places among `judged`."""
+        """The same with some training rows left out, given by their places among `probe_split`."""
         rows = rows if self.sample is None else self.sample[rows]
         kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
         sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))

@@ -250,7 +250,7 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
 def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
     """Dev accuracy of a quick probe on the encoder as it is."""
     assert prepared.dev is not None and prepared.dev_labels is not None
-    rows, labels = prepared.monitored
+    rows, labels = prepared.monitor_split
     features = member_features([trainer.encoder], rows)
     probe = fit_probe(features, labels, grid=(EPOCH_PROBE_C,))
     scores = probe.probabilities(member_features([trainer.encoder], prepared.dev))

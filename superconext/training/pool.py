@@ -130,7 +130,7 @@ class EncodedPool:
         the epoch begins.
         """
         if self._table is None:
-            self._table = self.encoder.vector_table(self.store.newcomers)
+            self._table = self.encoder.vector_table(self.store.oov_words)
 
         def encode(part: np.ndarray) -> EncoderOutput:
             return encode_rows(self.encoder, self.store, part, table=self._table)

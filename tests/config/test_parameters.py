@@ -206,7 +206,7 @@ def test_what_has_left_names_what_to_use_instead(name, tmp_path):
         for given in ([f"--{name.replace('_', '-')}", "2"], [f"--{name.replace('_', '-')}=2"]):
             said = CliRunner().invoke(cli, [*words, *given])
             text = " ".join(said.output.split())
-            assert said.exit_code == 2 and "which has left" in text and flag in text, text
+            assert said.exit_code == 2 and "which was removed" in text and flag in text, text
     path = tmp_path / "config.toml"
     path.write_text(f"{name} = 2\n", encoding="utf-8")
     for refused in (
@@ -214,7 +214,7 @@ def test_what_has_left_names_what_to_use_instead(name, tmp_path):
         lambda: resolve({name: 2}),
         lambda: SuperConTextClassifier(**{name: 2}),
     ):
-        with pytest.raises(ConfigError, match=f"found {name}, which has left") as error:
+        with pytest.raises(ConfigError, match=f"found {name}, which was removed") as error:
             refused()
         assert other in str(error.value)
 
@@ -222,7 +222,7 @@ def test_what_has_left_names_what_to_use_instead(name, tmp_path):
 def test_a_switch_that_has_left_is_told_of_too():
     for flag in ("--finetune", "--no-finetune", "--include-self"):
         said = CliRunner().invoke(cli, ["train", "x.tsv", "--out", "y", flag])
-        assert said.exit_code == 2 and "which has left" in said.output
+        assert said.exit_code == 2 and "which was removed" in said.output
 
 
 def test_words_of_systems_tell_it_too():

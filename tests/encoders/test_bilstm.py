@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from superconext.data.token_store import Newcomers, build_store
+from superconext.data.token_store import OovWords, build_store
 from superconext.encoders.base import encode_rows, length_groups, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
@@ -108,7 +108,7 @@ def test_length_groups_hold_every_position_once():
 def test_newcomers_are_served_by_their_own_vectors():
     model = encoder().eval()
     vectors = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
-    store = build_store([[4, 30, 31]], 9, Newcomers(vectors, np.array([True, False])))
+    store = build_store([[4, 30, 31]], 9, OovWords(vectors, np.array([True, False])))
     words = model.embedding.words.data
     longer = WordEmbedding(torch.cat([words, torch.from_numpy(vectors[:1]), words[[UNK_ID]]]))
     expected = sentence_vectors(model, store)

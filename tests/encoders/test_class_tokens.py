@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from superconext.data.token_store import Newcomers, build_store
+from superconext.data.token_store import OovWords, build_store
 from superconext.encoders.base import encode_rows, encoded_blocks, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
@@ -112,7 +112,7 @@ def test_blocks_of_a_store_cover_it_and_leave_the_mode():
 def test_rows_are_trained_and_read_beside_newcomers():
     model = encoder()
     vectors = np.ones((1, 6), dtype=np.float32)
-    texts = build_store([[4, 30]], 9, Newcomers(vectors, np.array([True])))
+    texts = build_store([[4, 30]], 9, OovWords(vectors, np.array([True])))
     output = next(iter(encoded_blocks(model, texts)))[1]
     assert output.class_states.shape == (1, CLASSES, 10)
     states = encode_rows(model, store(), np.arange(11)).class_states

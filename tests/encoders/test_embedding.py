@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext.data.token_store import Newcomers
+from superconext.data.token_store import OovWords
 from superconext.encoders.embedding import WordEmbedding
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.vocabulary import UNK_ID
@@ -53,7 +53,7 @@ def test_newcomers_share_what_the_n_grams_learned():
     torch.nn.init.normal_(model.ngrams)
     new = ["bzaaf", "qqq"]
     given = np.ones((2, 4), dtype=np.float32)
-    table = model.table(Newcomers(given, np.array([True, False]), ngrams.encode(new)))
+    table = model.table(OovWords(given, np.array([True, False]), ngrams.encode(new)))
     first = by_hand(torch.ones(4), "bzaaf", model.ngrams.data, ngrams)
     assert torch.allclose(table[7], first, atol=1e-6)
     assert torch.allclose(table[8], model.words.data[UNK_ID])
@@ -72,15 +72,15 @@ def test_training_reaches_words_and_n_grams(tune):
 def test_folding_changes_no_vector():
     model, ngrams = embedding()
     torch.nn.init.normal_(model.ngrams)
-    newcomers = Newcomers(
+    oov_words = OovWords(
         np.zeros((1, 4), dtype=np.float32), np.array([False]), ngrams.encode(["bzf"])
     )
-    before = model.table(newcomers)
+    before = model.table(oov_words)
     model.fold()
-    assert torch.allclose(model.table(newcomers), before)
+    assert torch.allclose(model.table(oov_words), before)
     saved = WordEmbedding(model.words.data, True, len(ngrams))
     saved.load_state_dict(model.state_dict())
-    assert torch.allclose(saved.table(newcomers), before)
+    assert torch.allclose(saved.table(oov_words), before)
     assert torch.allclose(saved(torch.tensor([[4]]))[0, 0], before[4])
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence
 
-from superconext.data.token_store import Newcomers, build_store
+from superconext.data.token_store import OovWords, build_store
 from superconext.encoders.base import encode_rows, encoded_blocks
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.embedding import WordEmbedding
@@ -130,7 +130,7 @@ def test_bfloat16_rounds_products_and_nothing_else():
 def test_reads_newcomers_from_a_table_and_asks_for_no_gradient():
     model = encoder(dtype=torch.float32).eval()
     vectors = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
-    rows = build_store([[4, 30, 31], [31], [2, 2, 2, 2]], 9, Newcomers(vectors, np.ones(2, bool)))
+    rows = build_store([[4, 30, 31], [31], [2, 2, 2, 2]], 9, OovWords(vectors, np.ones(2, bool)))
     results = []
     for ragged in (True, False):
         model.ragged = ragged

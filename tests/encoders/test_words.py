@@ -42,7 +42,7 @@ def test_ids_are_those_of_a_plain_loop(token_lists, ngrams, longest):
         expected.append(ids or [UNK_ID])
     assert store.tokens.tolist() == [k for ids in expected for k in ids]
     assert store.lengths.tolist() == [len(ids) for ids in expected]
-    assert store.tokens.dtype == np.int32 and len(store.newcomers) == len(new)
+    assert store.tokens.dtype == np.int32 and len(store.oov_words) == len(new)
 
 
 @given(
@@ -58,5 +58,5 @@ def test_pieces_give_the_store_of_their_texts(texts, ngrams, longest):
     expected = store_with_oov([tokenizer(text) for text in texts], *rest)
     assert np.array_equal(found.tokens, expected.tokens)
     assert np.array_equal(found.offsets, expected.offsets)
-    assert np.array_equal(found.newcomers.vectors, expected.newcomers.vectors)
-    assert np.array_equal(found.newcomers.known, expected.newcomers.known)
+    assert np.array_equal(found.oov_words.vectors, expected.oov_words.vectors)
+    assert np.array_equal(found.oov_words.known, expected.oov_words.known)

@@ -110,8 +110,8 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(model, folder):
 
 def test_an_encoder_without_an_onnx_form_is_refused(model, tmp_path):
     class Other(Encoder):
-        def vector_table(self, newcomers):
-            return model.encoders[0].vector_table(newcomers)
+        def vector_table(self, oov_words):
+            return model.encoders[0].vector_table(oov_words)
 
     with pytest.raises(RunError, match="Other cannot be written as ONNX"):
         write_onnx(replace(model, encoders=[Other()]), tmp_path)

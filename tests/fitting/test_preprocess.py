@@ -17,7 +17,7 @@ def prepared(labels, sample=None):
 @pytest.mark.parametrize("sizes", [(9000, 60, 1), (4000, 4000), (MOST_MONITORED, 1)])
 def test_every_class_has_its_share_and_one_row_at_least(sizes):
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    rows, found = prepared(labels).monitored
+    rows, found = prepared(labels).monitor_split
     counts = np.bincount(found, minlength=len(sizes))
     assert MOST_MONITORED / 2 <= len(found) <= MOST_MONITORED + len(sizes)
     for count, size in zip(counts, sizes, strict=True):
@@ -29,13 +29,13 @@ def test_every_class_has_its_share_and_one_row_at_least(sizes):
 
 
 def test_few_rows_are_all_taken():
-    rows, labels = prepared([0, 1] * (MOST_MONITORED // 2)).monitored
+    rows, labels = prepared([0, 1] * (MOST_MONITORED // 2)).monitor_split
     assert len(rows) == len(labels) == MOST_MONITORED
 
 
 def test_of_a_file_larger_than_memory_it_takes_from_the_sample():
     sample = np.arange(1, 20_000, 2)
-    rows, labels = prepared([0, 1, 1, 0] * 5000, sample).monitored
+    rows, labels = prepared([0, 1, 1, 0] * 5000, sample).monitor_split
     numbers = [rows.take(np.array([row]))[0][0] for row in range(len(rows))]
     assert set(numbers) <= set(sample.tolist())
     assert set(labels.tolist()) == {0, 1}
@@ -50,5 +50,5 @@ def test_rows_left_out_are_counted_among_those_that_probes_are_fitted_on(sample)
     assert some.labels.tolist() == [row for row in range(10) if row not in left]
     tokens, lengths = some.train.take(np.arange(len(some.train)))
     assert tokens.tolist() == some.labels.tolist() and set(lengths.tolist()) == {1}
-    judged = whole.judged[1].tolist()
-    assert some.judged[1].tolist() == [row for row in judged if row not in left]
+    judged = whole.probe_split[1].tolist()
+    assert some.probe_split[1].tolist() == [row for row in judged if row not in left]
