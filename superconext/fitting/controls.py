@@ -112,7 +112,7 @@ def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
         table: vectors `[V, e]` of the vocabulary. Words beyond it have the vectors that the store
             brings, or the unknown word's where no source knows them.
     """
-    new = store.newcomers
+    new = store.oov_words
     if new is not None and len(new):
         given = np.where(new.known[:, None], new.vectors, table[UNK_ID])
         table = np.concatenate([table, given])

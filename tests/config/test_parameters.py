@@ -191,6 +191,8 @@ INSTEAD = {
     "finetune": ("--finetune-epochs 15", "finetune_epochs = 15"),
     "finetune_frozen": ("--finetune-epochs 15", "finetune_epochs = 15"),
     "finetune_learning_rate": ("--finetune-epochs", "finetune_epochs"),
+    "keep_best": ("--keep best", 'keep = "best"'),
+    "read_limit": ("--epochs", "epochs"),
     "unfreeze_epoch": ("--tune-vectors", "tune_vectors"),
     "vector_scale": ("--vectors", "vectors"),
     "projection_size": ("--hidden-size", "hidden_size"),
@@ -228,7 +230,7 @@ def test_a_switch_that_has_left_is_told_of_too():
 def test_words_of_systems_tell_it_too():
     words = ["compare", "x.tsv", "--seeds", "1", "--out", "y", "--objectives"]
     said = CliRunner().invoke(cli, [*words, "superloss:mining=topk"])
-    assert said.exit_code == 2 and "options" in said.output and "has left" in said.output
+    assert said.exit_code == 2 and "options" in said.output and "was removed" in said.output
 
 
 @pytest.mark.parametrize(
