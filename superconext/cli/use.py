@@ -20,10 +20,11 @@ from superconext.cli.options import (
 from superconext.core.files import tsv_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
 
+    from superconext.data.dataset import Dataset
     from superconext.data.reading import RowStream
     from superconext.fitting.model import Model
 
@@ -59,16 +60,11 @@ def evaluate(
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column)
     echo_notes(corpus.notes, corpus.source)
-    unknown = sorted(set(corpus.labels) - set(model.classes))
-    if unknown:
-        click.echo(
-            f"warning: {corpus.source} has labels that {run} does not know: "
-            f"{', '.join(unknown[:5])}; they count as wrong",
-            err=True,
-        )
+    unknown = _unknown_labels(corpus, model.classes, run)
     evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     if as_json:
-        echo_json(evaluation.document())
+        more = {"unknown_labels": unknown} if unknown else {}
+        echo_json({**evaluation.document(), **more})
         return
     table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics}
     if model.ensemble is not None:
@@ -77,6 +73,46 @@ def evaluate(
         table["companion"] = model.ensemble.title
     click.echo(score_table(table))
     click.echo("\n" + class_table(evaluation.metrics))
+
+
+def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[str, int]:
+    """Rows of each label that is no class of the run, with a warning on stderr.
+
+    Raises DataError where that is every label.
+    """
+    from superconext.core.errors import DataError
+
+    counts = corpus.class_counts()
+    unknown = {label: count for label, count in counts.items() if label not in set(classes)}
+    if not unknown:
+        return {}
+    if len(unknown) == len(counts):
+        raise DataError(
+            f"{corpus.source}: found no label that {run} knows, but {_some(counts)}; expected "
+            f"{_some(classes)}: check --label-column, or map the labels to those of the run"
+        )
+    rows = [f"{tsv_cell(label)} ({_count(count, 'row')})" for label, count in unknown.items()]
+    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    click.echo(
+        f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
+        f"{more}; {sum(unknown.values())} of {_count(len(corpus), 'row')} have them and count as "
+        "wrong",
+        err=True,
+    )
+    return unknown
+
+
+def _some(labels: Iterable[str], most: int = 5) -> str:
+    """The first few labels, quoted, for a message."""
+    from superconext.data.lines import shown
+
+    names = [shown(label, 24) for label in labels]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @click.command()
