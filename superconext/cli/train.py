@@ -61,7 +61,6 @@ def train(
     from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress
     from superconext.core.threads import choose_threads
-    from superconext.runs.splits import TrainRequest
 
     progress = TerminalProgress(quiet)
     named = given_parameters(others)
@@ -84,6 +83,11 @@ def train(
     given = {**(read_config(Path(config)) if config else {}), **named}
     if given.get("threads") is None:
         given["threads"] = choose_threads()
+    # Not before threads are chosen: torch reads how they wait when it is imported.
+    from superconext.runs.distributed_run import distributed
+    from superconext.runs.splits import TrainRequest
+    from superconext.runs.train import train_run
+
     request = TrainRequest(
         train=train_file,
         out=out,
@@ -97,10 +101,6 @@ def train(
         command=("superconext", *words),
         store=store,
     )
-    # Not before threads are chosen: torch reads how they wait when it is imported.
-    from superconext.runs.distributed_run import distributed
-    from superconext.runs.train import train_run
-
     _show(distributed(lambda: train_run(request, progress)), out, as_json)
 
 
