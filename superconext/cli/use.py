@@ -120,6 +120,7 @@ def _count(number: int, what: str) -> str:
 @click.argument("file", default="-")
 @TEXT_COLUMN
 @switch("--proba", "Add the probability of every class.")
+@switch("--details", "Add the line number of every row, under a heading.")
 @click.option(
     "--abstain-below",
     type=click.FloatRange(0, 1),
@@ -141,6 +142,7 @@ def predict(
     file: str,
     text_column: str | None,
     proba: bool,
+    details: bool,
     abstain_below: float | None,
     on_error: str,
     as_json: bool,
@@ -149,14 +151,15 @@ def predict(
     """Labels for the texts of FILE (- is standard input): label TAB text.
 
     RUN may also be a folder of export --format onnx: then onnxruntime answers. With --proba a
-    heading line names the classes. FILE may be of any size: it is read,
-    predicted and written a piece at a time, in its order.
+    heading line names the classes. FILE may be of any size: it is read, predicted and written a
+    piece at a time, in its order, and each of its rows gives a row: one without a text gets an
+    empty label. --details and --json have the line numbers.
     """
     from superconext.data.reading import RowStream
 
     model = _load_any(run, threads)
-    texts = RowStream(file, text_column, labelled=False, on_error=on_error)
-    write_predictions(model, texts, as_json, proba, abstain_below)
+    texts = RowStream(file, text_column, labelled=False, on_error=on_error, every_row=True)
+    write_predictions(model, texts, as_json, proba, abstain_below, details)
 
 
 def write_predictions(
@@ -165,13 +168,18 @@ def write_predictions(
     as_json: bool = False,
     proba: bool = False,
     abstain_below: float | None = None,
+    details: bool = False,
 ) -> None:
     """Predict block by block; rows go to stdout as they are made, what was read to stderr.
 
+    A row without a text gets no label.
+
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
+    details: a column with the line of the file too, which JSON always has.
     """
-    begun = abstained = shown = 0
+    begun = abstained = blank = shown = 0
+    heading = ["line"] * details + ["label"] + [*map(tsv_cell, model.classes)] * proba + ["text"]
 
     def show_notes() -> None:
         nonlocal shown
@@ -182,29 +190,39 @@ def write_predictions(
         show_notes()
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
-            shares = model.probabilities(part)
-            labels: list[str | None] = [model.classes[k] for k in shares.argmax(axis=1)]
+            shares = _shares(model, part)
+            labels = [None if share is None else model.classes[share.argmax()] for share in shares]
+            blank += labels.count(None)
             if abstain_below is not None:
+                blanks = labels.count(None)
                 labels = [
-                    label if share >= abstain_below else None
-                    for label, share in zip(labels, shares.max(axis=1), strict=True)
+                    label if share is not None and share.max() >= abstain_below else None
+                    for label, share in zip(labels, shares, strict=True)
                 ]
-                abstained += labels.count(None)
-            rows = (_json_rows if as_json else _table_rows)(model, part, labels, shares, proba)
+                abstained += labels.count(None) - blanks
+            rows = zip(block.lines[start : start + _AT_ONCE], labels, shares, part, strict=True)
             if as_json:
-                click.echo((", " if begun else "[") + ", ".join(rows), nl=False)
+                written = [_json_row(model, *row, proba) for row in rows]
+                click.echo((", " if begun else "[") + ", ".join(written), nl=False)
             else:
-                if proba and not begun:
-                    click.echo("\t".join(["label", *map(tsv_cell, model.classes), "text"]))
-                click.echo("\n".join(rows))
+                if (proba or details) and not begun:
+                    click.echo("\t".join(heading))
+                names = {name: tsv_cell(name) for name in model.classes}
+                written = [_table_row(names, *row, proba, details) for row in rows]
+                click.echo("\n".join(written))
             begun += len(part)
     if as_json:
         click.echo("]")
     show_notes()
+    if blank:
+        click.echo(
+            f"note: {texts.name}: {_count(blank, 'row')} without a text, given an empty label",
+            err=True,
+        )
     if abstain_below is not None:
         click.echo(
-            f"note: {texts.name}: no label for {abstained} of {begun} texts, whose classes are "
-            f"all less probable than {abstain_below:g}",
+            f"note: {texts.name}: no label for {abstained} of {begun - blank} texts, whose classes "
+            f"are all less probable than {abstain_below:g}",
             err=True,
         )
     for problem in texts.problems:
@@ -215,28 +233,39 @@ def write_predictions(
         )
 
 
-def _json_rows(
-    model: Model, texts: list[str], labels: list[str | None], shares: np.ndarray, proba: bool
-) -> list[str]:
-    rows = []
-    for text, label, row in zip(texts, labels, shares, strict=True):
-        answer: dict[str, Any] = {"label": label}
-        if proba:
-            answer["probabilities"] = dict(zip(model.classes, row.tolist(), strict=True))
-        rows.append(json.dumps({**answer, "text": text}, ensure_ascii=False))
-    return rows
+def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
+    """The probability of every class `[C]` for each text; None for one that is blank."""
+    filled = [text for text in texts if text and not text.isspace()]
+    found = iter(model.probabilities(filled)) if filled else iter(())
+    if len(filled) == len(texts):
+        return list(found)
+    return [next(found) if text and not text.isspace() else None for text in texts]
 
 
-def _table_rows(
-    model: Model, texts: list[str], labels: list[str | None], shares: np.ndarray, proba: bool
-) -> list[str]:
-    names = {name: tsv_cell(name) for name in model.classes}
-    rows = []
-    for text, label, row in zip(texts, labels, shares, strict=True):
-        cells = ["" if label is None else names[label]]
-        cells += [f"{share:.4f}" for share in row] if proba else []
-        rows.append("\t".join([*cells, tsv_cell(text)]))
-    return rows
+def _json_row(
+    model: Model, line: int, label: str | None, share: np.ndarray | None, text: str, proba: bool
+) -> str:
+    answer: dict[str, Any] = {"line": line, "label": label}
+    if proba:
+        shares = None if share is None else dict(zip(model.classes, share.tolist(), strict=True))
+        answer["probabilities"] = shares
+    return json.dumps({**answer, "text": text}, ensure_ascii=False)
+
+
+def _table_row(
+    names: dict[str, str],
+    line: int,
+    label: str | None,
+    share: np.ndarray | None,
+    text: str,
+    proba: bool,
+    details: bool,
+) -> str:
+    cells = [str(line)] if details else []
+    cells.append("" if label is None else names[label])
+    if proba:
+        cells += [""] * len(names) if share is None else [f"{value:.4f}" for value in share]
+    return "\t".join([*cells, tsv_cell(text)])
 
 
 @click.command()

@@ -15,16 +15,21 @@ from itertools import chain
 from superconext.core.errors import DataError
 from superconext.core.registry import Entry, Registry
 from superconext.data.columns import ColumnSpec, resolve
-from superconext.data.lines import STDIN_NAME, OpenFile, Run, shown
+from superconext.data.lines import RUN_LINES, STDIN_NAME, OpenFile, Run, shown
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to take from a file: the two columns, and whether labels are needed at all."""
+    """What to take from a file: the two columns, and whether labels are needed at all.
+
+    every_row: whether rows without a text are taken too: blank lines of plain text and of tables
+        of one column, empty cells, null.
+    """
 
     text_column: ColumnSpec = None
     label_column: ColumnSpec = None
     labelled: bool = True
+    every_row: bool = False
 
     def resolve(self, names: Sequence[str], source: str) -> list[int]:
         """0-based places of the text and, where wanted, the label among named columns."""
@@ -96,33 +101,45 @@ class RowFile:
             self._runs = self.file.runs(self.bad)
         return self._runs
 
-    def filled(self, keep_tabs: bool = False) -> Iterator[tuple[Sequence[int], list[str]]]:
+    def filled(
+        self, keep_tabs: bool = False, keep_blank: bool = False
+    ) -> Iterator[tuple[Sequence[int], list[str]]]:
         """The lines on which something stands, as they arrive: (their numbers, lines).
 
         keep_tabs: a line of tabs is not blank, for it is a row of empty cells.
+        keep_blank: blank lines are given too.
         """
         for first, lines in self.runs():
-            numbers, kept = self.without_blank(first, lines, keep_tabs)
+            numbers, kept = self.without_blank(first, lines, keep_tabs, keep_blank)
             if kept:
                 yield numbers, kept
 
     def without_blank(
-        self, first: int, lines: list[str], keep_tabs: bool = False
+        self, first: int, lines: list[str], keep_tabs: bool = False, keep_blank: bool = False
     ) -> tuple[Sequence[int], list[str]]:
         """Numbers and lines of a run without its blank ones, which are counted."""
+        if keep_blank:
+            return range(first, first + len(lines)), lines
         if "" not in lines and not any(map(str.isspace, lines)):
             if lines:
                 self._filled()
             return range(first, first + len(lines)), lines
         numbers, kept = [], []
         for number, line in enumerate(lines, first):
-            if not line or (line.isspace() and not (keep_tabs and "\t" in line)):
-                self._pending_blank += 1
-            else:
-                self._filled()
+            if not self.count_blank(
+                not line or (line.isspace() and not (keep_tabs and "\t" in line))
+            ):
                 numbers.append(number)
                 kept.append(line)
         return numbers, kept
+
+    def count_blank(self, blank: bool) -> bool:
+        """Count a line if it is blank; returns whether it is."""
+        if blank:
+            self._pending_blank += 1
+        else:
+            self._filled()
+        return blank
 
     def _filled(self) -> None:
         """Count the blank lines so far; those at the very end of a file go uncounted."""
@@ -137,17 +154,26 @@ class RowFile:
         """The first line on which something stands, or None; it is read again by `runs`."""
         runs = self.runs()
         held: list[Run] = []
+        leading = 0  # blank lines at the head, which may be many
         for first, lines in runs:
             # A line of tabs is a row of empty cells, unless nothing else is in the file.
             if held or any(line.strip("\r\n ") for line in lines):
                 held.append((first, lines))
+            elif self.wanted.every_row:
+                leading = first + len(lines) - 1
             else:
                 self._pending_blank += len(lines)
             if any(map(str.strip, lines)):
-                self._runs = chain(held, runs)
+                self._runs = chain(_blank_runs(leading), held, runs)
                 every = chain.from_iterable(lines for _, lines in held)
                 return next(filter(None, (line.lstrip("\r\n ") for line in every)))
         return None
+
+
+def _blank_runs(count: int) -> Iterator[Run]:
+    """As many blank lines, from the first line on."""
+    for first in range(1, count + 1, RUN_LINES):
+        yield first, [""] * min(RUN_LINES, count + 1 - first)
 
 
 class FileFormat:

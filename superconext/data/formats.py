@@ -8,7 +8,8 @@
 | fastText | first line opens with `__label__` | one `__label__x` before each text |
 | plain text | `.txt`, standard input | the whole line; text only, never labelled |
 
-Blank lines hold no row and are left out, with a note that counts them.
+Blank lines hold no row and are left out, with a note that counts them. Where every row is wanted
+(`Wanted.every_row`), those of plain text and of tables of one column are rows with an empty text.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from superconext.data.lines import STDIN_NAME, shown
 
 FASTTEXT_PREFIX = "__label__"
 
+#: Blank lines at the head of a table that are held back until a row tells its columns, about.
+_MOST_BLANK = 1 << 16
+
 Records = Iterator[tuple[Sequence[int], list[list[str]]]]
 
 
@@ -49,7 +53,7 @@ class PlainText(FileFormat):
         file = self.file
         file.notes.append("read as plain text, one sentence a line")
         count = tabs = 0
-        for numbers, lines in file.filled():
+        for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
             count += len(lines)
             tabs += sum("\t" in line for line in lines)
             yield Block(lines, [], numbers)
@@ -115,6 +119,8 @@ class JsonLines(LineFormat):
         if self.keys is None:
             names = list(record)
             self.keys = [names[i] for i in self.file.wanted.resolve(names, self.file.name)]
+        if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
+            record[self.keys[0]] = ""
         text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
         return text, label
 
@@ -178,7 +184,7 @@ class TableFormat(FileFormat):
 
     def records(self) -> Records:
         """The cells of every row, the header among them, with the lines they start on."""
-        for numbers, lines in self.file.filled(keep_tabs=True):
+        for numbers, lines in self.file.filled(True, self.file.wanted.every_row):
             yield numbers, [line.split(self.separator) for line in lines]
 
     def blocks(self) -> Iterator[Block]:
@@ -188,11 +194,14 @@ class TableFormat(FileFormat):
         width = 0
         for columns, numbers, cells in self._with_columns():
             if not width:
-                width = len(cells[0])
+                first = self._first_filled(cells) or 0
+                width = len(cells[first])
                 file.notes += columns.notes
-                numbers, cells = numbers[columns.header :], cells[columns.header :]
-            given += len(cells)
-            yield self._rows(columns, width, numbers, cells)
+                if columns.header:
+                    numbers, cells = numbers[first + 1 :], cells[first + 1 :]
+            block = self._rows(columns, width, numbers, cells)
+            given += len(block)
+            yield block
         if columns is not None and not given + file.skipped:
             raise DataError(f"{file.name}: found a header and no rows, expected examples under it")
 
@@ -212,18 +221,26 @@ class TableFormat(FileFormat):
                 yield columns, numbers, cells
                 continue
             if waiting is None:
-                waiting = self._undecided(cells[0])
+                first = self._first_filled(cells)
+                if first is not None or len(head) > _MOST_BLANK:
+                    waiting = self._undecided(cells[first or 0])
             lines += numbers
             for record in cells:
                 head.append(record)
                 size += sum(map(len, record))
                 limit += size - sum(map(len, record)) <= most
-            if waiting and size <= most:
+            if waiting is None or (waiting and size <= most):
                 continue
-            columns = self._find(head[:limit] if waiting else head[:1])
+            columns = self._find(head[:limit] if waiting else head)
             yield columns, lines, head
         if columns is None and head:
             yield self._find(head), lines, head
+
+    def _first_filled(self, cells: list[list[str]]) -> int | None:
+        """Place of the first record; blank lines stand before it where every row is wanted."""
+        if not self.file.wanted.every_row:
+            return 0
+        return next((i for i, record in enumerate(cells) if not _is_blank(record)), None)
 
     def _undecided(self, first: list[str]) -> bool:
         """Whether the first row leaves open which of two columns is which."""
@@ -238,12 +255,17 @@ class TableFormat(FileFormat):
     def _find(self, rows: list[list[str]]) -> Columns:
         wanted = self.file.wanted
         label = wanted.label_column if wanted.labelled else None
+        if wanted.every_row:
+            rows = [record for record in rows if not _is_blank(record)] or rows[:1]
         return find_columns(rows, wanted.text_column, label, self.file.name, wanted.labelled)
 
     def _rows(
         self, columns: Columns, width: int, numbers: Sequence[int], cells: list[list[str]]
     ) -> Block:
         text, label = columns.text, columns.label
+        if width > 1 and self.file.wanted.every_row and any(map(_is_blank, cells)):
+            kept = [i for i, row in enumerate(cells) if not self.file.count_blank(_is_blank(row))]
+            numbers, cells = [numbers[i] for i in kept], [cells[i] for i in kept]
         if {width}.issuperset(map(len, cells)):
             labels = [] if label is None else [record[label] for record in cells]
             return Block([record[text] for record in cells], labels, numbers)
@@ -275,6 +297,11 @@ class TableFormat(FileFormat):
         )
 
 
+def _is_blank(record: list[str]) -> bool:
+    """Whether the record is that of a blank line."""
+    return len(record) == 1 and not record[0].strip()
+
+
 class Tsv(TableFormat):
     """Columns separated by tabs; a `"` is a character."""
 
@@ -301,10 +328,10 @@ class Csv(TableFormat):
         return "," in first_line and not is_plain_source(file)
 
     def records(self) -> Records:
-        record = _QuotedRecord(self.file.name)
+        record, every_row = _QuotedRecord(self.file.name), self.file.wanted.every_row
         for first, lines in self.file.runs():
             if not record.lines and not any('"' in line for line in lines):
-                numbers, lines = self.file.without_blank(first, lines, keep_tabs=True)
+                numbers, lines = self.file.without_blank(first, lines, True, every_row)
                 if lines:
                     yield numbers, [line.split(",") for line in lines]
                 continue
@@ -324,7 +351,9 @@ class Csv(TableFormat):
             if lines:
                 number, line = lines.popleft()
                 if not record.lines and '"' not in line:
-                    for at, kept in zip(*file.without_blank(number, [line], True), strict=True):
+                    every_row = file.wanted.every_row
+                    filled = file.without_blank(number, [line], True, every_row)
+                    for at, kept in zip(*filled, strict=True):
                         numbers.append(at)
                         cells.append(kept.split(","))
                     continue
@@ -433,10 +462,11 @@ class Parquet(FileFormat):
             table = parquet.ParquetFile(file.file.binary())
             names = list(table.schema_arrow.names)
             columns = [names[place] for place in file.wanted.resolve(names, name)]
+            empty = columns[0] if file.wanted.every_row else None
 
             def parse(values: Sequence[object], number: int) -> tuple[str, str]:
                 cells = [
-                    _parquet_text(value, column, f"{name}, row {number}")
+                    _parquet_text(value, column, f"{name}, row {number}", column == empty)
                     for value, column in zip(values, columns, strict=True)
                 ]
                 return cells[0], cells[1] if len(cells) > 1 else ""
@@ -453,8 +483,10 @@ class Parquet(FileFormat):
             ) from None
 
 
-def _parquet_text(value: object, column: str, where: str) -> str:
-    """The text or number in one cell, as text."""
+def _parquet_text(value: object, column: str, where: str, empty: bool) -> str:
+    """The text or number in one cell, as text; empty: null may stand for an empty text."""
+    if empty and value is None:
+        return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DataError(
             f"{where}: {shown(column)} holds {type(value).__name__}, expected a string or a "

@@ -39,6 +39,8 @@ class RowStream:
             `__label__`.
         on_error: "fail" raises DataError at the first bad row, "skip" leaves it out. What is
             wrong with the file as a whole (no such column, no UTF-8 text at all) always raises.
+        every_row: gives a row without a text too, with an empty one, where it is otherwise left
+            out or an error: blank lines of plain text and of one-column tables, empty cells, null.
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
@@ -54,9 +56,10 @@ class RowStream:
         label_column: ColumnSpec = None,
         labelled: bool = True,
         on_error: str = "fail",
+        every_row: bool = False,
     ) -> None:
         self.path, self.on_error = path, on_error
-        self.wanted = Wanted(text_column, label_column if labelled else None, labelled)
+        self.wanted = Wanted(text_column, label_column if labelled else None, labelled, every_row)
         self.name = ""
         self.notes: list[str] = []
         self.problems: list[str] = []
@@ -66,7 +69,7 @@ class RowStream:
         skip = self._leave_out if self.on_error == "skip" else None
         file = RowFile(open_file(self.path), self.wanted, skip, LOOK_AHEAD, CELL_LINES)
         for block in self._blocks(file):
-            good = self._filled(file, block)
+            good = block if self.wanted.every_row else self._filled(file, block)
             if good:
                 self.read += len(good)
                 yield good

@@ -106,7 +106,8 @@ def test_predict_gives_probabilities_under_a_heading(predict, finished, test_row
 def test_predict_gives_one_json_document(predict, finished, test_rows):
     plain = json.loads(predict(finished.data.test, "--json").out)
     assert [row["text"] for row in plain] == [text for _, text in test_rows]
-    assert all(set(row) == {"label", "text"} for row in plain)
+    assert all(set(row) == {"line", "label", "text"} for row in plain)
+    assert [row["line"] for row in plain] == list(range(2, len(test_rows) + 2))
     shares = json.loads(predict(finished.data.test, "--json", "--proba").out)
     for row, bare in zip(shares, plain, strict=True):
         best = max(row["probabilities"], key=row["probabilities"].get)
@@ -141,8 +142,8 @@ def test_a_sentence_is_predicted_alike_alone_and_in_company(predict, finished, t
 
 def test_standard_input_is_the_default(predict):
     said = predict(stdin="زوين بزاف\n\nkhayb\n".encode())
-    assert [line.split("\t")[1] for line in said.out.splitlines()] == ["زوين بزاف", "khayb"]
-    assert "1 blank line left out" in said.err
+    assert [line.split("\t")[1] for line in said.out.splitlines()] == ["زوين بزاف", "", "khayb"]
+    assert "1 row without a text" in said.err
 
 
 def test_every_text_stays_on_its_line_and_in_its_cell(predict, tmp_path):
