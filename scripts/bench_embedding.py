@@ -61,7 +61,7 @@ def contestant(which: str, size: int, dimension: int, steps: int) -> Contestant:
     from superconext.config.parameters import resolve
     from superconext.data.sampler import make_batches
     from superconext.data.token_store import build_store
-    from superconext.encoders import embedding as tables
+    from superconext.encoders import words as tables
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.layers import projection_head
     from superconext.objectives.base import Shape

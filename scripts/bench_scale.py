@@ -119,8 +119,8 @@ def stage_step(path: Path, home: Path) -> dict:
     from superconext.data.file_rows import TrainingRows
     from superconext.data.sampler import make_batches
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.embedding import WordEmbedding
     from superconext.encoders.layers import projection_head
+    from superconext.encoders.words import WordEmbedding
     from superconext.objectives.base import Shape
     from superconext.objectives.catalogue import objective_class
     from superconext.training.callbacks import Callback

@@ -71,8 +71,7 @@ def train(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
             )
-        from superconext.runs.distributed_run import distributed
-        from superconext.runs.train import resume_run
+        from superconext.runs.train import distributed, resume_run
 
         _show(distributed(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
@@ -84,9 +83,8 @@ def train(
     if given.get("threads") is None:
         given["threads"] = choose_threads()
     # Not before threads are chosen: torch reads how they wait when it is imported.
-    from superconext.runs.distributed_run import distributed
     from superconext.runs.splits import TrainRequest
-    from superconext.runs.train import train_run
+    from superconext.runs.train import distributed, train_run
 
     request = TrainRequest(
         train=train_file,
@@ -107,7 +105,7 @@ def train(
 def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
     if metrics is None:  # of several processes the first alone has something to show
         return
-    from superconext.report.scores import score_table
+    from superconext.report.table import score_table
 
     if as_json:
         echo_json(metrics)

@@ -55,7 +55,7 @@ def evaluate(
     """Metrics of RUN on the labelled FILE."""
     from superconext.data.reading import read_labelled
     from superconext.fitting.evaluation import evaluate as evaluate_model
-    from superconext.report.scores import class_table, score_table
+    from superconext.report.table import class_table, score_table
 
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column)

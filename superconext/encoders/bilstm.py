@@ -22,12 +22,11 @@ from torch.nn import functional
 
 from superconext.config.parameters import Config
 from superconext.encoders.base import EncoderOutput, TextIndexer
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING, Dropout
 from superconext.encoders.packed_inference import PACKED_POOLING, pooled_rows, read_rows
 from superconext.encoders.packed_lstm import Packing, align, packed_bilstm, surround
 from superconext.encoders.pretrained import start_from
-from superconext.encoders.words import WordEncoder
+from superconext.encoders.words import WordEmbedding, WordEncoder
 from superconext.text.vocabulary import PAD_ID, UNK_ID
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ class TwoWayReader(Protocol):
 def encoder_to_pretrain(words: Tensor, config: Config) -> BiLSTMEncoder:
     """A new encoder of one layer over fixed word vectors `[V, e]`."""
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.embedding import WordEmbedding
+    from superconext.encoders.words import WordEmbedding
 
     return BiLSTMEncoder.over_words(WordEmbedding(words, tune=False), replace(config, layers=1), 0)
 

@@ -1,22 +1,173 @@
-"""The base class of encoders that read word vectors."""
+"""Word vectors as the input of an encoder: the trained table, and the base class over it.
+
+A tuned word row teaches the encoder nothing about other spellings of that word; a tuned
+n-gram row does. So a word's vector is its own row plus the sum of its n-grams' rows over
+the square root of their number; an n-gram that training never saw counts as zeros. N-gram
+rows start at zero: training begins at the given word vectors.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenRows
 from superconext.encoders.base import Encoder, check_affordable
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.indexer import TextIndexer, WordIndexer
+from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import UNK_ID
+
+#: Rows from which a table's gradient names the rows of the batch alone; below, a pass over all
+#: rows costs no more than choosing among them.
+SPARSE_FROM = 20_000
+
+
+class WordEmbedding(nn.Module):
+    """Vectors of vocabulary words and of oov_words.
+
+    A batch costs as much as the words in it, however many rows the tables have: the gradient
+    of a large table is row-sparse (`torch.sparse_coo`), for `training.optimizer`.
+
+    Args:
+        words: initial vectors `[V, e]`.
+        tune: whether the word rows are trained.
+        ngram_count: rows of the n-gram table; 0 for none.
+        ngrams: n-grams of the V words; None when the word rows already include them, as
+            in a saved model.
+
+    Attributes:
+        before_reading: called with a trained table and the rows about to be read, None for
+            all; an optimiser that puts off updates makes up for them here.
+    """
+
+    def __init__(
+        self,
+        words: Tensor,
+        tune: bool = True,
+        ngram_count: int = 0,
+        ngrams: WordNgrams | None = None,
+    ) -> None:
+        super().__init__()
+        self.words = nn.Parameter(words.clone(), requires_grad=tune)
+        self.ngrams = nn.Parameter(torch.zeros(ngram_count, words.shape[1], device=words.device))
+        self._index = ngrams if ngram_count else None
+        self._place = np.empty(ngram_count, dtype=np.int64)
+        self.before_reading: Callable[[Tensor, Tensor | None], None] | None = None
+
+    @property
+    def dimension(self) -> int:
+        return int(self.words.shape[1])
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Vectors `[N, T, e]` of vocabulary words `[N, T]`, with gradient."""
+        if self._index is None and not _by_rows(self.words):
+            return functional.embedding(ids, self.words)
+        # Each distinct word is composed once, however often it stands in the batch.
+        distinct, position = torch.unique(ids, return_inverse=True)
+        rows = self._read(self.words, distinct)
+        if self._index is not None:
+            chosen = distinct.cpu().numpy()
+            rows = rows + self._compose(self._index, chosen, _by_rows(self.ngrams))
+        return functional.embedding(position, rows)
+
+    @torch.no_grad()
+    def table(self, oov_words: OovWords | None = None) -> Tensor:
+        """Vectors `[V + U, e]` of all vocabulary words and oov_words, without gradient.
+
+        A unknown word no source knows starts from the unknown word's row.
+        """
+        if self.before_reading is not None:
+            for table in (self.words, self.ngrams):
+                self.before_reading(table, None)
+        rows = self.words.detach()
+        if self._index is not None:
+            rows = rows + self._compose(self._index, np.arange(len(rows)))
+        if oov_words is None or not len(oov_words):
+            return rows
+        given = torch.from_numpy(oov_words.vectors).to(rows)
+        known = torch.from_numpy(oov_words.known).to(rows.device)
+        given = torch.where(known[:, None], given, self.words[UNK_ID].detach())
+        if oov_words.ngrams is not None and len(self.ngrams):
+            given = given + self._compose(oov_words.ngrams, np.arange(len(given)))
+        return torch.cat([rows, given])
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """Add the n-grams into the word rows for good; no training after this."""
+        self.words.copy_(self.table())
+        self._index = self.before_reading = None
+
+    def _read(self, table: Tensor, rows: Tensor) -> Tensor:
+        """Distinct rows `[n]` of a table, `[n, e]`, with gradient."""
+        if not _by_rows(table):
+            return functional.embedding(rows, table)
+        if self.before_reading is not None:
+            self.before_reading(table, rows)
+        read: Tensor = _Rows.apply(table, rows)
+        return read
+
+    def _compose(self, words: WordNgrams, chosen: np.ndarray, by_rows: bool = False) -> Tensor:
+        """What the n-grams add to the chosen words, `[n, e]`; by_rows: of few of the n-grams."""
+        starts = words.offsets[chosen]
+        sizes = words.offsets[chosen + 1] - starts
+        ends = np.cumsum(sizes)
+        flat = words.ids[np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)]
+        device = self.ngrams.device
+        table: Tensor = self.ngrams
+        if by_rows:
+            # The distinct n-grams, ascending, and each one's place among them.
+            self._place[flat] = np.arange(len(flat))
+            distinct = np.sort(flat[self._place[flat] == np.arange(len(flat))])
+            self._place[distinct] = np.arange(len(distinct))
+            flat = self._place[flat]
+            table = self._read(table, torch.from_numpy(distinct).to(device))
+        total = functional.embedding_bag(
+            torch.from_numpy(flat).to(device),
+            table,
+            torch.from_numpy(ends - sizes).to(device),
+            mode="sum",
+        )
+        scale = 1.0 / np.sqrt(np.maximum(words.counts[chosen], 1))
+        return total * torch.from_numpy(scale).to(total).unsqueeze(1)
+
+
+def row_table(rows: Tensor) -> nn.Module:
+    """A trained table that starts at rows `[V, e]` and gives those of ids `[n]`, `[n, e]`.
+
+    A step costs as much as the rows that are read, as for the words of an encoder.
+    """
+    return WordEmbedding(rows)
+
+
+def _by_rows(table: Tensor) -> bool:
+    """Whether a table's gradient is row-sparse."""
+    sparse = table.device.type in ("cpu", "cuda")
+    return sparse and table.requires_grad and len(table) >= SPARSE_FROM
+
+
+class _Rows(torch.autograd.Function):
+    """Distinct rows of a table; their gradient names them alone."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = table.shape
+        return table.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        table = torch.sparse_coo_tensor(rows[None], grads[0], ctx.shape, check_invariants=False)
+        return table, None
+
 
 Made = TypeVar("Made", bound="WordEncoder")
 

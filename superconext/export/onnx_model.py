@@ -96,7 +96,7 @@ class OnnxModel:
 
 
 def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
-    """Vectors `[U, e]` of words the vocabulary lacks, as `encoders.embedding` makes them.
+    """Vectors `[U, e]` of words the vocabulary lacks, as `encoders.words` makes them.
 
     Args:
         unknown: the unknown word's vector `[e]`.

@@ -20,8 +20,7 @@ from typing import Any
 
 from superconext.encoders import ENCODERS
 from superconext.report.canvas import replacing
-from superconext.report.scores import BASELINE_NAMES, wilson
-from superconext.report.table import clean, escape_markdown, markdown
+from superconext.report.table import BASELINE_NAMES, clean, escape_markdown, markdown, wilson
 
 _SPLITS = ("train", "dev", "test")
 _FEW = 30  # rows of a class, below which its scores say little

@@ -1,4 +1,7 @@
-"""`superconext train`: from labelled files to a finished run folder."""
+"""`superconext train`: from labelled files to a finished run folder.
+
+In a distributed run the first process makes the run folder and the others help to train.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.config.parameters import FILE_PARAMETERS, Config, resolve
-from superconext.core.errors import RunError, StoppedEarly
+from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
@@ -29,6 +33,7 @@ from superconext.runs.output_folder import (
     put_in_place,
 )
 from superconext.runs.splits import Splits, TrainRequest, read_splits
+from superconext.training.distributed import LeftToMain, World, current_world, joined
 
 if TYPE_CHECKING:
     from superconext.fitting.preprocess import Prepared
@@ -143,7 +148,7 @@ def _fill(
     from superconext.baselines.baseline import baseline_report, controls_of
     from superconext.fitting.controls import run_text
     from superconext.fitting.fit import fit_model
-    from superconext.runs.distributed_run import call_helpers
+    from superconext.runs.train import call_helpers
 
     # Not for the training alone: metrics are computed under the same threads.
     torch.set_num_threads(config.threads)
@@ -209,3 +214,60 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
     write_json(
         folder / "request.json", {**asdict(request), **paths, "given": given, "sha256": hashes}
     )
+
+
+def distributed(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
+    """What `run`, which makes a run folder, returns; None in every process but the first.
+
+    Without torchrun there is one process, and this is `run()`. Raises ProcessLost where another
+    process ends before its time.
+    """
+    with joined() as world:
+        if world.main:
+            return run()
+        _help(world)
+        return None
+
+
+def call_helpers(request: TrainRequest, checkpoint: Path) -> None:
+    """Tell the other processes what the first is about to train; there may be none.
+
+    Raises ConfigError where they cannot read what it has read.
+    """
+    world = current_world()
+    if world.size == 1:
+        return
+    if STDIN in (request.train, request.dev, request.test):
+        raise ConfigError(
+            f"{STDIN} names the standard input, which {world.size} processes cannot all read; "
+            "expected files: write it to one first"
+        )
+    world.broadcast({"request": asdict(request), "checkpoint": str(checkpoint.absolute())})
+
+
+def _help(world: World) -> None:
+    from superconext.fitting.fit import fit_model
+
+    told: dict[str, Any] = world.broadcast({})
+    request = TrainRequest(**told["request"])
+    config = resolve(request.given, "train")
+    silent = _Silent()
+    splits = read_splits(request, config, silent)
+    try:
+        fit_model(
+            splits.train,
+            config,
+            splits.dev,
+            test_texts=splits.test.texts if splits.test else (),
+            progress=silent,
+            checkpoint=Path(told["checkpoint"]),
+        )
+    except LeftToMain:
+        return
+
+
+class _Silent(Progress):
+    """The first process has said it all."""
+
+    def warn(self, line: str) -> None:
+        pass

@@ -10,8 +10,8 @@ from torch import nn
 from superconext.data.token_store import OovWords, build_store
 from superconext.encoders.base import encode_rows, length_groups, sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING
+from superconext.encoders.words import WordEmbedding
 from superconext.text.vocabulary import UNK_ID
 
 torch.set_num_threads(1)

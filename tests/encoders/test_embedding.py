@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.data.token_store import OovWords
-from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.words import WordEmbedding
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.vocabulary import UNK_ID
 
@@ -98,10 +98,10 @@ def by_rows(monkeypatch, tune=True):
     sparse.load_state_dict(dense.state_dict())
     ids = torch.tensor([[5, 5, 2], [3, 0, 1]])
     weight = torch.randn(2, 3, 4)
-    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1000)
+    monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1000)
     first = dense(ids)
     (first * weight).sum().backward()
-    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
     second = sparse(ids)
     (second * weight).sum().backward()
     assert torch.equal(first, second)
@@ -127,7 +127,7 @@ def test_two_backward_passes_add_up(monkeypatch):
     dense, sparse, ids = by_rows(monkeypatch)
     for model in (dense, sparse):
         monkeypatch.setattr(
-            "superconext.encoders.embedding.SPARSE_FROM", 1 if model is sparse else 1000
+            "superconext.encoders.words.SPARSE_FROM", 1 if model is sparse else 1000
         )
         model(ids.flip(0)).square().sum().backward()
     for name in ("words", "ngrams"):
@@ -136,7 +136,7 @@ def test_two_backward_passes_add_up(monkeypatch):
 
 
 def test_whoever_reads_says_which_rows(monkeypatch):
-    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
     model, ngrams = embedding()
     told = []
 

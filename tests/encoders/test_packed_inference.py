@@ -6,8 +6,8 @@ import torch
 
 from superconext.encoders.base import encode_at_once, encode_rows
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING
+from superconext.encoders.words import WordEmbedding
 from tests.encoders.test_packed_lstm import encoder, store
 
 torch.set_num_threads(1)

@@ -9,9 +9,9 @@ from torch.nn.utils.rnn import PackedSequence
 from superconext.data.token_store import OovWords, build_store
 from superconext.encoders.base import encode_rows, encoded_blocks
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import POOLING
 from superconext.encoders.packed_lstm import Packing, packed_bilstm
+from superconext.encoders.words import WordEmbedding
 from tests.training.test_trainer import make_trainer
 
 torch.set_num_threads(1)

@@ -242,8 +242,8 @@ def _pretrained(place: Path) -> None:
     import torch
 
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.embedding import WordEmbedding
     from superconext.encoders.pretrained import start_from
+    from superconext.encoders.words import WordEmbedding
     from superconext.vectors.readers import read_vectors
 
     facts = place / "encoder.json"
@@ -266,8 +266,8 @@ def make_encoder(place: Path) -> None:
     import torch
 
     from superconext.encoders.bilstm import BiLSTMEncoder
-    from superconext.encoders.embedding import WordEmbedding
     from superconext.encoders.pretrained import write_layers
+    from superconext.encoders.words import WordEmbedding
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
     from superconext.vectors.table import WordVectors

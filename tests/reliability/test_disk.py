@@ -11,7 +11,7 @@ pytest.importorskip("resource")
 if not hasattr(os, "fork"):
     pytest.skip("POSIX processes", allow_module_level=True)
 
-from superconext.cli.explain import explain
+from superconext.cli import explain
 from superconext.core.errors import RunError
 from superconext.core.files import (
     atomic_write,

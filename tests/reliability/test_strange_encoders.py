@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from superconext.core.errors import RunError
 from superconext.core.files import file_sha256
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.pretrained import start_from
+from superconext.encoders.words import WordEmbedding
 from tests.cli.conftest import blame, call_main
 from tests.reliability.commands import make_files
 from tests.reliability.readers import make_encoder

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import RunError
 from superconext.report.card import render_card, write_card
-from superconext.report.scores import wilson
+from superconext.report.table import wilson
 
 MANIFEST = {
     "format": 1,

@@ -15,8 +15,8 @@ import superconext
 from superconext.config.parameters import resolve
 from superconext.core.errors import RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.indexer import WordIndexer
+from superconext.encoders.words import WordEmbedding
 from superconext.fitting.model import Model
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class

@@ -62,7 +62,7 @@ def weights(fitted):
 
 @pytest.fixture
 def sparse(monkeypatch):
-    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def sparse(monkeypatch):
 )
 def test_it_is_the_dense_training(given, monkeypatch):
     dense, watch = fit(**given), Watch()
-    monkeypatch.setattr("superconext.encoders.embedding.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
     rows = fit([watch], **given)
     assert watch.rows[-1] and not any(watch.moved_later)
     for name, value in weights(dense).items():

@@ -11,8 +11,8 @@ from superconext.data.sampler import make_batches
 from superconext.data.token_store import build_store
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.layers import projection_head
+from superconext.encoders.words import WordEmbedding
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import CATALOGUE, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest

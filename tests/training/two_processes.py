@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from superconext.encoders import embedding
+from superconext.encoders import words as embedding
 from superconext.training.callbacks import Callback, KeepAverage
 from superconext.training.distributed import current_world, joined
 from tests.training.small_trainers import make_trainer, without_chance

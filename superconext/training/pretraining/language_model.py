@@ -37,9 +37,9 @@ from superconext.core.random_streams import (
     random_stream,
 )
 from superconext.data.token_store import TokenStore, build_store
-from superconext.encoders.embedding import row_table
 from superconext.encoders.packed_lstm import Packing
 from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
+from superconext.encoders.words import row_table
 from superconext.objectives.base import Batch, Objective
 from superconext.text.vocabulary import Vocabulary
 from superconext.training.callbacks import Callback, Record, Training

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
+from superconext.encoders.words import WordEmbedding
 from superconext.training.pretraining.language_model import FLATTENED, TwoWayLanguageModel
 
 SENTENCES = [[2, 5, 3, 9], [4, 2], [7, 3, 3, 6, 2, 8, 1], [5]]

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.embedding import WordEmbedding
 from superconext.encoders.pretrained import start_from
+from superconext.encoders.words import WordEmbedding
 from superconext.training.callbacks import Callback
 from superconext.training.checkpoint import KEPT, Checkpointer
 from superconext.training.pretraining import language_model
