@@ -1,4 +1,4 @@
-"""Labelled data and word vectors as text: catalogues, inspections, splits, coverage, nearest words."""
+"""Labelled data and word vectors as text: catalogues, inspections, splits, coverage, neighbours."""
 
 from __future__ import annotations
 
