@@ -93,7 +93,8 @@ def inspect(
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
-    from superconext.report.datasets import coverage_of, inspection, leaks, said_in
+    from superconext.report.datasets import inspection, leaks
+    from superconext.report.vectors import coverage_of, said_in
 
     if deduplicate is not None:
         check_folder(deduplicate, force)
@@ -127,7 +128,7 @@ def inspect(
         return
     click.echo(inspection(report))
     if "vectors" in report:
-        from superconext.report.datasets import coverage_table
+        from superconext.report.vectors import coverage_table
 
         for found in report["vectors"]:
             click.echo("\n" + coverage_table(found))

@@ -82,7 +82,7 @@ def pretrain(
     same call goes on where it was stopped, and what is done once is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.report.datasets import facts_table
+    from superconext.report.vectors import facts_table
     from superconext.training.pretraining.language_model import Settings
     from superconext.training.pretraining.make import PretrainRequest
     from superconext.training.pretraining.make import pretrain as make
