@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from superconext.baselines.baseline import Baseline, Split
+from superconext.baselines.baseline import Baseline, Split, class_indices
 from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.probe.cross_validation import Loss, best_c, columns_of, error_rate
 from superconext.probe.log_count_ratios import log_count_ratio
 
 #: Weight of the SVM; the rest goes to naive Bayes, that is to weights all of one size.
@@ -29,8 +30,9 @@ NBSVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 class NbSvm(Baseline):
     """Presence of words and pairs of words, times their log-count ratio; a linear SVM.
 
-    C is the one with the highest dev accuracy, the smallest of equals; with fewer than
-    `FEWEST_DEV_ROWS` dev rows it is 1. Words are those of the other baselines.
+    C is the one with the highest accuracy in cross-validation within train, or on a large dev
+    set, the smallest of equals. Where train has a class of one row it is chosen by dev accuracy,
+    and with fewer than `FEWEST_DEV_ROWS` dev rows it is 1. Words are those of the other baselines.
     """
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NbSvm:
@@ -40,30 +42,56 @@ class NbSvm(Baseline):
             ngram_range=(1, 2), binary=True, token_pattern=r"(?u)\S+", dtype=np.float64
         )
         rows = self.features.fit_transform(train[0])
-        self.names, truth = sorted(set(train[1])), np.array(train[1])
-        # Two classes need one classifier only.
-        names = self.names[1:] if len(self.names) == 2 else self.names
-        masks = [truth == name for name in names]
-        ratios = [log_count_ratio(rows, mask) for mask in masks]
-        scaled = [rows.multiply(ratio).tocsr() for ratio in ratios]
-        chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
-        dev_rows = self.features.transform(dev[0]) if dev is not None and chosen else None
-        best = -1.0
-        for c in NBSVM_GRID if chosen else (1.0,):
-            machines = [_machine(x, y, c) for x, y in zip(scaled, masks, strict=True)]
-            weights = np.array([w * r for (w, _), r in zip(machines, ratios, strict=True)])
-            bias = np.array([b for _, b in machines])
-            accuracy = 0.0
-            if dev_rows is not None and dev is not None:
-                labels = _labels(dev_rows @ weights.T + bias, self.names)
-                accuracy = float(np.mean([a == b for a, b in zip(labels, dev[1], strict=True)]))
-            if accuracy > best:
-                best, self.weights, self.bias = accuracy, weights, bias
-                self.settings = {"C": c}
+        self.names, labels, dev_labels = class_indices(train, dev)
+        dev_rows = None if dev is None else self.features.transform(dev[0])
+
+        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
+            columns = columns_of(rows[fitted])
+            machines = _Machines(rows[fitted][:, columns], labels[fitted])
+            return machines.errors(rows[held][:, columns], labels[held])
+
+        machines = _Machines(rows, labels)
+
+        def of_dev() -> Loss:
+            assert dev_rows is not None and dev_labels is not None
+            return machines.errors(dev_rows, dev_labels)
+
+        c = best_c(NBSVM_GRID, labels, dev_labels, of_fold, of_dev)
+        if c is None:
+            few = dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS
+            c = 1.0 if few else min(NBSVM_GRID, key=of_dev())
+        self.weights, self.bias = machines.fit(c)
+        self.settings = {"C": c}
         return self
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        return _labels(self.features.transform(texts) @ self.weights.T + self.bias, self.names)
+        rows = self.features.transform(texts)
+        return [self.names[k] for k in _predicted(rows, self.weights, self.bias)]
+
+
+class _Machines:
+    """One NB-SVM for each class against the rest; two classes need one only.
+
+    Args:
+        rows: presence of words and pairs, sparse `[N, V]`.
+        labels: class indices `[N]`.
+    """
+
+    def __init__(self, rows: Any, labels: np.ndarray) -> None:
+        count = int(labels.max()) + 1
+        self.masks = [labels == k for k in range(1 if count == 2 else 0, count)]
+        self.ratios = [log_count_ratio(rows, mask) for mask in self.masks]
+        self.scaled = [rows.multiply(ratio).tocsr() for ratio in self.ratios]
+
+    def fit(self, c: float) -> tuple[np.ndarray, np.ndarray]:
+        """Weights `[K, V]` of the presences, and biases `[K]`."""
+        machines = [_machine(x, y, c) for x, y in zip(self.scaled, self.masks, strict=True)]
+        weights = [w * r for (w, _), r in zip(machines, self.ratios, strict=True)]
+        return np.array(weights), np.array([bias for _, bias in machines])
+
+    def errors(self, held: Any, labels: np.ndarray) -> Loss:
+        """The share of held-out rows that are predicted wrongly, by C."""
+        return lambda c: error_rate(_predicted(held, *self.fit(c)), labels)
 
 
 def _machine(rows: Any, inside: np.ndarray, c: float) -> tuple[np.ndarray, float]:
@@ -78,7 +106,8 @@ def _machine(rows: Any, inside: np.ndarray, c: float) -> tuple[np.ndarray, float
     return (1 - BETA) * np.abs(weights).mean() + BETA * weights, BETA * float(svm.intercept_[0])
 
 
-def _labels(scores: np.ndarray, names: Sequence[str]) -> list[str]:
-    if scores.shape[1] == 1:
-        return [names[int(score > 0)] for score in scores[:, 0]]
-    return [names[k] for k in scores.argmax(axis=1)]
+def _predicted(rows: Any, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Class indices `[N]` predicted for rows `[N, V]`."""
+    scores = rows @ weights.T + bias
+    found: np.ndarray = scores[:, 0] > 0 if len(bias) == 1 else scores.argmax(axis=1)
+    return found.astype(np.int64)

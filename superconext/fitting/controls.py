@@ -1,8 +1,9 @@
 """Controls: baselines that start from what a run starts from, without its training.
 
 `vectors_logreg` reads the run's word vectors, `pretrained_logreg` its pretrained encoder, both
-with the probe's logistic regression and its choice of C. What a run scores above them is what
-training the encoder has added; what they score above TF-IDF comes from the unlabelled text.
+with the probe's logistic regression, C chosen as for the other linear baselines. What a run scores
+above them is what training the encoder has added; what they score above TF-IDF comes from the
+unlabelled text.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class VectorsLogisticRegression(Baseline):
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> VectorsLogisticRegression:
         self.names, labels, dev_labels = class_indices(train, dev)
         held = None if dev is None else self._features(dev[0])
-        self.probe = fit_probe(self._features(train[0]), labels, held, dev_labels)
+        features = self._features(train[0])
+        self.probe = fit_probe(features, labels, held, dev_labels, choice="log_loss")
         self.settings = {"C": self.probe.c}
         return self
 
@@ -153,7 +155,8 @@ class PretrainedLogisticRegression(Baseline):
         for pooling in POOLINGS[:1] if few else POOLINGS:
             encoder = frozen_encoder(self.run, pooling)
             dev_features = None if held is None else sentence_vectors(encoder, held)
-            probe = fit_probe(sentence_vectors(encoder, rows), labels, dev_features, dev_labels)
+            features = sentence_vectors(encoder, rows)
+            probe = fit_probe(features, labels, dev_features, dev_labels, choice="log_loss")
             score = (0.0, 0.0)
             if dev_features is not None and dev_labels is not None:
                 score = dev_score(probe.probabilities(dev_features), dev_labels)

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score, scores_of_both, softmax
-from superconext.probe.tfidf import CHARACTERS, by_blocks, character_ngrams, ngram_counts
+from superconext.probe.cross_validation import Choice, Loss, best_c, columns_of, log_loss
+from superconext.probe.tfidf import CHARACTER_OPTIONS, by_blocks, character_ngrams, ngram_counts
 
 #: Added to every n-gram's count.
 ALPHA = 1.0
@@ -74,8 +75,9 @@ def fit_log_count_ratios(
     labels: np.ndarray,
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
+    choice: Choice = "dev_accuracy",
 ) -> LogCountRatios:
-    """Fit on texts `[N]` and class indices `[N]`, one C for all classes chosen on dev.
+    """Fit on texts `[N]` and class indices `[N]`, one C for all classes.
 
     Choice of C, labels and what they may be are those of `tfidf.fit_tfidf_model`; so are the
     n-grams and their order, which are its `characters`.
@@ -84,47 +86,87 @@ def fit_log_count_ratios(
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
-    features = CountVectorizer(
-        analyzer="char_wb", ngram_range=CHARACTERS, binary=True, dtype=np.float64
-    )
+    features = CountVectorizer(**CHARACTER_OPTIONS, binary=True, dtype=np.float64)
     present = features.fit_transform(texts)
-    machines = np.arange(int(labels.max()) + 1)
-    if len(machines) == 2:
-        machines = machines[1:]
-    ratio = np.array([log_count_ratio(present, labels == k) for k in machines], dtype=np.float32)
-    rows = [weighted(present, one) for one in ratio]
+    machines = _Machines(present, labels)
     dev_rows: list[Any] = []
     grid: Sequence[float] = (DEFAULT_C,)
     if dev_texts is not None and dev_labels is not None and len(dev_labels) >= FEWEST_DEV_ROWS:
         grid = RATIO_GRID
-        dev_present = features.transform(dev_texts)
-        dev_rows = [weighted(dev_present, one) for one in ratio]
+        dev_rows = machines.weighted(features.transform(dev_texts))
     names = features.get_feature_names_out().tolist()
     best: tuple[tuple[float, float], LogCountRatios] | None = None
-    # Each C starts where the one before it ended.
-    fitted = [LogisticRegression(max_iter=1000, warm_start=True) for _ in machines]
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
+        if choice == "log_loss":
+
+            def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
+                own = present[fitted]
+                columns = columns_of(own)
+                machines = _Machines(own[:, columns], labels[fitted])
+                return machines.loss(machines.weighted(present[held][:, columns]), labels[held])
+
+            def of_dev() -> Loss:
+                assert dev_labels is not None
+                return _Machines(present, labels).loss(dev_rows, dev_labels)
+
+            chosen = best_c(RATIO_GRID, labels, dev_labels, of_fold, of_dev)
+            if chosen is not None:
+                grid, dev_rows = (chosen,), []
         for c in grid:
-            for machine, x, k in zip(fitted, rows, machines, strict=True):
-                machine.set_params(C=c).fit(x, labels == k)
-            coef = np.vstack([machine.coef_ for machine in fitted]).astype(np.float32)
-            intercept = np.concatenate([machine.intercept_ for machine in fitted])
-            model = LogCountRatios(names, ratio, coef, intercept, c)
+            coef, intercept = machines.fit(c)
+            model = LogCountRatios(names, machines.ratio, coef, intercept, c)
             if not dev_rows:
                 return model
             assert dev_labels is not None
-            scores = (
-                np.stack([x @ w for x, w in zip(dev_rows, coef, strict=True)], axis=1) + intercept
-            )
-            score = dev_score(softmax(scores_of_both(scores)), dev_labels)
+            score = dev_score(_probabilities(dev_rows, coef, intercept), dev_labels)
             if best is None or score > best[0]:
                 best = score, model
     assert best is not None
     return best[1]
+
+
+class _Machines:
+    """One logistic regression for each class against the rest (for two classes: one).
+
+    Args:
+        present: of n-grams in texts, 0 or 1, sparse `[N, V]`.
+        labels: class indices `[N]`.
+    """
+
+    def __init__(self, present: Any, labels: np.ndarray) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        classes = np.arange(int(labels.max()) + 1)
+        if len(classes) == 2:
+            classes = classes[1:]
+        self.inside = [labels == k for k in classes]
+        self.ratio = np.array([log_count_ratio(present, one) for one in self.inside], np.float32)
+        self.rows = self.weighted(present)
+        self.fitted = [LogisticRegression(max_iter=1000, warm_start=True) for _ in classes]
+
+    def weighted(self, present: Any) -> list[Any]:
+        """The rows of each machine, sparse `[N, V]`."""
+        return [weighted(present, one) for one in self.ratio]
+
+    def fit(self, c: float) -> tuple[np.ndarray, np.ndarray]:
+        """coef float32 `[K, V]` and intercept `[K]`; each C starts where the last one ended."""
+        for machine, x, inside in zip(self.fitted, self.rows, self.inside, strict=True):
+            machine.set_params(C=c).fit(x, inside)
+        coef = np.vstack([machine.coef_ for machine in self.fitted]).astype(np.float32)
+        return coef, np.concatenate([machine.intercept_ for machine in self.fitted])
+
+    def loss(self, held: Sequence[Any], labels: np.ndarray) -> Loss:
+        """The log loss on held-out rows, one sparse `[M, V]` for each machine."""
+        return lambda c: log_loss(_probabilities(held, *self.fit(c)), labels)
+
+
+def _probabilities(rows: Sequence[Any], coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Class probabilities `[N, C]` of rows `[N, V]`, one matrix for each machine."""
+    scores = np.stack([x @ w for x, w in zip(rows, coef, strict=True)], axis=1) + intercept
+    return softmax(scores_of_both(scores))
 
 
 def log_count_ratio(present: Any, inside: np.ndarray, alpha: float = ALPHA) -> np.ndarray:

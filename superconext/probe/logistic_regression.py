@@ -20,6 +20,7 @@ from superconext.probe.base import (
     log_odds,
     scores_of_both,
 )
+from superconext.probe.cross_validation import Choice, Loss, best_c, warm_loss
 
 #: Inverse regularisation strengths tried on dev.
 GRID: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -89,18 +90,33 @@ def fit_probe(
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
     grid: Sequence[float] = GRID,
+    choice: Choice = "dev_accuracy",
 ) -> LogisticRegressionProbe:
-    """Fit on `[N, d]` and class indices `[N]`, C chosen on dev.
+    """Fit on `[N, d]` and class indices `[N]`.
 
     The C with the highest dev accuracy wins; ties go to the lower dev log loss. With
     fewer than `FEWEST_DEV_ROWS` dev rows the middle of the grid is used.
+
+    Args:
+        choice: "log_loss" chooses C as in `cross_validation.best_c` instead, and by the rule
+            above only where the rows have no folds.
     """
-    mean = features.mean(axis=0, dtype=np.float64)
-    scale = features.std(axis=0, dtype=np.float64)
-    # A dimension that is constant up to rounding carries nothing; dividing by its
-    # rounding noise would make it carry that.
-    scale = np.where(scale > 1e-7 * np.maximum(np.abs(mean), 1.0), scale, 1.0)
-    scaled = ((features - mean) / scale).astype(np.float32)
+    mean, scale, scaled = _standardised(features)
+    if choice == "log_loss":
+
+        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
+            own = features[fitted]
+            mean, scale, scaled = _standardised(own)
+            others = ((features[held] - mean) / scale).astype(np.float32)
+            return warm_loss(scaled, labels[fitted], others, labels[held])
+
+        def of_dev() -> Loss:
+            assert dev_features is not None and dev_labels is not None
+            others = ((dev_features - mean) / scale).astype(np.float32)
+            return warm_loss(scaled, labels, others, dev_labels)
+
+        chosen = best_c(grid, labels, dev_labels, of_fold, of_dev)
+        grid = grid if chosen is None else (chosen,)
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         grid = (grid[len(grid) // 2],)
     best: tuple[tuple[float, float], LogisticRegressionProbe] | None = None
@@ -160,6 +176,17 @@ def check_weights(
         raise ValueError(f"{what} has weights of type {coef.dtype} and {intercept.dtype}")
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError(f"{what} has weights that are not finite")
+
+
+def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and standard deviation float64 `[d]` of features `[N, d]`, and the standardised
+    features float32 `[N, d]`."""
+    mean = features.mean(axis=0, dtype=np.float64)
+    scale = features.std(axis=0, dtype=np.float64)
+    # A dimension that is constant up to rounding carries nothing; dividing by its
+    # rounding noise would make it carry that.
+    scale = np.where(scale > 1e-7 * np.maximum(np.abs(mean), 1.0), scale, 1.0)
+    return mean, scale, ((features - mean) / scale).astype(np.float32)
 
 
 def _logistic(features: np.ndarray, labels: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ import numpy as np
 from superconext.core.errors import DataError
 from superconext.core.files import atomic_write, write_json
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score, scores_of_both, softmax
+from superconext.probe.cross_validation import Choice, Loss, best_c, columns_of, warm_loss
 from superconext.probe.logistic_regression import GRID
 
 #: Rows of TF-IDF have unit length and want less regularisation than standardised features.
@@ -33,6 +34,10 @@ DEFAULT_C = 1.0
 
 #: Words in a row, and characters within a word, that are counted together.
 WORDS, CHARACTERS = (1, 2), (2, 5)
+
+#: The same as options of scikit-learn's vectorisers.
+WORD_OPTIONS: dict[str, Any] = {"ngram_range": WORDS, "token_pattern": r"(?u)\S+"}
+CHARACTER_OPTIONS: dict[str, Any] = {"ngram_range": CHARACTERS, "analyzer": "char_wb"}
 
 #: What a fitted model is saved as: its n-grams, and its numbers in the same order.
 FILES = ("tfidf.json", "tfidf.safetensors")
@@ -168,9 +173,43 @@ def tfidf() -> Any:
     from sklearn.pipeline import make_union
 
     return make_union(
-        TfidfVectorizer(ngram_range=WORDS, sublinear_tf=True, token_pattern=r"(?u)\S+"),
-        TfidfVectorizer(analyzer="char_wb", ngram_range=CHARACTERS, sublinear_tf=True),
+        TfidfVectorizer(**WORD_OPTIONS, sublinear_tf=True),
+        TfidfVectorizer(**CHARACTER_OPTIONS, sublinear_tf=True),
     )
+
+
+class FoldRows:
+    """TF-IDF rows of folds of N texts, with the vocabulary and the idf of each fold's own rows.
+
+    The texts are analysed once: a fold's vocabulary is the n-grams its rows have.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    @cached_property
+    def counts(self) -> list[Any]:
+        """Counts of word and of character n-grams, sparse `[N, V]`."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        return [
+            CountVectorizer(**options, dtype=np.float64).fit_transform(self.texts)
+            for options in (WORD_OPTIONS, CHARACTER_OPTIONS)
+        ]
+
+    def __call__(self, fitted: np.ndarray, held: np.ndarray) -> tuple[Any, Any]:
+        """Sparse rows of the row numbers that are fitted on and of those held out."""
+        from scipy.sparse import hstack
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        rows: tuple[list[Any], list[Any]] = [], []
+        for counts in self.counts:
+            own = counts[fitted]
+            columns = columns_of(own)
+            transformer = TfidfTransformer(sublinear_tf=True)
+            rows[0].append(transformer.fit_transform(own[:, columns]))
+            rows[1].append(transformer.transform(counts[held][:, columns]))
+        return hstack(rows[0]).tocsr(), hstack(rows[1]).tocsr()
 
 
 def fit_tfidf_model(
@@ -178,8 +217,9 @@ def fit_tfidf_model(
     labels: np.ndarray,
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
+    choice: Choice = "dev_accuracy",
 ) -> TfidfModel:
-    """Fit on texts `[N]` and class indices `[N]`, C chosen on dev.
+    """Fit on texts `[N]` and class indices `[N]`.
 
     The C with the highest dev accuracy wins; ties go to the lower dev log loss, then to the
     smaller C. With fewer than `FEWEST_DEV_ROWS` dev rows it is `DEFAULT_C`.
@@ -187,6 +227,8 @@ def fit_tfidf_model(
     Args:
         labels: 0 to C - 1, each there.
         dev_labels: alike; -1 for a class that training never saw.
+        choice: "log_loss" chooses C as in `cross_validation.best_c` instead, and by the rule
+            above only where train has no folds.
 
     Raises DataError where no text has a word.
     """
@@ -208,6 +250,19 @@ def fit_tfidf_model(
     # memory bounds. More threads only wait for each other there, and long beside a busy neighbour.
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
+        if choice == "log_loss":
+            fold_rows = FoldRows(texts)
+
+            def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
+                own, others = fold_rows(fitted, held)
+                return warm_loss(own, labels[fitted], others, labels[held])
+
+            def of_dev() -> Loss:
+                assert dev_texts is not None and dev_labels is not None
+                return warm_loss(rows, labels, features.transform(dev_texts), dev_labels)
+
+            c = best_c(TFIDF_GRID, labels, dev_labels, of_fold, of_dev)
+            grid = grid if c is None else (c,)
         models = [LogisticRegression(C=c, max_iter=1000).fit(rows, labels) for c in grid]
     best = models[0]
     if len(models) > 1:

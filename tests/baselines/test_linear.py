@@ -2,14 +2,20 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_union
 from sklearn.svm import LinearSVC
 
 from superconext.baselines.baseline import Majority, baseline_report
-from superconext.baselines.linear import SVM_GRID, TfidfLogisticRegression, TfidfSvm
-from superconext.probe.tfidf import TFIDF_GRID
+from superconext.baselines.linear import SVM_GRID, NgramPool, TfidfLogisticRegression, TfidfSvm
+from superconext.baselines.nbsvm import NbSvm
+from superconext.probe import log_count_ratios
+from superconext.probe.base import softmax
+from superconext.probe.log_count_ratios import RATIO_GRID, fit_log_count_ratios
+from superconext.probe.tfidf import TFIDF_GRID, fit_tfidf_model
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
 
@@ -29,27 +35,117 @@ def test_majority_is_the_commonest_label():
     assert Majority().fit((["x"] * 2, ["b", "a"]), None).predict(["y"]) == ["a"]
 
 
-def test_tfidf_is_word_and_character_n_grams_with_c_from_dev():
-    train, dev, test = split(60, 0), split(30, 1), split(40, 2)
-    ours = TfidfLogisticRegression().fit(train, dev)
+def pipeline(classifier):
+    """TF-IDF and a classifier, the vocabulary fitted with it."""
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+")
     characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
-    rows = hstack([v.fit_transform(train[0]) for v in (words, characters)])
-    others = {
-        name: hstack([v.transform(texts) for v in (words, characters)])
-        for name, texts in (("dev", dev[0]), ("test", test[0]))
-    }
-    scores = {}
+    return Pipeline([("tfidf", make_union(words, characters)), ("classifier", classifier)])
+
+
+def searched(classifier, grid, scoring, train, folds=5):
+    """scikit-learn's grid search over C, with the baselines' folds."""
+    split = StratifiedKFold(folds, shuffle=True, random_state=0)
+    search = GridSearchCV(
+        pipeline(classifier), {"classifier__C": grid}, scoring=scoring, cv=split
+    ).fit(*train)
+    return search, {"C": search.best_params_["classifier__C"]}
+
+
+def noisy(n, seed, classes=("bad", "good", "so so"), share=0.6):
+    """Texts of four words, the first of which is of the label's class with chance `share`."""
+    draw = np.random.default_rng(seed)
+    labels = [classes[k % len(classes)] for k in range(n)]
+    texts = []
+    for label in labels:
+        of = label if draw.random() < share else str(draw.choice(classes))
+        own = f"{of.replace(' ', '')}{draw.integers(5)}"
+        texts.append(" ".join([own, *(f"w{k}" for k in draw.integers(0, 40, 3))]))
+    return texts, labels
+
+
+def test_the_noisy_rows_have_a_c_inside_the_grid():
+    """So that the comparisons below are of a choice."""
+    for classes in (("bad", "good", "so so"), ("bad", "good")):
+        c = TfidfLogisticRegression().fit(noisy(150, 0, classes), None).settings["C"]
+        assert TFIDF_GRID[0] < c < TFIDF_GRID[-1]
+
+
+@pytest.mark.parametrize("classes", [("bad", "good", "so so"), ("bad", "good")])
+def test_c_of_tfidf_is_that_of_a_grid_search_by_log_loss_within_train(classes):
+    train, test = noisy(150, 0, classes), noisy(60, 2, classes)
+    model = LogisticRegression(max_iter=1000)
+    search, chosen = searched(model, TFIDF_GRID, "neg_log_loss", train)
+    # Dev rows with wrong labels: a small dev set has no say.
+    misled = test[0], test[1][1:] + test[1][:1]
+    for dev in (None, misled):
+        ours = TfidfLogisticRegression().fit(train, dev)
+        assert ours.settings == chosen
+        assert ours.predict(test[0]) == search.predict(test[0]).tolist()
+        difference = ours.predict_proba(test[0]) - search.predict_proba(test[0])
+        assert np.abs(difference).max() < 1e-6
+
+
+def test_a_large_dev_set_chooses_by_its_log_loss():
+    train, dev, test = noisy(150, 0), noisy(1000, 1, share=0.9), noisy(60, 2)
+    losses, accuracies, models = {}, {}, {}
     for c in TFIDF_GRID:
-        model = LogisticRegression(C=c, max_iter=1000).fit(rows, train[1])
-        scores[c] = (model.predict(others["dev"]) == dev[1]).mean()
-    assert scores[ours.settings["C"]] == max(scores.values())
-    chosen = LogisticRegression(C=ours.settings["C"], max_iter=1000).fit(rows, train[1])
-    assert ours.predict(test[0]) == chosen.predict(others["test"]).tolist()
+        models[c] = pipeline(LogisticRegression(C=c, max_iter=1000)).fit(*train)
+        losses[c] = log_loss(dev[1], models[c].predict_proba(dev[0]))
+        accuracies[c] = models[c].score(*dev)
+    best = min(losses, key=losses.get)
+    within = searched(LogisticRegression(max_iter=1000), TFIDF_GRID, "neg_log_loss", train)[1]
+    assert best not in (within["C"], max(accuracies, key=accuracies.get))  # three choices
+    ours = TfidfLogisticRegression().fit(train, dev)
+    assert ours.settings == {"C": best}
+    assert ours.predict(test[0]) == models[best].predict(test[0]).tolist()
+    unknown = [*dev[0][:999], "bad1 w2"], [*dev[1][:999], "never seen"]
+    assert TfidfLogisticRegression().fit(train, unknown).settings == within
 
 
-def test_without_dev_c_is_one():
-    assert TfidfLogisticRegression().fit(split(30, 0), None).settings == {"C": 1.0}
+def test_accuracy_on_a_small_dev_set_chooses_another_c_than_log_loss():
+    train, dev = noisy(150, 0), noisy(30, 4)
+    names = sorted(set(train[1]))
+    truth, dev_truth = (np.array([names.index(label) for label in s[1]]) for s in (train, dev))
+    by_accuracy = fit_tfidf_model(train[0], truth, dev[0], dev_truth)
+    by_log_loss = TfidfLogisticRegression().fit(train, dev)
+    assert by_accuracy.c != by_log_loss.settings["C"]
+    # The better choice for 2,000 new rows.
+    test = noisy(2000, 5)
+    index = [names.index(label) for label in test[1]]
+    assert log_loss(index, by_log_loss.predict_proba(test[0])) < log_loss(
+        index, by_accuracy.probabilities(test[0])
+    )
+
+
+def test_rare_classes_have_fewer_folds_and_a_class_of_one_row_none():
+    train = noisy(60, 0, ("bad", "good"))
+    three = [*train[0], "rare0", "rare1 w2", "rare0 w3"], [*train[1], *["rare"] * 3]
+    model = LogisticRegression(max_iter=1000)
+    search, chosen = searched(model, TFIDF_GRID, "neg_log_loss", three, folds=3)
+    ours = TfidfLogisticRegression().fit(three, None)
+    assert ours.settings == chosen
+    assert ours.predict(train[0]) == search.predict(train[0]).tolist()
+    # A class of one row: dev accuracy, or without 20 dev rows a default.
+    one = [*train[0], "rare0"], [*train[1], "rare"]
+    dev = noisy(30, 4, ("bad", "good"))
+    names = sorted(set(one[1]))
+    truth, dev_truth = (np.array([names.index(label) for label in s[1]]) for s in (one, dev))
+    rule = fit_tfidf_model(one[0], truth, dev[0], dev_truth).c
+    assert TfidfLogisticRegression().fit(one, dev).settings == {"C": rule}
+    for kind in (TfidfLogisticRegression, TfidfSvm):
+        assert kind().fit(one, None).settings == {"C": 1.0}
+        assert kind().fit((["zwin", "khayb"], ["good", "bad"]), None).settings == {"C": 1.0}
+
+
+def test_a_fold_without_a_word_is_no_error():
+    texts = ["", "zwin", " ", "khayb"] * 2
+    labels = ["good", "good", "bad", "bad"] * 2
+    for rows in ((texts[:4], labels[:4]), (texts, labels)):
+        for kind in (TfidfLogisticRegression, TfidfSvm, NgramPool, NbSvm):
+            assert len(kind().fit(rows, None).predict(texts)) == 8
+    only = ["zwin", "", "", ""], ["good", "good", "bad", "bad"]
+    for kind in (TfidfLogisticRegression, TfidfSvm, NgramPool, NbSvm):
+        assert len(kind().fit(only, None).predict(texts)) == 8
 
 
 def test_report_has_every_split_of_every_baseline():
@@ -60,18 +156,41 @@ def test_report_has_every_split_of_every_baseline():
     assert report["tfidf_logreg"]["seconds"] >= 0 and report["majority"]["dev"]["n"] == 30
 
 
-def test_svm_has_the_features_of_tfidf_and_c_from_dev():
-    train, dev, test = split(60, 0), split(30, 1), split(40, 2)
-    ours = TfidfSvm().fit(train, dev)
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\S+")
-    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True)
-    rows = hstack([v.fit_transform(train[0]) for v in (words, characters)])
-    held, asked = (
-        hstack([v.transform(texts) for v in (words, characters)]) for texts in (dev[0], test[0])
+@pytest.mark.parametrize("classes", [("bad", "good", "so so"), ("bad", "good")])
+def test_c_of_the_svm_is_that_of_a_grid_search_by_accuracy_within_train(classes):
+    train, test = noisy(150, 0, classes), noisy(60, 2, classes)
+    model = LinearSVC(dual="auto", random_state=0)
+    search, chosen = searched(model, SVM_GRID, "accuracy", train)
+    for dev in (None, noisy(30, 4, classes)):
+        ours = TfidfSvm().fit(train, dev)
+        assert ours.settings == chosen
+        assert ours.predict(test[0]) == search.predict(test[0]).tolist()
+
+
+def test_c_of_the_ngrams_is_that_of_the_lowest_log_loss_within_train():
+    train = noisy(120, 0)
+    names = sorted(set(train[1]))
+    labels = np.array([names.index(label) for label in train[1]])
+    folds = list(
+        StratifiedKFold(5, shuffle=True, random_state=0).split(np.zeros(len(labels)), labels)
     )
-    models = {c: LinearSVC(C=c, dual="auto", random_state=0).fit(rows, train[1]) for c in SVM_GRID}
-    scores = {c: float((model.predict(held) == dev[1]).mean()) for c, model in models.items()}
-    best = min(c for c in SVM_GRID if scores[c] == max(scores.values()))
-    assert ours.settings == {"C": best}
-    assert ours.predict(test[0]) == models[best].predict(asked).tolist()
-    assert TfidfSvm().fit(train, None).settings == {"C": 1.0}
+
+    def loss(c, monkeypatch):
+        monkeypatch.setattr(log_count_ratios, "DEFAULT_C", c)
+        found = []
+        for fitted, held in folds:
+            texts, others = ([train[0][k] for k in part] for part in (fitted, held))
+            model = fit_log_count_ratios(texts, labels[fitted])
+            found.append(log_loss(labels[held], softmax(model.decision(others))))
+        return np.mean(found)
+
+    losses = {}
+    for c in RATIO_GRID:
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            losses[c] = loss(c, monkeypatch)
+    best = min(losses, key=losses.get)
+    assert RATIO_GRID[0] < best < RATIO_GRID[-1]
+    for dev in (None, noisy(30, 4)):
+        pool = NgramPool().fit(train, dev)
+        assert pool.settings["ngrams_C"] == best
+        assert pool.settings["tfidf_C"] == TfidfLogisticRegression().fit(train, dev).settings["C"]
