@@ -70,7 +70,7 @@ class TfidfSvm(Baseline):
             return errors(rows, labels, self.features.transform(dev[0]), dev_labels)
 
         few = dev is None or len(dev[1]) < FEWEST_DEV_ROWS
-        chosen = best_c(SVM_GRID, labels, dev_labels, of_fold, of_dev)
+        chosen = best_c(SVM_GRID, labels, dev_labels, of_fold, of_dev, whole_grid=True)
         grid = (1.0,) if few else SVM_GRID
         models = [
             LinearSVC(C=c, dual="auto", random_state=0)

@@ -56,7 +56,7 @@ class NbSvm(Baseline):
             assert dev_rows is not None and dev_labels is not None
             return machines.errors(dev_rows, dev_labels)
 
-        c = best_c(NBSVM_GRID, labels, dev_labels, of_fold, of_dev)
+        c = best_c(NBSVM_GRID, labels, dev_labels, of_fold, of_dev, whole_grid=True)
         if c is None:
             few = dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS
             c = 1.0 if few else min(NBSVM_GRID, key=of_dev())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import hstack
 
-from superconext.probe.cross_validation import LARGE_DEV, best_c, folds
+from superconext.probe.cross_validation import LARGE_DEV, MANY_ROWS, best_c, folds
 from superconext.probe.logistic_regression import GRID, fit_probe
 from superconext.probe.tfidf import FoldRows, tfidf
 from tests.probe.test_tfidf import rows
@@ -39,6 +39,23 @@ def test_the_smallest_of_equal_c_wins_and_dev_is_asked_where_it_is_large():
     assert chosen(labels, large) == 0.1
     assert chosen(np.array([0, 0, 1]), None) is None
     assert chosen(np.array([0, 0, 1]), large) == 0.1
+
+
+def test_with_many_rows_c_beyond_two_rises_in_every_fold_is_not_tried():
+    grid = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    curve = dict(zip(grid, (3.0, 1.0, 2.0, 2.5, 9.0, 0.0), strict=True))
+
+    def chosen(count, **options):
+        asked = []
+
+        def of_fold(*_):
+            return lambda c: asked.append(c) or curve[c]
+
+        found = best_c(grid, np.arange(count) % 2, None, of_fold, lambda: None, **options)
+        return found, max(asked)
+
+    assert chosen(MANY_ROWS) == (0.3, 3.0)
+    assert chosen(MANY_ROWS - 1) == chosen(MANY_ROWS, whole_grid=True) == (30.0, 30.0)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
