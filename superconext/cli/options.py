@@ -65,6 +65,11 @@ TEXT_COLUMN = click.option(
 LABEL_COLUMN = click.option(
     "--label-column", metavar="NAME", help="Label column, by name or number from 1."
 )
+HEADER = click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first row is a header.  [default: decided by names, and by the run's labels]",
+)
 COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
 CONFIG = click.option(
     "--config", metavar="TOML", help="Parameters from a file; options win over it."

@@ -10,6 +10,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    HEADER,
     JSON,
     TEXT_COLUMN,
     THREADS,
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from superconext.data.columns import Known
     from superconext.data.dataset import Dataset
     from superconext.data.reading import RowStream
     from superconext.fitting.model import Model
+
+NO_ROWS = switch("--quiet", "Do not show the first rows as they were understood.")
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096
@@ -42,24 +46,31 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @click.argument("run")
 @click.argument("file")
 @COLUMNS
+@HEADER
 @JSON
+@NO_ROWS
 @THREADS
 def evaluate(
     run: str,
     file: str,
     text_column: str | None,
     label_column: str | None,
+    header: bool | None,
     as_json: bool,
+    quiet: bool,
     threads: int,
 ) -> None:
     """Metrics of RUN on the labelled FILE."""
+    from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
     from superconext.fitting.evaluation import evaluate as evaluate_model
     from superconext.report.table import class_table, score_table
 
     model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column)
+    corpus = read_labelled(file, text_column, label_column, header, _known(model, run))
     echo_notes(corpus.notes, corpus.source)
+    if not quiet:
+        _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
     unknown = _unknown_labels(corpus, model.classes, run)
     evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     if as_json:
@@ -102,6 +113,38 @@ def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[s
     return unknown
 
 
+def _known(model: Any, run: str) -> Known:
+    """What the run knows of files: its classes, and the names of the columns it was trained on."""
+    from pathlib import Path
+
+    from superconext.data.columns import Known
+
+    columns: Any = None
+    if (Path(run) / "manifest.json").is_file():
+        from superconext.runs.folder import read_manifest
+
+        columns = read_manifest(Path(run))
+        for key in ("data", "train", "columns"):
+            columns = columns.get(key) if isinstance(columns, dict) else None
+    if not isinstance(columns, dict) or columns.get("header") is not True:
+        columns = {}
+    names = [columns.get(key) for key in ("text", "label")]
+    text, label = (name if isinstance(name, str) else None for name in names)
+    return Known(frozenset(model.classes), text, label)
+
+
+def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
+    """The first rows as they were understood, a line each, on stderr."""
+    import shutil
+
+    from superconext.data.lines import shown
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    for label, text in rows:
+        head = "  row read as " + ("" if label is None else f"label {shown(label, 24)}, ")
+        click.echo(f"{head}text {shown(text, max(20, width - len(head) - 8))}", err=True)
+
+
 def _some(labels: Iterable[str], most: int = 5) -> str:
     """The first few labels, quoted, for a message."""
     from superconext.data.lines import shown
@@ -119,6 +162,7 @@ def _count(number: int, what: str) -> str:
 @click.argument("run")
 @click.argument("file", default="-")
 @TEXT_COLUMN
+@HEADER
 @switch("--proba", "Add the probability of every class.")
 @switch("--details", "Add the line number of every row, under a heading.")
 @click.option(
@@ -136,16 +180,19 @@ def _count(number: int, what: str) -> str:
     help="At a line that cannot be read: stop, or leave it out and count it.",
 )
 @JSON
+@NO_ROWS
 @THREADS
 def predict(
     run: str,
     file: str,
     text_column: str | None,
+    header: bool | None,
     proba: bool,
     details: bool,
     abstain_below: float | None,
     on_error: str,
     as_json: bool,
+    quiet: bool,
     threads: int,
 ) -> None:
     """Labels for the texts of FILE (- is standard input): label TAB text.
@@ -158,8 +205,17 @@ def predict(
     from superconext.data.reading import RowStream
 
     model = _load_any(run, threads)
-    texts = RowStream(file, text_column, labelled=False, on_error=on_error, every_row=True)
-    write_predictions(model, texts, as_json, proba, abstain_below, details)
+    texts = RowStream(
+        file,
+        text_column,
+        labelled=False,
+        on_error=on_error,
+        every_row=True,
+        header=header,
+        known=_known(model, run),
+    )
+    preview = not quiet and file != "-"
+    write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
 
 
 def write_predictions(
@@ -169,6 +225,7 @@ def write_predictions(
     proba: bool = False,
     abstain_below: float | None = None,
     details: bool = False,
+    preview: bool = False,
 ) -> None:
     """Predict block by block; rows go to stdout as they are made, what was read to stderr.
 
@@ -177,6 +234,7 @@ def write_predictions(
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
     details: a column with the line of the file too, which JSON always has.
+    preview: shows the first rows on stderr, as they were understood.
     """
     begun = abstained = blank = shown = 0
     heading = ["line"] * details + ["label"] + [*map(tsv_cell, model.classes)] * proba + ["text"]
@@ -188,6 +246,9 @@ def write_predictions(
 
     for block in texts:
         show_notes()
+        if preview:
+            _show_rows(texts.preview)
+            preview = False
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             shares = _shares(model, part)

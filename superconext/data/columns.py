@@ -11,6 +11,7 @@ or when all of its cells are. Anything else is an example.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,11 +22,13 @@ ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the def
 
 TEXT_NAMES = frozenset(
     {"text", "texts", "texte", "sentence", "sentences", "phrase", "tweet", "review", "comment"}
-    | {"commentaire", "avis", "content", "message", "document", "post", "body"}
+    | {"commentaire", "avis", "content", "message", "document", "post", "body", "utterance"}
+    | {"النص", "نص", "الجملة", "جملة", "التغريدة", "تغريدة", "التعليق", "تعليق"}
 )
 LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classe", "category", "sentiment", "polarity", "target", "tag"}
     | {"étiquette", "topic", "intent", "score", "rating", "gold"}
+    | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
@@ -34,12 +37,40 @@ _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells 
 
 @dataclass(frozen=True)
 class Columns:
-    """Where text and label stand (0-based), and whether the first row is a header."""
+    """Where text and label stand (0-based), and whether the first row is a header.
+
+    aside: the label column where it was recognised and is not wanted.
+    joined: whether the cells are parts of one sentence, that commas stand in.
+    """
 
     text: int
     label: int | None
     header: bool
     notes: list[str]
+    aside: int | None = None
+    joined: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a run knows of files like those it was trained on.
+
+    classes: its labels. text, label: names of the columns in its training file, None where that
+    had no header.
+    """
+
+    classes: frozenset[str] = frozenset()
+    text: str | None = None
+    label: str | None = None
+
+    def column(
+        self, found: Sequence[str], spec: ColumnSpec, default: str, header: bool | None = True
+    ) -> ColumnSpec:
+        """The column to ask for among those `found`: the one of the training file, if there."""
+        name = self.text if default == "text" else self.label
+        if spec is not None or name is None or number_of(name) is not None or header is False:
+            return spec
+        return name if name.strip().casefold() in _folded(found) else None
 
 
 def find_columns(
@@ -48,13 +79,27 @@ def find_columns(
     label_column: ColumnSpec,
     source: str,
     labelled: bool = True,
+    header: bool | None = None,
+    known: Known | None = None,
+    commas: bool = False,
 ) -> Columns:
     """Decide for a table of cells; without `labelled` only the text is looked for.
+
+    Args:
+        header: whether the first row is one; None to decide.
+        known: what a run knows. With it names that are usual or those of its training file are
+            taken, and an unknown header is recognised by the labels under it.
+        commas: whether the separator may be part of the sentences.
 
     Raises DataError where a column is not there, or cannot be told from the others.
     """
     first = rows[0]
-    _refuse_other_separator(first, source)
+    if header is not False:
+        _refuse_other_separator(first, source)
+    if known is not None or header is not None:
+        known = known or Known()
+        wanted = (text_column, label_column)
+        return _with_known(rows, wanted, source, labelled, header, known, commas)
     by_name = any(s is not None and number_of(s) is None for s in (text_column, label_column))
     if by_name or _is_header(first, text_column, label_column):
         text = resolve(first, text_column, "text", "--text-column", source)
@@ -68,13 +113,7 @@ def find_columns(
     if len(first) == 1 and not labelled:
         return Columns(0, None, False, ["no header found: the only column read as text"])
     if len(first) != 2:
-        wanted, flags = "column named 'text'", "--text-column"
-        if labelled:
-            wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
-        raise DataError(
-            f"{source}: no {wanted} in the first row, found {_listed(first)}: name the columns "
-            f"in a header, or give {flags}"
-        )
+        raise _not_named(first, source, labelled)
     label = _label_of_two(rows, source)
     note = f"no header found: column {label + 1} read as label, column {2 - label} as text"
     return Columns(1 - label, label if labelled else None, False, [note])
@@ -96,7 +135,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     name = default if spec is None else str(spec)
     if name in found:
         return list(found).index(name)
-    folded = [cell.strip().casefold() for cell in found]
+    folded = _folded(found)
     wanted = name.strip().casefold()
     if wanted in folded:
         return folded.index(wanted)
@@ -113,8 +152,185 @@ def number_of(spec: str | int) -> int | None:
     return int(spec) if spec.isascii() and spec.isdigit() and len(spec) < 10 else None
 
 
+def usual(found: Sequence[str], spec: ColumnSpec, default: str) -> ColumnSpec:
+    """The only one of the columns `found` with a usual name, where `default` is not there."""
+    folded = _folded(found)
+    names = TEXT_NAMES if default == "text" else LABEL_NAMES
+    places = [place for place, cell in enumerate(folded) if cell in names]
+    if spec is not None or default in folded or len(places) != 1:
+        return spec
+    return places[0] + 1
+
+
+def _folded(cells: Sequence[str]) -> list[str]:
+    return [cell.strip().casefold() for cell in cells]
+
+
+def _with_known(
+    rows: Sequence[Sequence[str]],
+    wanted: tuple[ColumnSpec, ColumnSpec],
+    source: str,
+    labelled: bool,
+    header: bool | None,
+    known: Known,
+    commas: bool,
+) -> Columns:
+    first = rows[0]
+    text_column = known.column(first, wanted[0], "text", header)
+    label_column = known.column(first, wanted[1], "label", header)
+    specs = (text_column, label_column)
+    if header is None:
+        by_name = any(s is not None and number_of(s) is None for s in specs)
+        header = by_name or _is_header(first, *specs) or _header_by_labels(rows, known.classes)
+    if header:
+        return _under_header(rows, text_column, label_column, source, labelled, known.classes)
+    if specs == (None, None):
+        if commas and not labelled and _one_sentence(rows, known.classes):
+            note = "no header and no label column found: each line read as one text"
+            notes = [f"{note}, commas included" if len(first) > 1 else note]
+            return Columns(0, None, False, notes, joined=True)
+        if len(first) == 2:
+            label = _label_by_classes(rows, known.classes)
+            label = _label_of_two(rows, source) if label is None else label
+            note = f"no header found: column {label + 1} read as label, column {2 - label} as text"
+            return Columns(1 - label, label if labelled else None, False, [note], label)
+    return _no_header(first, text_column, label_column, source, labelled)
+
+
+def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
+    wanted, flags = "column named 'text'", "--text-column"
+    if labelled:
+        wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
+    return DataError(
+        f"{source}: no {wanted} in the first row, found {_listed(first)}: name the columns "
+        f"in a header, or give {flags}"
+    )
+
+
+def _no_header(
+    first: Sequence[str],
+    text_column: ColumnSpec,
+    label_column: ColumnSpec,
+    source: str,
+    labelled: bool,
+) -> Columns:
+    if len(first) == 1 and not labelled and (text_column, label_column) == (None, None):
+        return Columns(0, None, False, ["no header found: the only column read as text"])
+    for spec, default in ((text_column, "text"), (label_column, "label")):
+        if spec is not None and number_of(spec) is None:
+            resolve((), spec, default, f"--{default}-column", source)
+    if (text_column, label_column) == (None, None):
+        raise _not_named(first, source, labelled)
+    return _numbered(first, text_column, label_column, source, labelled)
+
+
+def _under_header(
+    rows: Sequence[Sequence[str]],
+    text_column: ColumnSpec,
+    label_column: ColumnSpec,
+    source: str,
+    labelled: bool,
+    classes: frozenset[str],
+) -> Columns:
+    """The columns under a header whose names may be unknown."""
+    first, folded = rows[0], _folded(rows[0])
+    places: list[int | None] = []
+    for spec, default in ((text_column, "text"), (label_column, "label")):
+        spec = usual(first, spec, default)
+        asked = spec is not None or default in folded
+        flag = f"--{default}-column"
+        needed = asked and (default == "text" or labelled or spec != label_column)
+        places.append(resolve(first, spec, default, flag, source) if needed else None)
+    text, label = places
+    if len(first) == 1 and text is None:
+        text = 0
+    if len(first) == 2 and text is None and label is None and len(rows) > 1:
+        label = _label_by_classes(rows[1:], classes)
+        label = _label_of_two(rows[1:], source) if label is None else label
+    if len(first) == 2:
+        text = 1 - label if text is None and label is not None else text
+        label = 1 - text if label is None and text is not None else label
+    if text is None:
+        text = resolve(first, text_column, "text", "--text-column", source)
+    if labelled and label is None:
+        label = resolve(first, label_column, "label", "--label-column", source)
+    _refuse_same(text, label if labelled else None, source)
+    notes = []
+    if (text_column is None and folded[text] != "text") or (
+        labelled and label is not None and label_column is None and folded[label] != "label"
+    ):
+        read = f"column {shown(first[text], 24)} read as text"
+        read += "" if label is None else f", {shown(first[label], 24)} as label"
+        notes = [f"first row read as a header: {read} (--no-header if it is a row)"]
+    return Columns(text, label if labelled else None, True, notes, label)
+
+
+def _header_by_labels(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> bool:
+    """Whether the first row is unlike all others: no label stands where these have theirs.
+
+    That is so where all other cells of a column are classes. Where they are not, each must repeat,
+    and the text above sentences must be a single word.
+    """
+    first = rows[0]
+    whole = [row for row in rows[1:] if len(row) == len(first)]
+    if len(first) < 2 or not whole:
+        return False
+    for place, cell in enumerate(first):
+        name = cell.strip()
+        others = Counter(row[place].strip() for row in whole)
+        if name in others or name in classes or not any(map(str.isalpha, name)):
+            continue
+        if all(other in classes for other in others):
+            return True
+        words = [row[1 - place].strip() for row in whole] if len(first) == 2 else []
+        if (
+            len(words) >= _FEW_ROWS
+            and min(others.values()) > 1
+            and len(others) <= min(_MOST_LABELS, len(words) / 4)
+            and " " not in first[1 - place].strip()
+            and any(map(str.isalpha, first[1 - place]))
+            and sum(" " in text for text in words) >= 0.9 * len(words)
+        ):
+            return True
+    return False
+
+
+def _label_by_classes(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> int | None:
+    """Which of two columns holds the classes of a run, in most rows; None if neither does."""
+    pairs = [row for row in rows if len(row) >= 2]
+    hits = [sum(row[place].strip() in classes for row in pairs) for place in (0, 1)]
+    if max(hits) * 2 <= len(pairs) or hits[0] == hits[1]:
+        return None
+    return int(hits[1] > hits[0])
+
+
+def _one_sentence(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> bool:
+    """Whether the cells of each row are parts of one sentence.
+
+    They are where the first row has one cell, and where no column can be that of the labels:
+    none holds classes of the run, signs and numbers alone, or a few single words repeated. Of
+    more than two columns the rows must differ in how many they have.
+    """
+    width = len(rows[0])
+    if width == 1:
+        return True
+    if width > 2 and len(set(map(len, rows))) == 1:
+        return False
+    for place in range(width):
+        cells = [row[place].strip() for row in rows if len(row) > place]
+        distinct = set(cells)
+        if sum(cell in classes for cell in cells) * 2 > len(cells):
+            return False
+        if not any(any(map(str.isalpha, cell)) for cell in distinct):
+            return False
+        repeated = len(cells) >= _FEW_ROWS and len(distinct) * 4 <= len(cells)
+        if repeated and not any(" " in row[place] for row in rows if len(row) > place):
+            return False
+    return True
+
+
 def _is_header(first: Sequence[str], text_column: ColumnSpec, label_column: ColumnSpec) -> bool:
-    folded = [cell.strip().casefold() for cell in first]
+    folded = _folded(first)
     for spec, names in ((text_column, TEXT_NAMES), (label_column, LABEL_NAMES)):
         number = None if spec is None else number_of(spec)
         if number is not None and 1 <= number <= len(first) and folded[number - 1] in names:

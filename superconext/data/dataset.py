@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import DataError
 from superconext.data.duplicates import leaks
@@ -26,6 +26,7 @@ class Dataset:
         source: file name as given.
         sha256: of the file's bytes as they lie on disk.
         notes: what the reader decided.
+        columns: `text`, `label` (names, or numbers from 1 without a header) and `header`.
         on_disk: all rows, tokenised and memory-mapped, where the file is larger than memory.
     """
 
@@ -36,6 +37,7 @@ class Dataset:
     sha256: str = ""
     notes: list[str] = dataclasses.field(default_factory=list)
     on_disk: TrainingRows | None = None
+    columns: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""

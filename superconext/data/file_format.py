@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.registry import Entry, Registry
-from superconext.data.columns import ColumnSpec, resolve
+from superconext.data.columns import ColumnSpec, Known, resolve, usual
 from superconext.data.lines import RUN_LINES, STDIN_NAME, OpenFile, Run, shown
+
+#: Rows that are shown as they were understood.
+PREVIEWED = 3
 
 
 @dataclass(frozen=True)
@@ -24,18 +28,27 @@ class Wanted:
 
     every_row: whether rows without a text are taken too: blank lines of plain text and of tables
         of one column, empty cells, null.
+    header: whether a table's first row is one; None to decide.
+    known: what a run knows of its files, to recognise the columns by.
     """
 
     text_column: ColumnSpec = None
     label_column: ColumnSpec = None
     labelled: bool = True
     every_row: bool = False
+    header: bool | None = None
+    known: Known | None = None
 
     def resolve(self, names: Sequence[str], source: str) -> list[int]:
         """0-based places of the text and, where wanted, the label among named columns."""
-        places = [resolve(names, self.text_column, "text", "--text-column", source)]
+        asked = [(self.text_column, "text")]
         if self.labelled:
-            places.append(resolve(names, self.label_column, "label", "--label-column", source))
+            asked.append((self.label_column, "label"))
+        places = []
+        for spec, default in asked:
+            if self.known is not None:
+                spec = usual(names, self.known.column(names, spec, default), default)
+            places.append(resolve(names, spec, default, f"--{default}-column", source))
         return places
 
 
@@ -69,6 +82,9 @@ class RowFile:
         name, suffix: of the file, for messages and for choosing a format.
         notes: what was decided, for the user to read; formats add to it.
         skipped: rows and lines given to `bad`.
+        columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
+            a format with columns has found them.
+        preview: label and text of the first rows, where a label was recognised that is not wanted.
     """
 
     def __init__(
@@ -84,6 +100,8 @@ class RowFile:
         self.look_ahead, self.cell_lines = look_ahead, cell_lines
         self.notes: list[str] = []
         self.skipped = 0
+        self.columns: dict[str, Any] | None = None
+        self.preview: list[tuple[str | None, str]] = []
         self._on_bad = on_bad
         self._runs: Iterator[Run] | None = None
         self._blank = self._pending_blank = 0

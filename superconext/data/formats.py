@@ -23,6 +23,7 @@ from typing import Any
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.columns import Columns, find_columns
 from superconext.data.file_format import (
+    PREVIEWED,
     Block,
     FileFormat,
     LineFormat,
@@ -53,7 +54,13 @@ class PlainText(FileFormat):
         file = self.file
         file.notes.append("read as plain text, one sentence a line")
         count = tabs = 0
+        header = file.wanted.header
         for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
+            if header:
+                header = False
+                first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+                numbers, lines = numbers[first + 1 :], lines[first + 1 :]
+                file.notes.append("first line read as a header, left out")
             count += len(lines)
             tabs += sum("\t" in line for line in lines)
             yield Block(lines, [], numbers)
@@ -119,10 +126,16 @@ class JsonLines(LineFormat):
         if self.keys is None:
             names = list(record)
             self.keys = [names[i] for i in self.file.wanted.resolve(names, self.file.name)]
+            self.file.columns = _named(self.keys)
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
         return text, label
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
+    """The columns of a format in which all have names."""
+    return {"text": names[0], "label": names[1] if len(names) > 1 else None, "header": True}
 
 
 def json_record(line: str, where: str) -> dict[str, Any]:
@@ -197,6 +210,7 @@ class TableFormat(FileFormat):
                 first = self._first_filled(cells) or 0
                 width = len(cells[first])
                 file.notes += columns.notes
+                self._describe(columns, cells[first:])
                 if columns.header:
                     numbers, cells = numbers[first + 1 :], cells[first + 1 :]
             block = self._rows(columns, width, numbers, cells)
@@ -236,6 +250,21 @@ class TableFormat(FileFormat):
         if columns is None and head:
             yield self._find(head), lines, head
 
+    def _describe(self, columns: Columns, cells: list[list[str]]) -> None:
+        """Say of the file which columns these are, and show its first rows."""
+        both = [columns.text, columns.label]
+        names = [
+            None if place is None else cells[0][place] if columns.header else place + 1
+            for place in both
+        ]
+        self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
+        if columns.label is None and columns.aside is not None:
+            text, label = columns.text, columns.aside
+            rows = cells[columns.header : PREVIEWED + columns.header]
+            self.file.preview = [
+                (row[label], row[text]) for row in rows if len(row) > max(text, label)
+            ]
+
     def _first_filled(self, cells: list[list[str]]) -> int | None:
         """Place of the first record; blank lines stand before it where every row is wanted."""
         if not self.file.wanted.every_row:
@@ -245,7 +274,10 @@ class TableFormat(FileFormat):
     def _undecided(self, first: list[str]) -> bool:
         """Whether the first row leaves open which of two columns is which."""
         wanted = self.file.wanted
-        if len(first) != 2 or (wanted.text_column is not None and not wanted.labelled):
+        informed = wanted.known is not None and self.file.name != STDIN_NAME
+        if len(first) < 2 or (len(first) > 2 and not informed):
+            return False
+        if wanted.text_column is not None and not wanted.labelled and not informed:
             return False
         try:
             return not self._find([first]).header
@@ -257,12 +289,23 @@ class TableFormat(FileFormat):
         label = wanted.label_column if wanted.labelled else None
         if wanted.every_row:
             rows = [record for record in rows if not _is_blank(record)] or rows[:1]
-        return find_columns(rows, wanted.text_column, label, self.file.name, wanted.labelled)
+        return find_columns(
+            rows,
+            wanted.text_column,
+            label,
+            self.file.name,
+            wanted.labelled,
+            wanted.header,
+            wanted.known,
+            commas=self.separator == ",",
+        )
 
     def _rows(
         self, columns: Columns, width: int, numbers: Sequence[int], cells: list[list[str]]
     ) -> Block:
         text, label = columns.text, columns.label
+        if columns.joined:
+            return Block([self.separator.join(record) for record in cells], [], numbers)
         if width > 1 and self.file.wanted.every_row and any(map(_is_blank, cells)):
             kept = [i for i, row in enumerate(cells) if not self.file.count_blank(_is_blank(row))]
             numbers, cells = [numbers[i] for i in kept], [cells[i] for i in kept]
@@ -462,6 +505,7 @@ class Parquet(FileFormat):
             table = parquet.ParquetFile(file.file.binary())
             names = list(table.schema_arrow.names)
             columns = [names[place] for place in file.wanted.resolve(names, name)]
+            file.columns = _named(columns)
             empty = columns[0] if file.wanted.every_row else None
 
             def parse(values: Sequence[object], number: int) -> tuple[str, str]:

@@ -7,13 +7,14 @@ names the line; only lines with nothing on them are left out, and counted in a n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.columns import ColumnSpec
+from superconext.data.columns import ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
-from superconext.data.file_format import Block, RowFile, Wanted, open_rows
+from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.lines import open_file
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
@@ -41,12 +42,16 @@ class RowStream:
             wrong with the file as a whole (no such column, no UTF-8 text at all) always raises.
         every_row: gives a row without a text too, with an empty one, where it is otherwise left
             out or an error: blank lines of plain text and of one-column tables, empty cells, null.
+        header: whether the first row of a table, or line of plain text, is one; None to decide.
+        known: what a run knows of its files, to recognise columns and headers by.
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
         notes: what the reader decided and left out; whole after the last block.
         read, skipped: rows given out, bad rows left out.
         problems: what was wrong with the first of these.
+        columns: `text`, `label` (names, or numbers from 1) and `header`; None without columns.
+        preview: label (None where none was seen) and text of the first rows.
     """
 
     def __init__(
@@ -57,9 +62,14 @@ class RowStream:
         labelled: bool = True,
         on_error: str = "fail",
         every_row: bool = False,
+        header: bool | None = None,
+        known: Known | None = None,
     ) -> None:
         self.path, self.on_error = path, on_error
-        self.wanted = Wanted(text_column, label_column if labelled else None, labelled, every_row)
+        label_column = label_column if labelled else None
+        self.wanted = Wanted(text_column, label_column, labelled, every_row, header, known)
+        self.columns: dict[str, Any] | None = None
+        self.preview: list[tuple[str | None, str]] = []
         self.name = ""
         self.notes: list[str] = []
         self.problems: list[str] = []
@@ -134,6 +144,8 @@ class RowStream:
         count = stray = 0
         for block in rows.blocks() if rows is not None else ():
             count += len(block)
+            if not self.preview:
+                self.columns, self.preview = file.columns, file.preview or _first_rows(block)
             if block.labels:
                 labels = [label.strip() for label in block.labels]
                 if labels != block.labels:
@@ -168,22 +180,39 @@ class RowStream:
         return kept
 
 
+def _first_rows(block: Block) -> list[tuple[str | None, str]]:
+    labels: Sequence[str | None] = block.labels or [None] * PREVIEWED
+    return list(zip(labels[:PREVIEWED], block.texts[:PREVIEWED], strict=False))
+
+
 def read_labelled(
-    path: str | Path, text_column: ColumnSpec = None, label_column: ColumnSpec = None
+    path: str | Path,
+    text_column: ColumnSpec = None,
+    label_column: ColumnSpec = None,
+    header: bool | None = None,
+    known: Known | None = None,
 ) -> Dataset:
     """Read a labelled file: CSV, TSV, JSON lines, fastText lines (also `.gz`), Parquet, or a
     registered format.
 
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
     `"2"`; digits are always a number). Stray spaces around labels are stripped.
-    `"-"` reads standard input.
+    `"-"` reads standard input. `header` and `known` are those of `RowStream`.
 
     Raises DataError, one line with file and line number, for anything that cannot be
     read as examples; MissingExtraError for Parquet without pyarrow.
     """
-    stream = RowStream(path, text_column, label_column)
+    stream = RowStream(path, text_column, label_column, header=header, known=known)
     rows, sha256 = stream.collect()
-    return Dataset(rows.texts, rows.labels, list(rows.lines), stream.name, sha256, stream.notes)
+    return Dataset(
+        rows.texts,
+        rows.labels,
+        list(rows.lines),
+        stream.name,
+        sha256,
+        stream.notes,
+        columns=stream.columns,
+    )
 
 
 def read_texts(path: str | Path, text_column: ColumnSpec = None) -> Texts:

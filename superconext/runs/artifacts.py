@@ -94,7 +94,7 @@ def _manifest(
     request: TrainRequest, splits: Splits, fitted: Fitted, times: dict[str, float]
 ) -> dict[str, Any]:
     config = fitted.model.config
-    data = {
+    data: dict[str, dict[str, Any]] = {
         name: {
             "file": Path(corpus.source).name,
             "sha256": corpus.sha256,
@@ -103,6 +103,7 @@ def _manifest(
         }
         for name, corpus in splits.named().items()
     }
+    data["train"]["columns"] = splits.train.columns
     return {
         "version": __version__,
         "status": "interrupted" if fitted.interrupted else "complete",

@@ -168,7 +168,8 @@ def read_big(
     Raises DataError for rows that cannot be read or trained on.
     """
     sha256 = file_sha256(Path(path))
-    blocks = RowStream(path, *columns).large_blocks()
+    stream = RowStream(path, *columns)
+    blocks = stream.large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
     tokenizer = make_tokenizer(config, head)
     home = Path(store) if store else cache_dir()
@@ -204,7 +205,8 @@ def read_big(
             lines[some].tolist(),
         )
 
-    big = Dataset(*corpus_of(kept[sample]), path, sha256, rows.notes, training)
+    shown = corpus_of(kept[sample])
+    big = Dataset(*shown, path, sha256, rows.notes, training, stream.columns)
     return big, Dataset(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
 
 

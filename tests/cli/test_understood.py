@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import blame, write_table
+from tests.cli.conftest import blame, call_main, rows, write_table
 
 # Labels
 
@@ -86,3 +86,130 @@ def test_blank_lines_between_rows_of_several_columns_are_no_rows(call, finished,
         (5, "خايب, kan"),
     ]
     assert "2 blank lines left out" in said.err
+
+
+# Columns and headers
+
+
+@pytest.fixture(scope="module")
+def named(data, tmp_path_factory):
+    """A run trained on columns that are named in a way of their own."""
+    folder = tmp_path_factory.mktemp("named")
+    table = rows(40, seed=0)
+    lines = ["id,جملتي,حكم", *(f"{i},{text},{label}" for i, (label, text) in enumerate(table))]
+    (folder / "train.csv").write_text("\n".join(lines), encoding="utf-8")
+    columns = ("--text-column", "جملتي", "--label-column", "حكم")
+    words = ("--out", folder / "run", "--no-baselines", *columns, *data.small)
+    said = call_main("train", folder / "train.csv", *words)
+    assert said.code == 0, said.err
+    return folder / "run"
+
+
+def texts_of(said):
+    assert said.code == 0, said.err
+    return [line.split("\t", 1)[1] for line in said.out.splitlines()]
+
+
+def test_a_run_remembers_its_columns(call, named, tmp_path):
+    manifest = json.loads((named / "manifest.json").read_text(encoding="utf-8"))
+    columns = {"text": "جملتي", "label": "حكم", "header": True}
+    assert manifest["data"]["train"]["columns"] == columns
+    table = rows(12, seed=7)
+    path = tmp_path / "new.csv"
+    lines = ["حكم,id,text,جملتي", *(f"{label},1,no,{text}" for label, text in table)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert texts_of(call("predict", named, path)) == [text for _, text in table]
+    said = call("evaluate", named, path, "--json")
+    assert said.code == 0 and json.loads(said.out)["n"] == 12
+    (tmp_path / "one.csv").write_text("جملتي\nzwin\nbnin\n", encoding="utf-8")
+    assert texts_of(call("predict", named, tmp_path / "one.csv")) == ["zwin", "bnin"]
+    (tmp_path / "x.jsonl").write_text(json.dumps({"no": "a", "جملتي": "زوين"}), encoding="utf-8")
+    assert texts_of(call("predict", named, tmp_path / "x.jsonl")) == ["زوين"]
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [("x.csv", "النص,التصنيف"), ("x.tsv", "utterance\tpolarity"), ("x.tsv", "kelma\tنوع")],
+)
+def test_an_unknown_header_is_no_row(call, finished, tmp_path, name, header):
+    table, cut = rows(20, seed=7), "," if name == "x.csv" else "\t"
+    lines = [header, *(f"{text}{cut}{label}" for label, text in table)]
+    (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    said = call("predict", finished.folder, tmp_path / name)
+    assert texts_of(said) == [text for _, text in table]
+    assert "first row read as a header" in said.err
+    said = call("evaluate", finished.folder, tmp_path / name, "--json")
+    assert said.code == 0 and json.loads(said.out)["n"] == 20
+    assert "unknown_labels" not in json.loads(said.out)
+    # Other labels than the run's tell too, for they repeat.
+    lines = [
+        header,
+        *(
+            f"{text}{cut}{'bon' if i % 2 else 'سيئ'}"
+            for i, (_, text) in enumerate(rows(24, seed=8))
+        ),
+    ]
+    (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
+    assert len(texts_of(call("predict", finished.folder, tmp_path / name))) == 24
+
+
+def test_header_and_no_header_settle_it(call, finished, tmp_path):
+    path = tmp_path / "x.csv"
+    for first in ("kelma", "كلمة"):
+        path.write_text(f"{first}\nzwin had\nكان عيان\n", encoding="utf-8")
+        below = ["zwin had", "كان عيان"]
+        assert texts_of(call("predict", finished.folder, path)) == [first, *below]
+        assert texts_of(call("predict", finished.folder, path, "--header")) == below
+        path.write_text(f"{first},y\nzwin had,neg\nكان عيان,pos\n", encoding="utf-8")
+        assert texts_of(call("predict", finished.folder, path)) == below
+        assert texts_of(call("predict", finished.folder, path, "--no-header")) == [first, *below]
+        said = call("evaluate", finished.folder, path, "--no-header", "--json")
+        assert json.loads(said.out)["unknown_labels"] == {"y": 1}
+        plain = tmp_path / "x.txt"
+        plain.write_text(f"{first}\nzwin had\n", encoding="utf-8")
+        assert texts_of(call("predict", finished.folder, plain, "--header")) == ["zwin had"]
+    path.write_text("النص\nzwin had\n", encoding="utf-8")
+    assert texts_of(call("predict", finished.folder, path)) == ["zwin had"]
+    assert texts_of(call("predict", finished.folder, path, "--no-header")) == ["النص", "zwin had"]
+
+
+def test_the_first_rows_are_shown_as_they_were_understood(call, finished, test_table):
+    for verb in ("predict", "evaluate"):
+        said = call(verb, finished.folder, finished.data.test)
+        shown = [line for line in said.err.splitlines() if "row read as" in line]
+        assert len(shown) == 3
+        for line, (label, text) in zip(shown, test_table, strict=False):
+            assert f"label '{label}'" in line and text in line and len(line) <= 100
+        assert "row read as" not in call(verb, finished.folder, finished.data.test, "--quiet").err
+    assert "row read as" not in call("predict", finished.folder, stdin=b"zwin\n").err
+
+
+@pytest.fixture
+def test_table(finished):
+    lines = finished.data.test.read_text(encoding="utf-8").splitlines()[1:]
+    return [tuple(line.split("\t")) for line in lines]
+
+
+# Commas
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+@pytest.mark.parametrize("comma", ["wallah {}, khayb had", "{} زوين بزاف, كان عيان"])
+def test_commas_in_sentences_do_not_cut_them(call, finished, tmp_path, count, comma):
+    texts = [comma.format(f"n{i}") for i in range(count)]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join([*texts, "", "zwin"]) + "\n", encoding="utf-8")
+    said = call("predict", finished.folder, path)
+    assert texts_of(said) == [*texts, "", "zwin"]
+    assert "commas included" in said.err
+    path.write_text("\n".join(["zwin", *texts]) + "\n", encoding="utf-8")
+    assert texts_of(call("predict", finished.folder, path)) == ["zwin", *texts]
+
+
+def test_columns_that_hold_labels_or_numbers_are_columns(call, finished, tmp_path):
+    path = tmp_path / "x.csv"
+    for first in (["neg", "pos", "neg"], ["1", "2", "3"], ["?", "?", "?"]):
+        lines = [f"{cell},kan {i} زوين" for i, cell in enumerate(first)]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        expected = [f"kan {i} زوين" for i in range(3)]
+        assert texts_of(call("predict", finished.folder, path)) == expected
