@@ -20,6 +20,10 @@ class ConfigError(SuperConTextError, ValueError):
     """A parameter has an unknown name or an impossible value."""
 
 
+class UnregisteredError(ConfigError):
+    """A name is in no registry: neither built in nor registered."""
+
+
 class VectorsError(SuperConTextError, ValueError):
     """A word vector file cannot be read."""
 

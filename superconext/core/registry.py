@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, UnregisteredError
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class Registry(Generic[T]):
         near = difflib.get_close_matches(name, self.names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         own = f" or be named in {self.variable}={name}=path/to/file.py:Class" * bool(self.variable)
-        raise ConfigError(
+        raise UnregisteredError(
             f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}{hint}; one of "
             f"your own has to be registered{own}"
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superconext.core.errors import ConfigError
+from superconext.core.errors import UnregisteredError
 from superconext.core.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def check_probe_features(name: str) -> None:
 
     near = difflib.get_close_matches(name, probe_feature_names(), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ConfigError(
+    raise UnregisteredError(
         f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}{hint}; a "
         "probe of your own has to be registered or be named in "
         f"{PROBES.variable}={name}=path/to/file.py:Class"

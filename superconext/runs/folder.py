@@ -33,7 +33,7 @@ from torch import Tensor
 from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
 from superconext.config.parameters import Config, resolve, upgrade
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, UnregisteredError
 from superconext.core.files import (
     atomic_write,
     file_sha256,
@@ -203,6 +203,8 @@ def load_model(folder: Path | str) -> Model:
         ValueError,
     ) as error:
         reason = " ".join(str(error).split())[:300]
+        if isinstance(error, UnregisteredError):
+            raise RunError(f"{folder}: {reason}") from None
         raise RunError(
             f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None
