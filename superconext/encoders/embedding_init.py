@@ -13,6 +13,7 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
+from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
@@ -91,7 +92,7 @@ def initial_vectors(
     rows, found = source.lookup(words)
     known = rows[found]
     spread = float(known.std()) if len(known) else 0.1
-    noise = np.random.default_rng([config.seed, 4]).standard_normal(rows.shape)
+    noise = random_stream(config.seed, WORD_NOISE).standard_normal(rows.shape)
     table = np.where(found[:, None], rows, noise * spread).astype(np.float32)
     table[0] = 0.0
     if not found[1]:
