@@ -141,7 +141,7 @@ def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
 
     width = shutil.get_terminal_size((100, 24)).columns
     for label, text in rows:
-        head = "  row read as " + ("" if label is None else f"label {shown(label, 24)}, ")
+        head = "note: row read as " + ("" if label is None else f"label {shown(label, 24)}, ")
         click.echo(f"{head}text {shown(text, max(20, width - len(head) - 8))}", err=True)
 
 
