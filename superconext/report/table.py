@@ -308,7 +308,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     rows.append(_row("superconext, linear probe", probe, metrics.get("seconds")))
     if "combined" in metrics:
         rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
-    note = "" if split == "test" else " (no test file: settings were chosen on these rows)"
+    note = "" if split == "test" else " (no test file: the run chose its settings on them)"
     title = f"{split}, {metrics[split]['n']} rows{note}"
     return f"{title}\n{render(rows, _COLUMNS, fmt={'seconds': '.1f'})}"
 
