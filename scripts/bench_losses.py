@@ -46,8 +46,8 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
     from superconext.objectives.n_pair import NPair
     from superconext.objectives.supcon import Options, SupCon
     from superconext.objectives.superloss import SuperLoss
-    from superconext.objectives.triplet import FORMS, Triplet
     from superconext.objectives.triplet import Options as TripletOptions
+    from superconext.objectives.triplet import Triplet
 
     torch.manual_seed(0)
     labels, ids = torch.arange(rows) % classes, torch.arange(rows)
@@ -91,7 +91,10 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
         objective = SuperLoss(TEMPERATURE, miner=Miner(mode, level, 0.0))
         result[name] = form(objective, "chunked")
         result[f"{name}, plain"] = form(objective, "plain")
-    forms = {f"triplet, {name}": Triplet(TripletOptions(form=name)) for name in FORMS}
+    forms = {
+        f"triplet, {name}": Triplet(TripletOptions(form=name))
+        for name in ("hard", "all", "semi_hard", "soft")
+    }
     for name, other in (forms | {"n-pair": NPair(TEMPERATURE)}).items():
         result[name] = form(other, "forward")
     try:

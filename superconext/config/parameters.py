@@ -41,10 +41,11 @@ def parameter(
     low: float | None = None,
     high: float | None = None,
     open_low: bool = False,
+    open_high: bool = False,
     additions: bool = False,
     group: str = "",
 ) -> Any:
-    """A field of a dataclass of parameters; `low` and `high` are allowed unless `open_low`.
+    """A field of a dataclass of parameters; `low` and `high` are allowed unless they are open.
 
     additions: whether a choice may be followed by +NAME or -NAME, which others check.
     """
@@ -54,6 +55,7 @@ def parameter(
         "low": low,
         "high": high,
         "open_low": open_low,
+        "open_high": open_high,
         "additions": additions,
         "group": group,
     }
@@ -73,6 +75,7 @@ class Parameter:
     low: float | None
     high: float | None
     open_low: bool
+    open_high: bool
     additions: bool
     group: str
 
@@ -106,7 +109,10 @@ class Parameter:
             below = self.low is not None and (
                 value <= self.low if self.open_low else value < self.low
             )
-            if below or (self.high is not None and value > self.high):
+            above = self.high is not None and (
+                value >= self.high if self.open_high else value > self.high
+            )
+            if below or above:
                 raise ConfigError(
                     f"{self.name} = {value}: expected a value {self.limits()}; change it"
                 )
@@ -117,7 +123,7 @@ class Parameter:
         if self.low is not None:
             parts.append(f"{'above' if self.open_low else 'of at least'} {self.low:g}")
         if self.high is not None:
-            parts.append(f"of at most {self.high:g}")
+            parts.append(f"{'below' if self.open_high else 'of at most'} {self.high:g}")
         return " and ".join(parts)
 
 

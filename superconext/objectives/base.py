@@ -6,7 +6,8 @@ the trainer reads them and provides it.
 
 Settings that several objectives share (temperature, ...) are parameters of the run. What one
 objective alone has is a frozen dataclass of int, float, bool and str fields, its
-`options_type`, which `parse_options` fills from `--options name=value,name=value`.
+`options_type`, which `parse_options` fills from `--options name=value,name=value`; one that
+extends `CheckedOptions` says with each field what it may be.
 """
 
 from __future__ import annotations
@@ -16,16 +17,14 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 
+from superconext.config.parameters import Config, parameter, table_of
+from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
 
 T = TypeVar("T")
 
@@ -89,21 +88,25 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class NoOptions:
-    """The options of an objective without settings of its own."""
+class CheckedOptions:
+    """Options whose fields are made by `config.parameters.parameter`; this one has none.
+
+    Raises ConfigError for a value that its field does not allow.
+    """
+
+    def __post_init__(self) -> None:
+        for row in table_of(type(self)):
+            try:
+                row.check(getattr(self, row.name))
+            except ConfigError as error:
+                raise ConfigError(f"options: {error} ({row.help.rstrip('.')})") from None
 
 
 @dataclass(frozen=True)
-class PoolOptions:
-    """The options of an objective with unlabelled text.
+class PoolOptions(CheckedOptions):
+    """The options of an objective with unlabelled text."""
 
-    pool_size: sentences drawn for the pool at most.
-    """
-
-    pool_size: int = 20_000
-
-    def __post_init__(self) -> None:
-        check_least(self, pool_size=1)
+    pool_size: int = parameter(20_000, "Sentences drawn for the pool at most.", low=1)
 
 
 class Objective(nn.Module):
@@ -136,7 +139,7 @@ class Objective(nn.Module):
     #: Whether `begin_epoch` reads the `dev_score` of epochs; fits nobody watches have none else.
     reads_dev_score: bool = False
     #: Dataclass of the settings this objective alone has, see `parse_options`.
-    options_type: type = NoOptions
+    options_type: type = CheckedOptions
     #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
     chance_level: float | None = None
 
@@ -217,18 +220,6 @@ def _convert(name: str, value: str, kind: type) -> Any:
     return converted
 
 
-def check_choice(options: Any, **choices: Sequence[str]) -> None:
-    """Raise ConfigError unless each named field of `options` has one of its values."""
-    for name, known in choices.items():
-        value = getattr(options, name)
-        if value not in known:
-            raise ConfigError(f"options: {name} = {value!r}; expected one of {', '.join(known)}")
-
-
-def check_least(options: Any, **limits: float) -> None:
-    """Raise ConfigError unless each named field of `options` is at least its limit."""
-    for name, low in limits.items():
-        value = getattr(options, name)
-        if not value >= low:
-            shown = f"{value:g}" if isinstance(value, float) else value
-            raise ConfigError(f"options: {name} = {shown}; expected a value of at least {low:g}")
+def batch_accuracy(scores: Tensor, labels: Tensor) -> dict[str, float]:
+    """The scalar of that name: the share of rows whose highest score `[N, C]` is at their label."""
+    return {"batch_accuracy": float((scores.argmax(dim=1) == labels).float().mean())}

@@ -7,19 +7,20 @@ unsupervised contrast of two dropout views. All predict by the classifier.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.base import (
     Batch,
+    CheckedOptions,
     Objective,
     Shape,
-    check_choice,
-    check_least,
+    batch_accuracy,
     parse_options,
 )
 from superconext.objectives.pairwise import (
@@ -29,13 +30,6 @@ from superconext.objectives.pairwise import (
     widened,
 )
 from superconext.objectives.supcon import supcon_losses
-
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-REDUCTIONS = ("mean", "sum")
-CL_FORMS = ("nt_xent", "simcse")
 
 
 class CrossEntropy(Objective):
@@ -57,10 +51,15 @@ class CrossEntropy(Objective):
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalar: training accuracy of the batch."""
+        loss, scalars = self.classified(batch)
+        return loss, {"batch_accuracy": scalars["batch_accuracy"]}
+
+    def classified(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        """Cross-entropy of `batch.sentence` `[N, d]`; scalars: it and the accuracy."""
         scores = self.classifier(widened(batch.sentence))
         loss = functional.cross_entropy(scores, batch.labels)
-        accuracy = float((scores.argmax(dim=1) == batch.labels).float().mean())
-        return loss, {"batch_accuracy": accuracy}
+        accuracy = batch_accuracy(scores, batch.labels)
+        return loss, accuracy | {"cross_entropy": float(loss.detach())}
 
     def class_scores(self, output: EncoderOutput) -> Tensor:
         scores: Tensor = self.classifier(widened(output.sentence))
@@ -68,18 +67,17 @@ class CrossEntropy(Objective):
 
 
 @dataclass(frozen=True)
-class CECEOptions:
-    """weight: lambda, the share of the scaled term. normalise_weights: unit rows of W there."""
+class CECEOptions(CheckedOptions):
+    """Settings of CE+CE."""
 
-    weight: float = 0.9
-    normalise_weights: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.weight < 1:
-            raise ConfigError(
-                f"options: weight = {self.weight:g}; expected at least 0 and below 1, for at 1 "
-                "the classifier's bias gets no gradient"
-            )
+    weight: float = parameter(
+        0.9,
+        "lambda, the share of the scaled term; at 1 the classifier's bias gets no gradient.",
+        low=0,
+        high=1,
+        open_high=True,
+    )
+    normalise_weights: bool = parameter(False, "Unit rows of W in the scaled term.")
 
 
 class CECE(CrossEntropy):
@@ -118,36 +116,30 @@ class CECE(CrossEntropy):
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms and the accuracy."""
-        scores = self.classifier(widened(batch.sentence))
-        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        cross_entropy, scalars = self.classified(batch)
         weights = self.classifier.weight
         if self.options.normalise_weights:
             weights = normalised(weights)
         scaled = functional.cross_entropy(
             normalised(batch.sentence) @ weights.T / self.temperature, batch.labels
         )
+        scalars["scaled_cross_entropy"] = float(scaled.detach())
         weight = self.options.weight
-        return (1 - weight) * cross_entropy + weight * scaled, {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
-            "cross_entropy": float(cross_entropy.detach()),
-            "scaled_cross_entropy": float(scaled.detach()),
-        }
+        return (1 - weight) * cross_entropy + weight * scaled, scalars
 
 
 @dataclass(frozen=True)
-class CESCLOptions:
-    """weight: lambda, the share of SCL. scl_reduction: mean over anchors, or their sum."""
+class CESCLOptions(CheckedOptions):
+    """Settings of CE+SCL."""
 
-    weight: float = 0.9
-    scl_reduction: str = "mean"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.weight < 1:
-            raise ConfigError(
-                f"options: weight = {self.weight:g}; expected at least 0 and below 1, for at 1 "
-                "the classifier gets no gradient (objective = supcon trains without one)"
-            )
-        check_choice(self, scl_reduction=REDUCTIONS)
+    weight: float = parameter(
+        0.9,
+        "lambda, the share of SCL; for SCL without a classifier there is the objective supcon.",
+        low=0,
+        high=1,
+        open_high=True,
+    )
+    scl_reduction: str = parameter("mean", "Of SCL over the anchors.", choices=("mean", "sum"))
 
 
 class CESCL(CrossEntropy):
@@ -188,38 +180,25 @@ class CESCL(CrossEntropy):
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""
-        scores = self.classifier(widened(batch.sentence))
-        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        cross_entropy, scalars = self.classified(batch)
         losses, similarities = supcon_losses(
             batch.sentence, batch.labels, batch.ids, self.temperature
         )
         scl = losses.sum()
         if self.options.scl_reduction == "mean":
             scl = scl / max(len(losses), 1)
+        scalars |= {"scl": float(scl.detach()), **similarities}
         weight = self.options.weight
-        return (1 - weight) * cross_entropy + weight * scl, {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
-            "cross_entropy": float(cross_entropy.detach()),
-            "scl": float(scl.detach()),
-            **similarities,
-        }
+        return (1 - weight) * cross_entropy + weight * scl, scalars
 
 
 @dataclass(frozen=True)
-class CECLOptions:
-    """weight: alpha, of the contrast. form: which candidates. temperature_cl: its own."""
+class CECLOptions(CheckedOptions):
+    """Settings of CE+CL."""
 
-    weight: float = 0.15
-    form: str = "nt_xent"
-    temperature_cl: float = 0.1
-
-    def __post_init__(self) -> None:
-        check_least(self, weight=0)
-        check_choice(self, form=CL_FORMS)
-        if not self.temperature_cl > 0:
-            raise ConfigError(
-                f"options: temperature_cl = {self.temperature_cl:g}; expected a value above 0"
-            )
+    weight: float = parameter(0.15, "alpha, of the contrast.", low=0)
+    form: str = parameter("nt_xent", "Candidates of the contrast.", choices=("nt_xent", "simcse"))
+    temperature_cl: float = parameter(0.1, "Of the contrast.", low=0, open_low=True)
 
 
 class CECL(CrossEntropy):
@@ -270,8 +249,7 @@ class CECL(CrossEntropy):
                 "objective ce_cl: found a batch without a second view, expected "
                 "Batch.second_view to encode it again with dropout; set it"
             )
-        scores = self.classifier(widened(batch.sentence))
-        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        cross_entropy, scalars = self.classified(batch)
         first, second = normalised(batch.sentence), normalised(batch.second_view()[0])
         ids = batch.ids
         row = torch.arange(len(ids), device=ids.device)
@@ -285,9 +263,6 @@ class CECL(CrossEntropy):
         negative = ids[:, None] != ids[None, :]
         logits = cosine / self.options.temperature_cl
         contrast = (masked_log_sum_exp(logits, positive | negative) - logits[positive]).mean()
-        return cross_entropy + self.options.weight * contrast, {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
-            "cross_entropy": float(cross_entropy.detach()),
-            "contrast": float(contrast.detach()),
-            **similarity_report(cosine, positive, negative),
-        }
+        scalars["contrast"] = float(contrast.detach())
+        scalars |= similarity_report(cosine, positive, negative)
+        return cross_entropy + self.options.weight * contrast, scalars

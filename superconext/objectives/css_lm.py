@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.core.errors import ConfigError, TrainingError
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
+from superconext.core.errors import TrainingError
 from superconext.objectives.base import (
     Batch,
+    CheckedOptions,
     Objective,
     Pool,
     Shape,
-    check_choice,
-    check_least,
+    batch_accuracy,
     parse_options,
 )
 from superconext.objectives.css_terms import (
-    FORMS,
     Labelled,
     RetrievalOptions,
     Retrieved,
@@ -33,28 +34,19 @@ from superconext.objectives.css_terms import (
     class_loss,
     css_loss,
     domain_loss,
+    form_parameter,
     nothing_retrieved,
     retrieve,
 )
 from superconext.objectives.pairwise import normalised, pairs, similarity_report, widened
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-PSEUDO = ("query", "classifier")
-
 
 @dataclass(frozen=True)
-class SCFOptions:
-    """form: mean, or faithful: sums, and i itself in Z_i. weight: of L_CS."""
+class SCFOptions(CheckedOptions):
+    """Settings of SCF."""
 
-    form: str = "mean"
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice(self, form=FORMS)
-        check_least(self, weight=0)
+    form: str = form_parameter()
+    weight: float = parameter(1.0, "Of L_CS.", low=0)
 
 
 class SCF(Objective):
@@ -131,7 +123,7 @@ class SCF(Objective):
         unit = normalised(vectors.joint.detach())
         masks = pairs(batch.labels, batch.ids)
         return cross_entropy, {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            **batch_accuracy(scores, batch.labels),
             "cross_entropy": float(cross_entropy.detach()),
             **similarity_report(unit @ unit.T, masks.positive, masks.negative),
         }
@@ -142,16 +134,11 @@ class SCF(Objective):
 
 @dataclass(frozen=True)
 class CSSLMOptions(RetrievalOptions):
-    """patience: dev scores in a row below the best so far that end L_D and L_C; 0: never."""
+    """Settings of CSS-LM."""
 
-    patience: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.patience < 0:
-            raise ConfigError(
-                f"options: patience = {self.patience}; expected 0 (never) or a number of epochs"
-            )
+    patience: int = parameter(
+        2, "Dev scores in a row below the best so far that end L_D and L_C; 0: never.", low=0
+    )
 
 
 class CSSLM(SCF):
@@ -281,18 +268,14 @@ class CSSLM(SCF):
 
 @dataclass(frozen=True)
 class CSSLMSTOptions(RetrievalOptions):
-    """pseudo: whose label a retrieved row gets. confidence: what the classifier's needs."""
+    """Settings of CSS-LM-ST."""
 
-    pseudo: str = "query"
-    confidence: float = 0.9
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, pseudo=PSEUDO)
-        if not 0 <= self.confidence < 1:
-            raise ConfigError(
-                f"options: confidence = {self.confidence:g}; expected at least 0 and below 1"
-            )
+    pseudo: str = parameter(
+        "query", "Whose label a retrieved row gets.", choices=("query", "classifier")
+    )
+    confidence: float = parameter(
+        0.9, "Probability that the classifier's label needs.", low=0, high=1, open_high=True
+    )
 
 
 class CSSLMST(CSSLM):

@@ -7,42 +7,40 @@ f(u, v) = cos(u, v) / temperature.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from superconext.objectives.base import PoolOptions, check_choice, check_least
+from superconext.config.parameters import parameter
+from superconext.objectives.base import PoolOptions
 from superconext.objectives.pairwise import class_mean, masked_log_sum_exp, normalised
 
-LEVELS = ("D+C", "D", "C")
-FORMS = ("mean", "faithful")
-NEGATIVES = ("random", "farthest")
+
+def form_parameter() -> Any:
+    """The option `form`, which SCF has too."""
+    text = "Means, without i in Z_i; or faithful: sums over all rows, as printed."
+    return parameter("mean", text, choices=("mean", "faithful"))
 
 
 @dataclass(frozen=True)
 class RetrievalOptions(PoolOptions):
-    """What CSS-LM and CSS-LM-ST share.
+    """What CSS-LM and CSS-LM-ST share."""
 
-    levels: D, C or D+C, the paper's variants: the spaces that retrieve and have a loss.
-    form: means and without i in Z_i, or faithful: sums over all rows, as printed.
-    retrieved: K, rows in each set of a query. queries: rows of a batch that retrieve.
-    negatives: random rows of the pool, or each query's farthest. negative_rows: random ones.
-    warmup: epochs before the first retrieval. weight: of the contrastive losses.
-    """
-
-    levels: str = "D+C"
-    form: str = "mean"
-    retrieved: int = 16
-    queries: int = 16
-    negatives: str = "random"
-    negative_rows: int = 64
-    warmup: int = 1
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, levels=LEVELS, form=FORMS, negatives=NEGATIVES)
-        check_least(self, retrieved=1, queries=1, negative_rows=0, warmup=0, weight=0)
+    levels: str = parameter(
+        "D+C", "Spaces that retrieve and have a loss.", choices=("D+C", "D", "C")
+    )
+    form: str = form_parameter()
+    retrieved: int = parameter(16, "K, rows in each set of a query.", low=1)
+    queries: int = parameter(16, "Rows of a batch that retrieve.", low=1)
+    negatives: str = parameter(
+        "random",
+        "Random rows of the pool, or each query's farthest.",
+        choices=("random", "farthest"),
+    )
+    negative_rows: int = parameter(64, "How many random negatives.", low=0)
+    warmup: int = parameter(1, "Epochs before the first retrieval.", low=0)
+    weight: float = parameter(1.0, "Of the contrastive losses.", low=0)
 
 
 @dataclass(frozen=True)

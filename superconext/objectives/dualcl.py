@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.core.errors import ConfigError
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
 from superconext.objectives.base import (
     Batch,
+    CheckedOptions,
     Objective,
     Shape,
-    check_choice,
-    check_least,
+    batch_accuracy,
     parse_options,
 )
 from superconext.objectives.pairwise import (
@@ -28,14 +29,6 @@ from superconext.objectives.pairwise import (
     widened,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-ENSEMBLES = ("none", "hard", "soft")
-BANKS = ("train", "test")
-CLASS_TOKENS = ("words", "random")
-
 #: Training rows encoded at once for the bank.
 _BLOCK = 256
 #: Scores held at once in an ensemble, N x bank rows x classes.
@@ -43,41 +36,36 @@ _CHUNK = 2**22
 
 
 @dataclass(frozen=True)
-class PredictionOptions:
-    """How DualCL predicts, and where its class tokens start.
+class PredictionOptions(CheckedOptions):
+    """How DualCL predicts, and where its class tokens start."""
 
-    ensemble: a text's own classifier ("none"), or the vote ("hard") or mean softmax
-        ("soft") of those of a bank of texts.
-    bank: the training rows, or as in the paper the rows that are predicted together. With
-        "test" a row's label depends on the rows beside it.
-    bank_size: training rows kept in the bank, each class by its share; 0 for all.
-    class_tokens: at the word vectors of the label's words where these are known ("words"), or
-        at random ("random").
-    """
-
-    ensemble: str = "none"
-    bank: str = "train"
-    bank_size: int = 1000
-    class_tokens: str = "words"
-
-    def __post_init__(self) -> None:
-        check_choice(self, ensemble=ENSEMBLES, bank=BANKS, class_tokens=CLASS_TOKENS)
-        if self.bank_size < 0:
-            raise ConfigError(
-                f"options: bank_size = {self.bank_size}; expected a number of rows, or 0 for all"
-            )
+    ensemble: str = parameter(
+        "none",
+        "A text's own classifier, or the vote (hard) or mean softmax (soft) of a bank's.",
+        choices=("none", "hard", "soft"),
+    )
+    bank: str = parameter(
+        "train",
+        "Training rows, or as in the paper the rows that are predicted together: a row's label "
+        "then depends on the rows beside it.",
+        choices=("train", "test"),
+    )
+    bank_size: int = parameter(
+        1000, "Training rows kept in the bank, each class by its share; 0 for all.", low=0
+    )
+    class_tokens: str = parameter(
+        "words",
+        "They start at the word vectors of the label's words where these are known, or at random.",
+        choices=("words", "random"),
+    )
 
 
 @dataclass(frozen=True)
 class Options(PredictionOptions):
-    """weight: lambda, of L_dual. include_own_pair: count a row among its own candidates."""
+    """Settings of DualCL."""
 
-    weight: float = 0.5
-    include_own_pair: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_least(self, weight=0)
+    weight: float = parameter(0.5, "lambda, of L_dual.", low=0)
+    include_own_pair: bool = parameter(False, "Count a row among its own candidates.")
 
 
 class DualCLNoDual(Objective):
@@ -124,8 +112,8 @@ class DualCLNoDual(Objective):
         training accuracy of the batch."""
         assert batch.class_states is not None
         scores = own_scores(batch.sentence, batch.class_states)
-        accuracy = float((scores.argmax(dim=1) == batch.labels).float().mean())
-        return functional.cross_entropy(scores, batch.labels), {"batch_accuracy": accuracy}
+        loss = functional.cross_entropy(scores, batch.labels)
+        return loss, batch_accuracy(scores, batch.labels)
 
     def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
         """Keep the classifiers of training rows, if prediction is to ask them."""

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import (
-    Batch,
-    Objective,
-    Shape,
-    check_choice,
-    check_least,
-    parse_options,
-)
+from superconext.objectives.base import Batch, Objective, Shape, batch_accuracy, parse_options
 from superconext.objectives.leam import (
+    AttentionOptions,
     LabelAttention,
     batch_tokens,
-    check_attention,
     label_embeddings,
     text_tokens,
 )
@@ -32,39 +26,21 @@ from superconext.objectives.pairwise import (
     widened,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-ICL_FORMS = ("mean", "sum")
-LCL_FORMS = ("stable", "faithful", "none")
-
 
 @dataclass(frozen=True)
-class Options:
-    """LaCon's settings; `LaCon` says where each default comes from.
+class Options(AttentionOptions):
+    """LaCon's settings; `LaCon` says where each default comes from."""
 
-    fusion: attend to tokens by label (LaCon-fusion) instead of taking the sentence vector.
-    heads: views that ICL is computed on; must divide the sentence vector's size.
-    icl: mean or sum over the heads. lcl: stable, faithful or none.
-    regulariser: lambda, the weight of LER.
-    layers: linear layers of the projection g; 0 leaves it out.
-    width, kernel: of the fusion's window, see `LabelAttention`.
-    """
-
-    fusion: bool = False
-    heads: int = 4
-    icl: str = "mean"
-    lcl: str = "stable"
-    regulariser: float = 0.1
-    layers: int = 3
-    width: int = 5
-    kernel: str = "full"
-
-    def __post_init__(self) -> None:
-        check_choice(self, icl=ICL_FORMS, lcl=LCL_FORMS)
-        check_least(self, heads=1, regulariser=0, layers=0)
-        check_attention(self.width, self.kernel)
+    fusion: bool = parameter(
+        False, "Attend to tokens by label (LaCon-fusion), instead of taking the sentence vector."
+    )
+    heads: int = parameter(
+        4, "Views that ICL is computed on; must divide the sentence vector's size.", low=1
+    )
+    icl: str = parameter("mean", "Of ICL over the heads.", choices=("mean", "sum"))
+    lcl: str = parameter("stable", "Form of LCL.", choices=("stable", "faithful", "none"))
+    regulariser: float = parameter(0.1, "lambda, the weight of LER.", low=0)
+    layers: int = parameter(3, "Linear layers of the projection g; 0 leaves it out.", low=0)
 
 
 class LaCon(Objective):
@@ -155,7 +131,7 @@ class LaCon(Objective):
         ler = label_spread(self.labels)
         own = batch.labels[:, None] == batch.labels.new_tensor(range(cosine.shape[1]))
         return icl + lcl + self.options.regulariser * ler, {
-            "batch_accuracy": float((cosine.argmax(dim=1) == batch.labels).float().mean()),
+            **batch_accuracy(cosine, batch.labels),
             "icl": float(icl.detach()),
             "lcl": float(lcl.detach()),
             "ler": float(ler.detach()),

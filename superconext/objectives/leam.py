@@ -6,27 +6,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.objectives.base import (
     Batch,
+    CheckedOptions,
     Objective,
     Shape,
-    check_least,
+    batch_accuracy,
     parse_options,
 )
 from superconext.objectives.pairwise import normalised, widened
-
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-KERNELS = ("full", "shared")
 
 #: Standard deviation of fresh label embeddings.
 LABEL_SCALE = 0.1
@@ -43,15 +39,20 @@ def label_embeddings(classes: int, size: int) -> nn.Parameter:
     return nn.Parameter(LABEL_SCALE * torch.randn(classes, size))
 
 
-def check_attention(width: int, kernel: str) -> None:
-    """Raise ConfigError unless the two options can be used."""
-    if width < 1 or width % 2 == 0:
-        raise ConfigError(
-            f"options: width = {width}; expected an odd number of at least 1, so that the window "
-            "has a token in its middle"
-        )
-    if kernel not in KERNELS:
-        raise ConfigError(f"options: kernel = {kernel!r}; expected one of {', '.join(KERNELS)}")
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(CheckedOptions):
+    """Settings of `LabelAttention`."""
+
+    width: int = parameter(5, "Tokens in the window, an odd number.", low=1)
+    kernel: str = parameter("full", "Each class sees all or itself.", choices=("full", "shared"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width % 2 == 0:
+            raise ConfigError(
+                f"options: width = {self.width}; expected an odd number of at least 1, so that the "
+                "window has a token in its middle"
+            )
 
 
 def batch_tokens(batch: Batch, name: str) -> tuple[Tensor, Tensor]:
@@ -101,7 +102,6 @@ class LabelAttention(nn.Module):
 
     def __init__(self, classes: int, width: int = 5, kernel: str = "full") -> None:
         super().__init__()
-        check_attention(width, kernel)
         inputs = classes if kernel == "full" else 1
         bound = (inputs * width) ** -0.5
         self.weight = nn.Parameter(
@@ -132,27 +132,16 @@ class LabelAttention(nn.Module):
 
 
 @dataclass(frozen=True)
-class Options:
-    """LEAM's settings; `LEAM` says where each default comes from.
+class Options(AttentionOptions):
+    """LEAM's settings; `LEAM` says where each default comes from."""
 
-    width, kernel: of the attention's window, see `LabelAttention`.
-    hidden: units of the classifier's hidden layer. dropout: before each of its layers.
-    regulariser: gamma, the weight of classifying the label embeddings themselves.
-    """
-
-    width: int = 5
-    kernel: str = "full"
-    hidden: int = 300
-    dropout: float = 0.5
-    regulariser: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_attention(self.width, self.kernel)
-        check_least(self, hidden=1, regulariser=0)
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(
-                f"options: dropout = {self.dropout:g}; expected at least 0 and below 1"
-            )
+    hidden: int = parameter(300, "Units of the classifier's hidden layer.", low=1)
+    dropout: float = parameter(
+        0.5, "Before each layer of the classifier.", low=0, high=1, open_high=True
+    )
+    regulariser: float = parameter(
+        1.0, "gamma, the weight of classifying the label embeddings themselves.", low=0
+    )
 
 
 class LEAM(Objective):
@@ -207,7 +196,7 @@ class LEAM(Objective):
         classes = torch.arange(len(self.labels), device=scores.device)
         of_labels = functional.cross_entropy(self.classifier(self.labels), classes)
         return cross_entropy + self.options.regulariser * of_labels, {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            **batch_accuracy(scores, batch.labels),
             "cross_entropy": float(cross_entropy.detach()),
             "label_cross_entropy": float(of_labels.detach()),
         }

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from superconext.config.parameters import Config, parameter
+from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError
 from superconext.objectives.base import (
     Batch,
+    CheckedOptions,
     Objective,
     Shape,
-    check_choice,
-    check_least,
+    batch_accuracy,
     parse_options,
 )
 from superconext.objectives.leam import (
@@ -25,23 +26,13 @@ from superconext.objectives.leam import (
     text_tokens,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-    from superconext.core.encoder_output import EncoderOutput
-
-READOUTS = ("class", "mean")
-
 
 @dataclass(frozen=True)
-class Options:
-    """attention: units of the self-attention. readout: how class vectors become scores."""
+class Options(CheckedOptions):
+    """Settings of LSAN."""
 
-    attention: int = 200
-    readout: str = "class"
-
-    def __post_init__(self) -> None:
-        check_least(self, attention=1)
-        check_choice(self, readout=READOUTS)
+    attention: int = parameter(200, "Units of the self-attention.", low=1)
+    readout: str = parameter("class", "How class vectors become scores.", choices=("class", "mean"))
 
 
 class LSAN(Objective):
@@ -105,7 +96,7 @@ class LSAN(Objective):
         vectors, share = self._class_vectors(states, mask)
         scores = self._scores(vectors)
         return functional.cross_entropy(scores, batch.labels), {
-            "batch_accuracy": float((scores.argmax(dim=1) == batch.labels).float().mean()),
+            **batch_accuracy(scores, batch.labels),
             "label_attention": float(share.detach().mean()),
         }
 

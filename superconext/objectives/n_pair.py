@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from superconext.objectives.base import Batch, Objective, Shape, check_least, parse_options
+from superconext.config.parameters import Config, parameter
+from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
 from superconext.objectives.pairwise import (
     class_blocks,
     class_mean,
@@ -18,19 +18,13 @@ from superconext.objectives.pairwise import (
     widened,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-
 
 @dataclass(frozen=True)
-class Options:
-    """normalise: cosine over temperature, else inner products with `l2` on the norms."""
+class Options(CheckedOptions):
+    """Settings of the N-pair loss."""
 
-    normalise: bool = True
-    l2: float = 0.002
-
-    def __post_init__(self) -> None:
-        check_least(self, l2=0)
+    normalise: bool = parameter(True, "Cosine over temperature, else inner products.")
+    l2: float = parameter(0.002, "On the norms of vectors that are not normalised.", low=0)
 
 
 class NPair(Objective):

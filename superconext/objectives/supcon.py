@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from superconext.objectives.base import Batch, Objective, Shape, check_choice, parse_options
+from superconext.config.parameters import Config, parameter
+from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
 from superconext.objectives.pairwise import (
     Terms,
     class_blocks,
@@ -22,22 +22,17 @@ from superconext.objectives.pairwise import (
     similarity_report,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-
-FORMS = ("out", "in")
 #: Rows from which on chunks are faster than masks over all pairs, measured on a CPU.
 CHUNKED_FROM = 320
 
 
 @dataclass(frozen=True)
-class Options:
-    """form: whether the mean over positives stands outside or inside the logarithm."""
+class Options(CheckedOptions):
+    """Settings of SupCon."""
 
-    form: str = "out"
-
-    def __post_init__(self) -> None:
-        check_choice(self, form=FORMS)
+    form: str = parameter(
+        "out", "The mean over positives outside or inside the logarithm.", choices=("out", "in")
+    )
 
 
 class SupCon(Objective):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.config.parameters import parameter, table_of
+from superconext.config.parameters import Config, parameter
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape, parse_options
+from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
 from superconext.objectives.mining import Miner, Tally
 from superconext.objectives.pairwise import (
     Choice,
@@ -34,15 +33,12 @@ from superconext.objectives.pairwise import (
     survivors,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-
 #: Rows from which on chunks are faster than masks over all pairs, measured on a CPU.
 CHUNKED_FROM = 160
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(CheckedOptions):
     """Settings of SuperLoss: its form, which negatives it mines, and how many rows it looks at.
 
     n_positives and negatives_per_class say how many rows of each batch a class's part of the
@@ -54,8 +50,10 @@ class Options:
     1500.
     """
 
-    n_positives: int = 0
-    negatives_per_class: int = 0
+    n_positives: int = parameter(0, "Rows of a class that its part of the loss looks at.", low=0)
+    negatives_per_class: int = parameter(
+        0, "Rows of every other class that it looks at; 0 for all.", low=0
+    )
     reduction: str = parameter(
         "macro",
         "Mean over classes of class means (equation 3) or over rows (equation 8).",
@@ -88,17 +86,11 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for row in table_of(Options):
-            row.check(getattr(self, row.name))
-        if self.n_positives < 0 or self.n_positives == 1:
+        super().__post_init__()
+        if self.n_positives == 1:
             raise ConfigError(
-                f"options: n_positives = {self.n_positives}; expected at least 2, for an anchor "
-                "is one of them, or 0 for all rows of the class"
-            )
-        if self.negatives_per_class < 0:
-            raise ConfigError(
-                f"options: negatives_per_class = {self.negatives_per_class}; expected at least "
-                "1, or 0 for all rows of the other classes"
+                "options: n_positives = 1; expected at least 2, for an anchor is one of them, or 0 "
+                "for all rows of the class"
             )
 
     @property

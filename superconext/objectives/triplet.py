@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, Objective, Shape, check_choice, parse_options
+from superconext.config.parameters import Config, parameter
+from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
 from superconext.objectives.pairwise import (
     ClassBlocks,
     chunks,
@@ -24,26 +23,17 @@ from superconext.objectives.pairwise import (
     similarities,
 )
 
-if TYPE_CHECKING:
-    from superconext.config.parameters import Config
-
-FORMS = ("hard", "all", "semi_hard", "soft")
-
 
 @dataclass(frozen=True)
-class Options:
-    """margin: wanted gap between the two distances. form: which triplets count."""
+class Options(CheckedOptions):
+    """Settings of the triplet loss."""
 
-    margin: float = 0.3
-    form: str = "hard"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.margin <= 2:
-            raise ConfigError(
-                f"options: margin = {self.margin:g}; expected 0 to 2, for distances between "
-                "unit vectors are at most 2"
-            )
-        check_choice(self, form=FORMS)
+    margin: float = parameter(
+        0.3, "Wanted gap between the two distances, which are at most 2.", low=0, high=2
+    )
+    form: str = parameter(
+        "hard", "Which triplets count.", choices=("hard", "all", "semi_hard", "soft")
+    )
 
 
 class Triplet(Objective):

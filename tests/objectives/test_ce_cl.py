@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.core.errors import ConfigError, TrainingError
-from superconext.objectives.cross_entropy import CL_FORMS, CECLOptions
+from superconext.objectives.cross_entropy import CECLOptions
 from tests.objectives.batches import COMPOSITIONS, build, classifier, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, two_views
 
@@ -15,7 +15,7 @@ IDS = {"different": range(6), "with repeats": [0, 1, 0, 2, 0, 1], "one sentence"
 
 
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
-@pytest.mark.parametrize("form", CL_FORMS)
+@pytest.mark.parametrize("form", ("nt_xent", "simcse"))
 @pytest.mark.parametrize("temperature", [1.0, 0.05])
 def test_equals_the_definition(ids, form, temperature):
     labels = [0, 1, 0, 2, 0, 1]
@@ -32,7 +32,7 @@ def test_equals_the_definition(ids, form, temperature):
     assert scalars["positive_similarity"] == pytest.approx(float(cosine.mean()))
 
 
-@pytest.mark.parametrize("form", CL_FORMS)
+@pytest.mark.parametrize("form", ("nt_xent", "simcse"))
 @pytest.mark.parametrize("labels", COMPOSITIONS.values(), ids=COMPOSITIONS.keys())
 def test_collapse_gives_the_log_of_the_candidates(form, labels):
     vectors = torch.ones(len(labels), 5, dtype=torch.float64)
@@ -41,7 +41,7 @@ def test_collapse_gives_the_log_of_the_candidates(form, labels):
     assert scalars["contrast"] == pytest.approx(math.log(candidates), abs=1e-12)
 
 
-@pytest.mark.parametrize("form", CL_FORMS)
+@pytest.mark.parametrize("form", ("nt_xent", "simcse"))
 def test_gradient_flows_through_both_views(form):
     objective = build("ce_cl", f"form={form}", d=3)
     views = (random_vectors(5, 3).requires_grad_(), random_vectors(5, 3, 1).requires_grad_())
@@ -69,9 +69,9 @@ def test_options_and_declarations():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("weight=-1", "weight = -1; expected a value of at least 0"),
-        ("form=moco", "form = 'moco'; expected one of nt_xent, simcse"),
-        ("temperature_cl=0", "temperature_cl = 0; expected a value above 0"),
+        ("weight=-1", "weight = -1.0: expected a value of at least 0"),
+        ("form=moco", "form = 'moco': expected one of nt_xent, simcse"),
+        ("temperature_cl=0", "temperature_cl = 0.0: expected a value above 0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -57,9 +57,9 @@ def test_declares_what_the_paper_trains_on():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("weight=1", "weight = 1; .* the classifier gets no gradient"),
-        ("weight=-0.5", "expected at least 0 and below 1"),
-        ("scl_reduction=max", "scl_reduction = 'max'; expected one of mean, sum"),
+        ("weight=1", "weight = 1.0: .* without a classifier there is the objective supcon"),
+        ("weight=-0.5", "expected a value of at least 0 and below 1"),
+        ("scl_reduction=max", "scl_reduction = 'max': expected one of mean, sum"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

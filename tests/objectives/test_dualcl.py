@@ -233,11 +233,11 @@ def test_the_bank_is_made_at_the_end_and_loaded_with_the_weights():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("ensemble=both", "ensemble = 'both'; expected one of none, hard, soft"),
-        ("bank=dev", "bank = 'dev'; expected one of train, test"),
-        ("bank_size=-1", "bank_size = -1; expected a number of rows"),
-        ("class_tokens=letters", "class_tokens = 'letters'; expected one of words, random"),
-        ("weight=-1", "weight = -1; expected a value of at least 0"),
+        ("ensemble=both", "ensemble = 'both': expected one of none, hard, soft"),
+        ("bank=dev", "bank = 'dev': expected one of train, test"),
+        ("bank_size=-1", "bank_size = -1: expected a value of at least 0"),
+        ("class_tokens=letters", "class_tokens = 'letters': expected one of words, random"),
+        ("weight=-1", "weight = -1.0: expected a value of at least 0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -257,7 +257,7 @@ def test_a_head_sees_both_directions_of_the_encoder(coordinate):
 
 def test_options_and_declarations():
     objective = build("lacon", d=8)
-    assert objective.options == Options(False, 4, "mean", "stable", 0.1, 3, 5, "full")
+    assert objective.options == Options(False, 4, "mean", "stable", 0.1, 3, width=5, kernel="full")
     assert (objective.batches, objective.uses_projection) == ("balanced", False)
     assert objective.needs_token_states is False
     assert build("lacon", "fusion=true", d=8).needs_token_states is True
@@ -270,13 +270,13 @@ def test_options_and_declarations():
     [
         ("heads=3", r"heads = 3 does not cut .* 8 dimensions .* expected one of 1, 2, 4,"),
         ("heads=8", "equal parts of at least 2"),
-        ("heads=0", "heads = 0; expected a value of at least 1"),
-        ("lcl=printed", "lcl = 'printed'; expected one of stable, faithful, none"),
-        ("icl=max", "icl = 'max'; expected one of mean, sum"),
-        ("regulariser=-1", "regulariser = -1; expected a value of at least 0"),
+        ("heads=0", "heads = 0: expected a value of at least 1"),
+        ("lcl=printed", "lcl = 'printed': expected one of stable, faithful, none"),
+        ("icl=max", "icl = 'max': expected one of mean, sum"),
+        ("regulariser=-1", "regulariser = -1.0: expected a value of at least 0"),
         ("layers=-1", "layers = -1"),
         ("width=4", "width = 4; expected an odd number"),
-        ("kernel=deep", "kernel = 'deep'; expected one of full, shared"),
+        ("kernel=deep", "kernel = 'deep': expected one of full, shared"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -8,13 +8,13 @@ import torch
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.lsan import READOUTS, Options
+from superconext.objectives.lsan import Options
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, token_batch
 from tests.objectives.label_oracles import log_softmax_at, lsan_scores
 from tests.objectives.oracles import mean
 
-readouts = pytest.mark.parametrize("readout", READOUTS)
+readouts = pytest.mark.parametrize("readout", ("class", "mean"))
 
 
 def lsan(readout, attention=5, **settings):
@@ -69,7 +69,7 @@ def test_no_gradient_reaches_padding():
 
 
 def test_every_weight_is_trained_the_labels_too():
-    for readout in READOUTS:
+    for readout in ("class", "mean"):
         objective = lsan(readout, d=8)
         objective(token_batch([0, 1, 2, 0, 1, 2], LENGTHS))[0].backward()
         for name, parameter in objective.named_parameters():
@@ -165,8 +165,8 @@ def test_options_and_declarations():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("attention=0", "attention = 0; expected a value of at least 1"),
-        ("readout=sum", "readout = 'sum'; expected one of class, mean"),
+        ("attention=0", "attention = 0: expected a value of at least 1"),
+        ("readout=sum", "readout = 'sum': expected one of class, mean"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):

@@ -107,5 +107,5 @@ def test_log_of_the_number_of_classes_at_collapse(classes):
 def test_options():
     assert build("n_pair", temperature=0.2).temperature == 0.2
     assert build("n_pair", "normalise=no,l2=0.1").options == Options(False, 0.1)
-    with pytest.raises(ConfigError, match="l2 = -1; expected a value of at least 0"):
+    with pytest.raises(ConfigError, match=r"l2 = -1.0: expected a value of at least 0"):
         build("n_pair", "l2=-1")

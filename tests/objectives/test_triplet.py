@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.triplet import FORMS, Options, Triplet
+from superconext.objectives.triplet import Options, Triplet
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.oracles import triplet as oracle
+
+FORMS = ("hard", "all", "semi_hard", "soft")
 
 
 def triplet(form, margin=0.3):
@@ -102,9 +104,9 @@ def test_options_reach_the_loss():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("form=batch", "form = 'batch'; expected one of hard, all, semi_hard, soft"),
-        ("margin=5", "margin = 5; expected 0 to 2"),
-        ("margin=-0.1", "expected 0 to 2"),
+        ("form=batch", "form = 'batch': expected one of hard, all, semi_hard, soft"),
+        ("margin=5", "margin = 5.0: expected a value of at least 0 and of at most 2"),
+        ("margin=-0.1", "expected a value of at least 0"),
         ("marign=1", "did you mean 'margin'"),
     ],
 )
