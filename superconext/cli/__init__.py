@@ -18,6 +18,7 @@ from superconext.cli.compare import compare
 from superconext.cli.data import data
 from superconext.cli.export import export, pull, push
 from superconext.cli.fewshot import fewshot
+from superconext.cli.labelling import audit
 from superconext.cli.pretrain import pretrain
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
@@ -108,6 +109,7 @@ def cli(debug: bool) -> None:
 
 _COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Train and use a run": (train, evaluate, predict, embed),
+    "Label": (audit,),
     "Experiments": (compare, fewshot, sweep),
     "Word vectors, encoders and data": (vectors, pretrain, data),
     "Export and share a run": (export, push, pull),

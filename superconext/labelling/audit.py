@@ -1,0 +1,325 @@
+"""Suspects of label error in labelled rows, ranked, each with what it may be and why.
+
+Every row is judged by a fast model that has not seen it: TF-IDF and logistic regression, fitted on
+four fifths of the rows and asked about the last, near-duplicates always together. The suspicion
+of a row is a log-likelihood ratio: how much likelier its text is among the rows of the likeliest
+other class than among those of its own. Class probabilities, from which cleanlab ranks, would add
+the sizes of the classes: where one class loses rows to another by mistake, the rows that it lost
+look right by them and those that it kept look wrong (docs/labelling.md has both measured).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from superconext.core.errors import DataError
+from superconext.data.dataset import Dataset
+from superconext.data.duplicates import near_duplicate_groups, text_keys
+from superconext.data.inspect import script_of
+from superconext.data.lines import shown
+from superconext.text.characters import INVISIBLE
+
+#: Parts of the rows, each predicted by a model of the others.
+FOLDS = 5
+
+#: Inverse regularisation strength of the model.
+C = 1.0
+
+#: What the same or nearly the same text with another label adds to a suspicion, at most.
+CONTRADICTED = 1.0
+
+#: Runs of characters that UTF-8 becomes where it is read as Windows-1252 or Latin-1.
+_FOREIGN = re.compile(
+    "[\x80-\xff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc"
+    "\u2013\u2014\u2018-\u201a\u201c-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122]{2,}"
+)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """One row under suspicion.
+
+    row: its 0-based place in the data set. line: of the file, or the row from 1.
+    suspicion: logarithm of how many times likelier the text is under the likeliest other label;
+        below 0 where its own is the likeliest.
+    suggested: the label it may be, "" where nothing else is likelier.
+    why: reasons in words; none where nothing speaks against the label.
+    """
+
+    row: int
+    line: int
+    text: str
+    label: str
+    suspicion: float
+    suggested: str
+    why: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the names of the columns that `audit` writes."""
+        return {
+            "label": self.label,
+            "text": self.text,
+            "line": self.line,
+            "suggested": self.suggested,
+            "suspicion": round(self.suspicion, 4),
+            "why": list(self.why),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    ranked: every row, the most suspicious first.
+    classes: labels, sorted, without misspelt ones.
+    probabilities: `[N, C]` of the classes for each row, by a model that has not seen it.
+    summary: counts of rows, `suspects`, `contradictions` (rows whose text carries another label
+        too), `misspelt_labels` (from spelling to what it may be), `mojibake` (rows) and `scripts`
+        (rows of each class in each script).
+    """
+
+    ranked: list[Suspect]
+    classes: list[str]
+    probabilities: np.ndarray
+    summary: dict[str, Any]
+
+    @property
+    def suspects(self) -> list[Suspect]:
+        """The rows that another label is suggested for, the most suspicious first."""
+        return [suspect for suspect in self.ranked if suspect.suggested]
+
+
+def audit(
+    rows: Dataset,
+    vectors: np.ndarray | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Audit:
+    """The rows of a labelled data set, the most suspicious label first.
+
+    Args:
+        rows: of any file; `Dataset(texts, labels)` makes one of lists.
+        vectors: sentence vectors `[N, d]` to use beside the n-grams, of an encoder that has not
+            been trained on these labels: one that has agrees with their errors.
+        progress: called with the share done, 0 to 1.
+
+    Raises DataError where there are fewer than two classes with two different texts.
+    """
+    misspelt = misspelt_labels(rows.class_counts())
+    labels = [misspelt.get(label, label) for label in rows.labels]
+    names = sorted(set(labels))
+    index = {name: k for k, name in enumerate(names)}
+    truth = np.array([index[label] for label in labels])
+    keys = text_keys({"": rows.texts})[0][""]
+    groups = near_duplicate_groups(keys)
+    shares = out_of_fold(rows.texts, truth, _numbered(groups), vectors, rows.source, progress)
+    suspicion, rivals = suspicions(shares, truth)
+    contradictions = _contradictions(groups, truth)
+    found = []
+    for row, (text, label) in enumerate(zip(rows.texts, rows.labels, strict=True)):
+        suggested, why = "", []
+        if label in misspelt:
+            suggested = misspelt[label]
+            why.append(f"may be {shown(suggested, 24)} misspelt")
+        others, share = contradictions.get(row, ((), 0.0))
+        if len(others):
+            other = Counter(truth[others].tolist()).most_common(1)[0][0]
+            twin = next(at for at in others if truth[at] == other)
+            same = "the same text" if keys[twin] == keys[row] else "nearly the same text"
+            why.append(f"{same} is {shown(names[other], 24)} in line {_line(rows, twin)}")
+            suggested = suggested or names[other]
+        if suspicion[row] > 0:
+            times = min(np.exp(suspicion[row]), 1000)
+            pair = shown(names[rivals[row]], 24), shown(names[truth[row]], 24)
+            why.append(f"like rows of {pair[0]}, {times:.2g} times as much as those of {pair[1]}")
+            suggested = suggested or names[rivals[row]]
+        if repaired := mojibake(text):
+            why.append(f"the text looks like mojibake of {shown(repaired, 60)}")
+        line, score = _line(rows, row), float(suspicion[row]) + CONTRADICTED * share
+        found.append(Suspect(row, line, text, label, score, suggested, tuple(why)))
+    ranked = sorted(found, key=lambda one: (one.label not in misspelt, -one.suspicion, one.row))
+    summary = {
+        "file": rows.source,
+        "rows": len(rows),
+        "suspects": sum(bool(suspect.suggested) for suspect in ranked),
+        "contradictions": len(contradictions),
+        "misspelt_labels": misspelt,
+        "mojibake": sum(bool(mojibake(text)) for text in rows.texts),
+        "scripts": _class_scripts(rows),
+    }
+    return Audit(ranked, names, shares, summary)
+
+
+def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood ratio of the likeliest other class to a row's own, and that class, `[N]`.
+
+    The likelihood of a text in a class is, up to a factor, the probability of the class given the
+    text over the share of the class (Bayes).
+
+    Args:
+        probabilities: `[N, C]`, of a model that has not seen the row.
+        labels: class indices `[N]`, 0 to C - 1, each there.
+    """
+    rows = np.arange(len(labels))
+    likelihoods = np.log(np.maximum(probabilities, 1e-9)) - np.log(
+        np.bincount(labels) / len(labels)
+    )
+    given = likelihoods[rows, labels]
+    likelihoods[rows, labels] = -np.inf
+    rivals = likelihoods.argmax(axis=1)
+    return likelihoods[rows, rivals] - given, rivals
+
+
+def out_of_fold(
+    texts: Sequence[str],
+    labels: np.ndarray,
+    groups: np.ndarray,
+    vectors: np.ndarray | None = None,
+    source: str = "",
+    progress: Callable[[float], None] | None = None,
+) -> np.ndarray:
+    """Class probabilities `[N, C]` of each text by a model of the other folds.
+
+    Args:
+        labels: class indices `[N]`.
+        groups: numbers `[N]`; rows of one group share a fold.
+        vectors: sentence vectors `[N, d]` beside the n-grams, or None.
+        source: file name for messages.
+
+    Raises DataError where there are fewer than two classes with two groups.
+    """
+    from scipy.sparse import csr_matrix, hstack
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits
+
+    from superconext.probe.tfidf import FoldRows
+
+    _, first, members = np.unique(groups, return_index=True, return_inverse=True)
+    counts = np.bincount(labels[first])
+    if (counts >= 2).sum() < 2 or not any(map(str.split, texts)):
+        raise DataError(
+            f"{source or 'rows'}: found {(counts >= 2).sum()} classes with two different texts or "
+            "more, expected two: label more rows, or check --label-column"
+        )
+    shares = np.zeros((len(texts), len(counts)))
+    fold_rows = FoldRows(texts)
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # of a class with fewer rows than folds
+        folds = StratifiedKFold(min(FOLDS, int(counts.max())), shuffle=True, random_state=0)
+        for number, (_, asked) in enumerate(folds.split(first, labels[first]), 1):
+            held = np.isin(members, asked)
+            fitted, other = np.flatnonzero(~held), np.flatnonzero(held)
+            features, questions = fold_rows(fitted, other)
+            if vectors is not None:
+                mean, scale = vectors[fitted].mean(axis=0), vectors[fitted].std(axis=0) + 1e-7
+                # As long on average as a row of TF-IDF, which is two unit vectors side by side.
+                scale = scale * np.sqrt(vectors.shape[1] / 2)
+                dense = [csr_matrix((vectors[part] - mean) / scale) for part in (fitted, other)]
+                features, questions = hstack([features, dense[0]]), hstack([questions, dense[1]])
+            classes = np.unique(labels[fitted])
+            if len(classes) < 2:
+                shares[np.ix_(other, classes)] = 1
+                continue
+            model = LogisticRegression(C=C, max_iter=1000).fit(features.tocsr(), labels[fitted])
+            shares[np.ix_(other, model.classes_)] = model.predict_proba(questions.tocsr())
+            if progress is not None:
+                progress(number / folds.n_splits)
+    return shares
+
+
+def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:
+    """Labels that look like a commoner one but for case, spaces or, where rare, a letter or two.
+
+    Args:
+        counts: rows of each label.
+
+    Returns the label each may be meant to be, the most frequent of its spellings.
+    """
+    import difflib
+
+    spellings: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for label in sorted(counts, key=lambda label: (-counts[label], label)):
+        same = spellings.setdefault(_folded(label), label)
+        if same != label:
+            found[label] = same
+            continue
+        # Labels that differ in a number or at their head (happy, unhappy) are different ones.
+        known = [
+            other
+            for other in spellings.values()
+            if 100 * counts[label] <= counts[other] and other[:1] == label[:1]
+        ]
+        close = difflib.get_close_matches(label, known, n=1, cutoff=0.8)
+        if close and not any(map(str.isdigit, label)):
+            found[label] = close[0]
+    return found
+
+
+def _folded(label: str) -> str:
+    """The label without case, spaces and invisible characters."""
+    plain = unicodedata.normalize("NFKC", label).casefold()
+    return "".join(c for c in plain if not c.isspace() and ord(c) not in INVISIBLE)
+
+
+def mojibake(text: str) -> str:
+    """The text as it may have been before UTF-8 was read as Windows-1252 or Latin-1; "" where it
+    looks sound. A replacement character, of which nothing can be restored, is shown as it is."""
+    repaired = _FOREIGN.sub(lambda run: _decoded(run[0]), text)
+    return repaired if repaired != text or "\ufffd" in text else ""
+
+
+def _decoded(run: str) -> str:
+    # Windows-1252 leaves five bytes undefined, which readers pass through as Latin-1 does.
+    octets = bytearray()
+    for character in run:
+        try:
+            octets += character.encode("cp1252")
+        except UnicodeEncodeError:
+            octets.append(ord(character) & 0xFF)
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return run
+
+
+def _numbered(groups: np.ndarray) -> np.ndarray:
+    """The groups, each row of none (-1) being one of its own."""
+    return np.where(groups < 0, -1 - np.arange(len(groups)), groups)
+
+
+def _contradictions(groups: np.ndarray, labels: np.ndarray) -> dict[int, tuple[np.ndarray, float]]:
+    """For each row in a group with several labels, the rows of it that have another one, and
+    their share of the group."""
+    found: dict[int, tuple[np.ndarray, float]] = {}
+    order = np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        if groups[rows[0]] >= 0 and len(set(labels[rows].tolist())) > 1:
+            for row in rows:
+                others = rows[labels[rows] != labels[row]]
+                found[int(row)] = others, len(others) / len(rows)
+    return found
+
+
+def _class_scripts(rows: Dataset) -> dict[str, dict[str, int]]:
+    """Rows of each class in each script, the most frequent script first."""
+    scripts = [script_of(text) for text in rows.texts]
+    pairs = Counter(zip(scripts, rows.labels, strict=True))
+    return {
+        script: {label: pairs[script, label] for label in rows.class_counts()}
+        for script, _ in Counter(scripts).most_common()
+    }
+
+
+def _line(rows: Dataset, row: int) -> int:
+    return rows.lines[row] if len(rows.lines) else row + 1

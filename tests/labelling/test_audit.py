@@ -1,0 +1,230 @@
+"""`superconext audit`: wrong labels come first, each with what it may be and why."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import sys
+
+import numpy as np
+import pytest
+
+from superconext.core.errors import DataError
+from superconext.data.dataset import Dataset
+from superconext.data.reading import read_labelled
+from superconext.labelling.audit import audit, misspelt_labels, mojibake, out_of_fold, suspicions
+from tests.cli.conftest import blame, call_main, rows
+
+HEADINGS = ["label", "text", "line", "suggested", "suspicion", "why"]
+
+
+def data_set(pairs):
+    return Dataset([text for _, text in pairs], [label for label, _ in pairs])
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """120 rows of two classes, every twelfth with the wrong label; and which these are."""
+    pairs = rows(120, seed=7)
+    wrong = set(range(0, 120, 12))
+    other = {"pos": "neg", "neg": "pos"}
+    return [(other[a] if i in wrong else a, b) for i, (a, b) in enumerate(pairs)], wrong
+
+
+@pytest.fixture
+def file(noisy, tmp_path):
+    path = tmp_path / "noisy.tsv"
+    lines = ["label\ttext", *(f"{label}\t{text}" for label, text in noisy[0])]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_flipped_labels_come_first_with_the_right_label_and_a_reason(noisy):
+    pairs, wrong = noisy
+    found = audit(data_set(pairs))
+    first = found.ranked[: len(wrong)]
+    assert len({suspect.row for suspect in first} & wrong) >= 0.8 * len(wrong)
+    for suspect in first:
+        assert {suspect.label, suspect.suggested} == {"pos", "neg"} and suspect.why
+    assert sorted(suspect.row for suspect in found.ranked) == list(range(120))
+    scores = [suspect.suspicion for suspect in found.ranked]
+    assert scores == sorted(scores, reverse=True) and scores[-1] < 0 < scores[0]
+    assert found.summary["suspects"] == len(found.suspects) < 60
+    assert found.summary["scripts"]["Latin"]["pos"] > 0
+
+
+def test_the_same_rows_give_the_same_audit(noisy):
+    assert audit(data_set(noisy[0])).ranked == audit(data_set(noisy[0])).ranked
+
+
+def test_labels_that_one_class_lost_to_another_are_found(noisy):
+    """A third of a class moved to the other: the rows left must not look worse than those moved."""
+    pairs = rows(240, seed=3)
+    places = [i for i, (label, _) in enumerate(pairs) if label == "pos"]
+    moved = set(random.Random(0).sample(places, len(places) // 3))
+    noisy = [("neg" if i in moved else label, text) for i, (label, text) in enumerate(pairs)]
+    first = audit(data_set(noisy)).ranked[: len(moved)]
+    assert len({suspect.row for suspect in first} & moved) > 0.6 * len(moved)
+
+
+def test_a_row_is_never_judged_by_a_model_that_has_seen_it_or_its_near_copy():
+    """Each text has words of its own, so that a model without it knows nothing of them."""
+    draw = random.Random(1)
+    texts = ["".join(draw.choices("abcdefghijklm", k=12)) for _ in range(30)]
+    labels = np.arange(30) % 2
+    texts, labels = texts * 2, np.concatenate([labels, labels])
+    together = out_of_fold(texts, labels, np.tile(np.arange(30), 2))
+    given = together[np.arange(60), labels]
+    assert given.mean() < 0.6
+    alone = out_of_fold(texts, labels, np.arange(60))
+    assert alone[np.arange(60), labels].mean() > given.mean() + 0.1
+
+
+def test_a_contradiction_names_the_other_line(noisy):
+    pairs = [
+        *noisy[0],
+        ("neg", "had lfilm zwin bzaf ou l9issa"),
+        ("pos", "HAD lfilm zwin bzaf ou l9issa"),
+    ]
+    found = audit(data_set(pairs))
+    by_row = {suspect.row: suspect for suspect in found.ranked}
+    assert by_row[120].why[0] == "the same text is 'pos' in line 122"
+    assert by_row[121].why[0] == "the same text is 'neg' in line 121"
+    assert by_row[120].suggested == "pos" and found.summary["contradictions"] >= 2
+
+
+def test_misspelt_labels_come_first_and_count_as_what_they_mean(noisy):
+    pairs = [*noisy[0], ("Pos", "zwin bzaf"), ("ne g", "khayb bzaf")]
+    found = audit(data_set(pairs))
+    assert {(s.label, s.suggested) for s in found.ranked[:2]} == {("Pos", "pos"), ("ne g", "neg")}
+    assert found.summary["misspelt_labels"] == {"Pos": "pos", "ne g": "neg"}
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"pos": 5, "POS": 2, "p os": 1}, {"POS": "pos", "p os": "pos"}),
+        ({"positive": 400, "postive": 1}, {"postive": "positive"}),
+        ({"positive": 40, "postive": 9}, {}),  # no rare one
+        ({"happy": 900, "unhappy": 1}, {}),
+        ({"class1": 900, "class2": 1}, {}),
+        ({"+": 900, "-": 1}, {}),
+        ({"إيجابي": 3, "إيجابي\u200f": 1}, {"إيجابي\u200f": "إيجابي"}),
+        ({}, {}),
+    ],
+)
+def test_which_labels_are_misspelt(counts, expected):
+    assert misspelt_labels(counts) == expected
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
+def test_mojibake_is_recognised_and_restored(encoding):
+    for text in ("très déçu", "c’est raté", "هذا الفيلم رائع"):
+        octets = text.encode("utf-8")
+        try:
+            damaged = octets.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        assert mojibake(f"ok {damaged}") == f"ok {text}"
+    for sound in ("très déçu", "هذا رائع", "“quoted” – 50 €", "ÀÉÎÕÜ", "plain", ""):
+        assert mojibake(sound) == ""
+    assert mojibake("lost \ufffd") == "lost \ufffd"
+
+
+def test_suspicion_is_the_log_likelihood_ratio_of_the_likeliest_other_class():
+    shares = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.1, 0.4], [0.1, 0.6, 0.3]])
+    suspicion, rivals = suspicions(shares, np.array([0, 0, 1, 2]))
+    priors = np.array([0.5, 0.25, 0.25])
+    for row, (label, rival) in enumerate([(0, 1), (0, 1), (1, 2), (2, 1)]):
+        likelihoods = shares[row] / priors
+        assert rivals[row] == rival
+        expected = np.log(likelihoods[rival] / likelihoods[label])
+        assert suspicion[row] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("a", "x y"), ("a", "z w"), ("b", "q r")],
+        [("a", "x y")] * 4 + [("b", "q r")] * 4,
+        [("a", "..."), ("a", "!!!"), ("b", "   "), ("b", "\t")],
+    ],
+)
+def test_too_few_rows_are_refused(pairs):
+    if pairs[0][1] == "...":
+        pairs = [(label, " ") for label, _ in pairs]
+    with pytest.raises(DataError, match=r"found \d classes with two different texts"):
+        audit(data_set(pairs))
+
+
+def test_the_smallest_set_and_a_class_of_one_row_are_audited():
+    pairs = [("a", "one two"), ("a", "three four"), ("b", "five six"), ("b", "seven"), ("c", "ten")]
+    assert len(audit(data_set(pairs)).ranked) == 5
+
+
+# The command
+
+
+def test_stdout_is_a_table_of_all_rows_that_train_can_read(file, noisy, tmp_path):
+    said = call_main("audit", file)
+    assert said.code == 0, said.err
+    table = [line.split("\t") for line in said.out.splitlines()]
+    assert table[0] == HEADINGS and len(table) == 121
+    back = tmp_path / "back.tsv"
+    back.write_text(said.out, encoding="utf-8")
+    again = read_labelled(back)
+    pairs = noisy[0]
+    lines = [int(row[2]) for row in table[1:]]
+    assert [pairs[line - 2] for line in lines] == list(zip(again.labels, again.texts, strict=True))
+    assert f"{file}: " in said.err and "of 120 rows are suspects" in said.err
+
+
+def test_a_spreadsheet_file_keeps_tabs_and_quotes_and_is_read_back(tmp_path):
+    pairs = rows(40, seed=2)
+    source = tmp_path / "all.csv"
+    with source.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows(
+            [("label", "text"), *pairs, ("neg", 'he said "khayb"\tand, left\nthen')]
+        )
+    out = tmp_path / "audited.csv"
+    assert call_main("audit", source, "--out", out).code == 0
+    assert out.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert sorted(read_labelled(out).texts) == sorted(read_labelled(source).texts)
+
+
+def test_json_and_n_and_quiet(file):
+    said = call_main("audit", file, "--json", "-n", 3, "--quiet")
+    document = json.loads(said.out)
+    assert len(document["ranked"]) == 3 and document["rows"] == 120
+    assert list(document["ranked"][0]) == HEADINGS
+    assert said.err == ""
+
+
+def test_a_terminal_gets_the_first_rows_as_a_table(file, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    from superconext.cli.labelling import give_rows
+
+    give_rows([{"label": "a", "text": "word " * 40, "line": n} for n in range(30)], None)
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 22 and "…" in shown.out
+    assert "20 of 30 rows shown" in shown.err
+
+
+def test_a_run_lends_its_vectors_and_one_of_the_same_rows_is_warned_of(finished, file):
+    said = call_main("audit", file, "--run", finished.folder, "--json")
+    assert said.code == 0, said.err
+    plain = json.loads(call_main("audit", file, "--json").out)
+    assert json.loads(said.out)["ranked"] != plain["ranked"] and "warning" not in said.err
+    said = call_main("audit", finished.data.train, "--run", finished.folder)
+    assert "was trained on" in said.err and said.code == 0
+
+
+def test_what_cannot_be_done_is_one_line(file, tmp_path):
+    assert "no folder" in blame(call_main("audit", file, "--out", tmp_path / "no" / "x.tsv"))
+    assert "is a folder" in blame(call_main("audit", file, "--out", tmp_path))
+    one = tmp_path / "one.tsv"
+    one.write_text("label\ttext\nneg\tkhayb\nneg\tghali\n", encoding="utf-8")
+    assert "expected two" in blame(call_main("audit", one))
+    assert call_main("audit", file, "-n", 0).code == 2
+    assert not list(tmp_path.glob("*.tmp"))
