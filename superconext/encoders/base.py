@@ -8,13 +8,13 @@ the package holds these two and never a concrete class.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenStore
@@ -27,6 +27,30 @@ if TYPE_CHECKING:
 
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14
+
+
+@dataclass
+class EncoderOutput:
+    """What an encoder gives for N sentences.
+
+    token_states: `[N, T, d]`, of the text's own tokens; anything stands at padding.
+    mask: `[N, T]`, True at the text's own tokens.
+    sentence: `[N, d]`, the text's token states pooled.
+    class_states: `[N, C, d]`, column k always of class k; None without class tokens.
+
+    Where nobody asked for the token states, they and the mask are empty (see `encode_rows`).
+    """
+
+    token_states: Tensor
+    mask: Tensor
+    sentence: Tensor
+    class_states: Tensor | None = None
+
+    @classmethod
+    def of_sentences(cls, sentence: Tensor, class_states: Tensor | None = None) -> EncoderOutput:
+        """An output without token states."""
+        empty = sentence.new_empty(0)
+        return cls(empty, empty, sentence, class_states)
 
 
 class Encoder(nn.Module):

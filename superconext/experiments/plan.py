@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
@@ -250,15 +250,6 @@ class Request:
         except ConfigError:
             return ()  # incomplete without a system's own parameters; each system is checked
         return controls_of(config)
-
-    def changed(self, **changes: Any) -> Request:
-        """A request with other values; fields of DataSet are changed in every data set."""
-        names = {item.name for item in fields(Request)}
-        data_changes = {name: value for name, value in changes.items() if name not in names}
-        own_changes = {name: value for name, value in changes.items() if name in names}
-        datasets = own_changes.pop("datasets", self.datasets)
-        own_changes["datasets"] = tuple(replace(data, **data_changes) for data in datasets)
-        return replace(self, **own_changes)
 
 
 def saved_system(name: str, saved: Mapping[str, Any]) -> System:

@@ -33,7 +33,6 @@ from superconext.training.callbacks import (
     EpochLines,
     Record,
     StepBar,
-    Training,
 )
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.trainer import Trainer, decided_epochs
@@ -212,7 +211,7 @@ def _hooks(
     member: int,
     progress: Progress,
     monitor: bool,
-    score: Callable[[Prepared, Training], float],
+    score: Callable[[Prepared, Trainer], float],
 ) -> list[Callback]:
     hooks: list[Callback] = []
     read = config.keep == "best" or objective_class(config.objective).reads_dev_score
@@ -247,7 +246,7 @@ def _train(trainer: Trainer, saver: Checkpointer | None, progress: Progress, tit
     return False
 
 
-def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
+def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:
     """Dev accuracy of a quick probe on the encoder as it is."""
     assert prepared.dev is not None and prepared.dev_labels is not None
     rows, labels = prepared.monitor_split
@@ -257,7 +256,7 @@ def _probe_dev_score(prepared: Prepared, trainer: Training) -> float:
     return dev_score(scores, prepared.dev_labels)[0]
 
 
-def _native_dev_score(prepared: Prepared, trainer: Training) -> float:
+def _native_dev_score(prepared: Prepared, trainer: Trainer) -> float:
     """Dev accuracy of the objective's own rule."""
     assert prepared.dev is not None and prepared.dev_labels is not None
     _, scores = vectors_and_scores(trainer.encoder, trainer.objective, prepared.dev)

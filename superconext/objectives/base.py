@@ -23,8 +23,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from superconext.config.parameters import Config, parameter, table_of
-from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError
+from superconext.encoders.base import EncoderOutput
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from superconext.config.parameters import Config, parameter
-from superconext.core.encoder_output import EncoderOutput
+from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import (
     Batch,
     CheckedOptions,

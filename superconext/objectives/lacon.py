@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.config.parameters import Config, parameter
-from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError
+from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import Batch, Objective, Shape, batch_accuracy, parse_options
 from superconext.objectives.leam import (
     AttentionOptions,

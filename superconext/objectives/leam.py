@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.config.parameters import Config, parameter
-from superconext.core.encoder_output import EncoderOutput
 from superconext.core.errors import ConfigError, TrainingError
+from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import (
     Batch,
     CheckedOptions,

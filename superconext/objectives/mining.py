@@ -16,9 +16,6 @@ from torch import Tensor
 from superconext.core.errors import ConfigError
 from superconext.objectives.pairwise import count_true
 
-#: Columns in a block from which on looking at blocks first is the faster way.
-_WORTH = 4
-
 
 @dataclass
 class Tally:
@@ -164,27 +161,7 @@ def _largest(scores: Tensor, wanted: Tensor) -> Tensor:
     if scores.device.type != "cpu":
         top = torch.topk(scores, int(place.max()), dim=1).values
         return top.gather(1, place[:, None] - 1)[:, 0]
-    values = _candidates(scores, int(place.max())).numpy()
+    values = scores.numpy()
     columns = values.shape[1] - place.numpy()
     parted = np.partition(values, np.unique(columns), axis=1)
     return torch.from_numpy(parted[np.arange(len(parted)), columns])
-
-
-def _candidates(scores: Tensor, most: int) -> Tensor:
-    """Entries of each row `[n, M]` with its `most` largest among them, `[n, m]`; all of them where
-    leaving some out does not pay.
-
-    Of blocks of columns, those of the `most` largest maxima hold them: an entry in another block
-    is no larger than `most` maxima.
-    """
-    size = math.isqrt(scores.shape[1] // most)  # as many maxima as entries in the chosen blocks
-    if size < _WORTH:
-        return scores
-    blocks = scores.shape[1] // size
-    whole = size * blocks
-    # A block is every so many-th column: its maximum is then one of whole rows of numbers.
-    cut = scores[:, :whole].reshape(len(scores), size, blocks)
-    first = blocks - most
-    chosen = np.argpartition(cut.amax(dim=1).numpy(), first, axis=1)[:, first:]
-    places = torch.from_numpy(chosen)[:, None, :].expand(-1, size, -1)
-    return torch.cat([cut.gather(2, places).flatten(1), scores[:, whole:]], dim=1)

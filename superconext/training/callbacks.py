@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Advance, Progress
@@ -18,11 +18,7 @@ from superconext.core.progress import Advance, Progress
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from superconext.config.parameters import Config
-    from superconext.data.sampler import Batches
-    from superconext.encoders.base import Encoder
-    from superconext.objectives.base import Objective
-    from superconext.training.optimizer import RowAdam
+    from superconext.training.trainer import Trainer
 
 Record = dict[str, Any]
 
@@ -52,38 +48,6 @@ class EpochSoFar:
         return {name: total / self.counts[name] for name, total in self.sums.items()}
 
 
-class Training(Protocol):
-    """What a hook may use of the `Trainer` it is called by.
-
-    epoch: the one that runs, or is to run next, counted from 0; epochs: how many there are.
-    so_far: what the running epoch has given until now.
-    steps_done: batches that are done, of all epochs.
-    history: the records of the finished epochs.
-    stop: set to True to end after the current epoch.
-    """
-
-    encoder: Encoder
-    objective: Objective
-    batches: Batches
-    config: Config
-    optimizer: RowAdam
-    callbacks: list[Callback]
-    epoch: int
-    epochs: int
-    so_far: EpochSoFar
-    history: list[Record]
-    stop: bool
-
-    @property
-    def steps_done(self) -> int: ...
-
-    def weights(self) -> dict[str, Tensor]:
-        """The weights that training changes, by name."""
-
-    def load_weights(self, weights: dict[str, Tensor]) -> None:
-        """Put back what `weights` gave."""
-
-
 class Callback:
     """Every hook does nothing here; override the ones you need.
 
@@ -95,22 +59,22 @@ class Callback:
 
     every_process = False
 
-    def on_train_begin(self, trainer: Training) -> None:
+    def on_train_begin(self, trainer: Trainer) -> None:
         """Before the first epoch, also of a resumed run."""
 
-    def on_epoch_begin(self, trainer: Training, epoch: int) -> None:
+    def on_epoch_begin(self, trainer: Trainer, epoch: int) -> None:
         """Before the first batch of an epoch (counted from 0)."""
 
-    def on_step_begin(self, trainer: Training, step: int) -> None:
+    def on_step_begin(self, trainer: Trainer, step: int) -> None:
         """Before each batch of an epoch (counted from 0)."""
 
-    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
         """After each weight update."""
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         """After an epoch. `record` is its history row and may be added to."""
 
-    def on_train_end(self, trainer: Training) -> None:
+    def on_train_end(self, trainer: Trainer) -> None:
         """After the last epoch, also when stopped early."""
 
 
@@ -121,10 +85,10 @@ class DevProbe(Callback):
         score: called with the trainer, returns the score of a probe on frozen features.
     """
 
-    def __init__(self, score: Callable[[Training], float]) -> None:
+    def __init__(self, score: Callable[[Trainer], float]) -> None:
         self.score = score
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         record["dev_score"] = self.score(trainer)
 
 
@@ -141,7 +105,7 @@ class WeightKeeper(Callback):
         self.value = value
         self.weights: dict[str, Tensor] | None = None
 
-    def on_train_end(self, trainer: Training) -> None:
+    def on_train_end(self, trainer: Trainer) -> None:
         if self.weights is not None:
             trainer.load_weights(self.weights)
 
@@ -152,7 +116,7 @@ class KeepBest(WeightKeeper):
     def __init__(self) -> None:
         super().__init__(float("-inf"))
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if record.get("dev_score", float("-inf")) > self.value:
             self.value = record["dev_score"]
             self.weights = {k: v.detach().clone() for k, v in trainer.weights().items()}
@@ -174,7 +138,7 @@ class KeepAverage(WeightKeeper):
         super().__init__(0.0)
         self.share = share
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if record["epoch"] <= trainer.epochs * (1 - self.share):
             return
         self.value += 1
@@ -236,17 +200,17 @@ class EarlyStopping(Callback):
         self.waited = 0
         self.stopped_epoch: int | None = None
 
-    def on_train_begin(self, trainer: Training) -> None:
+    def on_train_begin(self, trainer: Trainer) -> None:
         # A callback serves many trainings: members, repeated fits. A resumed one goes on
         # from its history.
         self._forget()
         for record in trainer.history:
             self._watch(trainer, record)
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         self._watch(trainer, record)
 
-    def _watch(self, trainer: Training, record: Record) -> None:
+    def _watch(self, trainer: Trainer, record: Record) -> None:
         if self.monitor not in record:
             raise ConfigError(
                 f"early stopping watches {self.monitor!r}, which the epochs do not record; "
@@ -274,7 +238,7 @@ class StepBar(Callback):
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
 
-    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
         self.advance(trainer.steps_done / (trainer.epochs * trainer.batches.steps))
 
 
@@ -300,14 +264,14 @@ class EpochLines(Callback):
         self.progress = progress
         self.title = f"member {member + 1} of {members}" if members > 1 else ""
 
-    def on_train_begin(self, trainer: Training) -> None:
+    def on_train_begin(self, trainer: Trainer) -> None:
         if self.title:
             self.progress.say(f"{self.title}: {trainer.config.objective}")
         self.progress.say(
             "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
         )
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         cells = []
         for heading, key, layout in _COLUMNS:
             text = format(record[key], layout) if key in record else "-"
@@ -330,16 +294,16 @@ class TensorBoard(Callback):
         self.folder = Path(folder)
         self._writer: Any = None
 
-    def on_train_begin(self, trainer: Training) -> None:
+    def on_train_begin(self, trainer: Trainer) -> None:
         self._close()
         self._writer = _writer_class()(log_dir=str(self._new_folder()))
 
-    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
         if self._writer is not None:
             done = trainer.epoch * trainer.batches.steps + step
             self._writer.add_scalar("step/loss", loss, done)
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         if self._writer is None:
             return
         for name, value in record.items():
@@ -347,7 +311,7 @@ class TensorBoard(Callback):
                 self._writer.add_scalar(f"epoch/{name}", value, record["epoch"])
         self._writer.flush()
 
-    def on_train_end(self, trainer: Training) -> None:
+    def on_train_end(self, trainer: Trainer) -> None:
         self._close()
 
     def _new_folder(self) -> Path:

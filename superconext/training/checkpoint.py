@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,13 +26,10 @@ from superconext.core.state_file import (
     read_state,
     write_state,
 )
-from superconext.training.callbacks import (
-    Callback,
-    EpochSoFar,
-    Record,
-    Training,
-    WeightKeeper,
-)
+from superconext.training.callbacks import Callback, EpochSoFar, Record, WeightKeeper
+
+if TYPE_CHECKING:
+    from superconext.training.trainer import Trainer
 
 #: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
 KEPT = 2
@@ -75,15 +72,15 @@ class Checkpointer(Callback):
         numbers = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
         return {number: self.path(number) for number in sorted(numbers, reverse=True)}
 
-    def on_step_end(self, trainer: Training, step: int, loss: float) -> None:
+    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
         due = self.every is not None and trainer.steps_done % self.every == 0
         if due and trainer.so_far.step < trainer.batches.steps:
             self.save(trainer)
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         self.save(trainer)
 
-    def save(self, trainer: Training) -> None:
+    def save(self, trainer: Trainer) -> None:
         """Write the state, and remove all but the last `KEPT`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         trainer.optimizer.catch_up()
@@ -108,7 +105,7 @@ class Checkpointer(Callback):
             if other not in kept:
                 path.unlink()
 
-    def restore(self, trainer: Training) -> bool:
+    def restore(self, trainer: Trainer) -> bool:
         """Put the last whole state back, and say so if it is not the last; False if there is none.
 
         Raises RunError when all that is there is damaged, or the state of another training.
@@ -133,7 +130,7 @@ class Checkpointer(Callback):
         return False
 
     def _put_back(
-        self, trainer: Training, facts: dict[str, Any], tensors: dict[str, Tensor]
+        self, trainer: Trainer, facts: dict[str, Any], tensors: dict[str, Tensor]
     ) -> None:
         trainer.load_weights(part(tensors, "weights."))
         load_optimizer(trainer.optimizer, part(tensors, "adam."))
@@ -149,5 +146,5 @@ def _refused(problem: str) -> RunError:
     return RunError(f"{problem}; expected the state of this very training: start anew with --force")
 
 
-def _keeper(trainer: Training) -> WeightKeeper | None:
+def _keeper(trainer: Trainer) -> WeightKeeper | None:
     return next((c for c in trainer.callbacks if isinstance(c, WeightKeeper)), None)

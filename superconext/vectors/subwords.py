@@ -23,8 +23,6 @@ _FNV_PRIME = 16777619
 _GATHER_FLOATS = 1 << 24
 # N-grams hashed at once where the buckets are few enough to be gathered all.
 _HASHED = 1 << 20
-# Rows widened to float32 at once, in cache.
-_WIDENED = 1024
 # From so many rows on scipy adds them up; its import would cost more than a few rows do.
 _MANY_ROWS = 16_384
 
@@ -74,11 +72,6 @@ class SubwordTable:
         # A lone bracket is not an n-gram.
         return len(word) + 2 >= self.min_n and (self.max_n > 1 or word != "")
 
-    def compose(self, word: str) -> npt.NDArray[np.float32] | None:
-        """Mean `[d]` of the word's n-gram vectors, or None when it has no n-gram."""
-        vectors, has_ngram = self.compose_many([word])
-        return vectors[0] if has_ngram[0] else None
-
     def compose_many(
         self, words: Sequence[str], own: npt.NDArray[Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
@@ -112,7 +105,9 @@ class SubwordTable:
         """Sums `[n, d]` of the first `counts[0]` of the buckets `ids`, the next `counts[1]`, ..."""
         ends = np.cumsum(counts)
         if len(ids) < _MANY_ROWS:
-            return np.add.reduceat(_single(self.buckets[ids]), ends - counts, axis=0)
+            return np.add.reduceat(
+                self.buckets[ids].astype(np.float32, copy=False), ends - counts, axis=0
+            )
         from scipy.sparse import csr_matrix
 
         # Each distinct bucket is widened once; a sparse product adds them up without a copy.
@@ -123,7 +118,7 @@ class SubwordTable:
         parts = np.ones(len(ids), dtype=np.float32), place[ids], np.append(0, ends)
         sums: npt.NDArray[np.float32] = csr_matrix(
             parts, shape=(len(counts), len(distinct))
-        ) @ _single(self.buckets[distinct])
+        ) @ self.buckets[distinct].astype(np.float32, copy=False)
         return sums
 
     def _batches(
@@ -179,30 +174,6 @@ class SubwordTable:
             taken[ends - lengths, 0] = taken[ends - 1, 0] = False
         counts = np.add.reduceat(taken.sum(axis=1), ends - lengths)
         return (values[taken] % np.uint32(len(self.buckets))).astype(np.int64), counts
-
-
-def _single(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Float32 of float16 or float32.
-
-    A half's exponent and fraction are those of a single 2^112 times as large; shifting them in
-    place takes a fraction of NumPy's own conversion.
-    """
-    if rows.dtype != np.float16:
-        return rows.astype(np.float32, copy=False)
-    bits = rows.view(np.uint16)
-    result = np.empty(rows.shape, dtype=np.float32)
-    for start in range(0, len(rows), _WIDENED):
-        wide = bits[start : start + _WIDENED].astype(np.uint32)
-        sign = (wide & 0x8000) << 16
-        wide &= 0x7FFF
-        if wide.max() >= 0x7C00:  # infinite or not a number
-            return rows.astype(np.float32)
-        wide <<= 13
-        part = wide.view(np.float32)
-        part *= np.float32(2.0**112)
-        wide |= sign
-        result[start : start + _WIDENED] = part
-    return result
 
 
 def _utf8(

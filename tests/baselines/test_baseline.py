@@ -21,7 +21,7 @@ from superconext.experiments.plan import make_plan
 from superconext.experiments.record import read_results
 from superconext.experiments.systems import check_reference, parse_systems, plain, read_systems
 from superconext.experiments.verify import verify
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, changed
 
 MARKS = {"bad": ["khayb", "خايب"], "good": ["zwin", "مزيان"], "so so": ["3adi", "عادي"]}
 
@@ -165,7 +165,7 @@ def test_compare_and_fewshot_fit_nbsvm_where_it_is_named(request_of, data, tmp_p
         verb="fewshot",
         out=str(tmp_path / "few"),
     )
-    curve = fewshot(request.changed(dev=None), heard)
+    curve = fewshot(changed(request, dev=None), heard)
     assert "nbsvm" in [row.name for row in curve.tables["4"].rows]
     assert not any("steps of training" in line for line in heard.lines)
 

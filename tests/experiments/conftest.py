@@ -1,5 +1,6 @@
 """A tiny data set, a request for it, and what is said kept."""
 
+import dataclasses
 import random
 
 import pytest
@@ -76,6 +77,16 @@ def request_of(data, tmp_path):
                 "learning_rate": 0.02,
             },
         )
-        return request.changed(**changes)
+        return changed(request, **changes)
 
     return build
+
+
+def changed(request, **changes):
+    """A request with other values; fields of DataSet are changed in every data set."""
+    names = {field.name for field in dataclasses.fields(Request)}
+    own = {name: value for name, value in changes.items() if name in names}
+    of_data = {name: value for name, value in changes.items() if name not in names}
+    datasets = own.pop("datasets", request.datasets)
+    own["datasets"] = tuple(dataclasses.replace(data, **of_data) for data in datasets)
+    return dataclasses.replace(request, **own)

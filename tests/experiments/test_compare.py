@@ -22,7 +22,7 @@ from superconext.experiments.systems import System
 from superconext.experiments.verify import verify
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, changed
 
 OBJECTIVES = ["superloss", "cross_entropy"]
 NAMES = ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg"]
@@ -76,7 +76,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
 def test_side_by_side_gives_what_one_after_another_does(request_of, tmp_path):
     request = request_of(given=False)
     compare(request, Progress())
-    compare(request.changed(out=str(tmp_path / "two"), workers=Workers(2)), Progress())
+    compare(changed(request, out=str(tmp_path / "two"), workers=Workers(2)), Progress())
     one, two = without_times(tmp_path / "out"), without_times(tmp_path / "two")
     assert one == two and len(one) == 12
     splits = {line["split"] for line in one.values()}
@@ -99,14 +99,14 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
     cut = whole[: whole.rindex(b"\n", 0, -1) + 30]  # the last line torn, as by a kill
     path.write_bytes(cut)
     heard = Heard()
-    result = compare(request.changed(seeds=3), heard)
+    result = compare(changed(request, seeds=3), heard)
     assert [str(fit) for fit in run] == [
         "superloss, seed 1, split given",
         "superloss, seed 2, split given",
     ]
     assert result.table.rows[-1].fits == 3 and "5 of 7 fits stand" in heard.lines[0]
     path.write_bytes(whole)
-    again = compare(request.changed(seeds=1, reference="tfidf_svm"), Progress())
+    again = compare(changed(request, seeds=1, reference="tfidf_svm"), Progress())
     assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
 
 
@@ -119,13 +119,13 @@ def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path
 
     def refused(message, **changes):
         with pytest.raises(RunError, match=message):
-            compare(request.changed(**changes), Heard())
+            compare(changed(request, **changes), Heard())
 
     refused("made with epochs = 2, now 3", given={**request.given, "epochs": 3})
     refused("other rows", test=str(data / "dev.tsv"))
     refused("made with splits 'given', now 'dev'", dev=None)
     # The same vectors elsewhere are the same; others in the same place are not.
-    moved = request.changed(given={**request.given, "vectors": str(vectors)})
+    moved = changed(request, given={**request.given, "vectors": str(vectors)})
     compare(moved, Progress())
     vectors.write_text(vectors.read_text("utf-8").replace("0.1", "0.2"), "utf-8")
     refused("made with vectors = 'sha256", given=moved.given)
@@ -158,7 +158,7 @@ def test_what_cannot_be_fitted_leaves_no_folder(request_of, tmp_path):
         (DataError, "no such file", {"train": "nowhere.tsv"}),
     ):
         with pytest.raises(error, match=message):
-            compare(request.changed(**changes), Progress())
+            compare(changed(request, **changes), Progress())
     assert not (tmp_path / "out").exists()
 
 
@@ -215,7 +215,7 @@ def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
     assert any("LEAKAGE: 24 of 24 test texts stand in train" in line for line in heard.lines)
     assert any("LEAKAGE" in note for note in leaky.table.notes)
     out = str(tmp_path / "clean")
-    clean = compare(request.changed(deduplicate=True, out=out), Heard())
+    clean = compare(changed(request, deduplicate=True, out=out), Heard())
     compare(request_of(objectives="superloss", seeds=1, out=str(tmp_path / "ref")), Progress())
     figures_of = {name: without_times(tmp_path / name) for name in ("clean", "ref")}
     for lines in figures_of.values():
@@ -309,13 +309,13 @@ def test_a_system_s_name_stands_for_one_thing(request_of, data, tmp_path):
     compare(request, Progress())
     before = (tmp_path / "out" / "results.jsonl").read_bytes()
     with pytest.raises(RunError, match=r"system 'ours' were made with .*epochs = 1.*epochs = 2"):
-        compare(request.changed(systems=named(**{**own, "epochs": 2})), Progress())
+        compare(changed(request, systems=named(**{**own, "epochs": 2})), Progress())
     vectors.write_text(vectors.read_text("utf-8").replace("0.1", "0.2"), "utf-8")
     with pytest.raises(RunError, match="system 'ours' were made with"):
         compare(request, Progress())
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
     other = (System("ours too", "superloss", (("epochs", 2),)),)
-    result = compare(request.changed(systems=other), Progress())
+    result = compare(changed(request, systems=other), Progress())
     assert "ours too: superloss, epochs = 2." in result.table.notes
     # Lines of systems that are no longer asked for can still be verified.
     vectors.write_bytes((data / "vectors.txt").read_bytes())
@@ -353,12 +353,12 @@ def test_a_folder_of_the_first_format_is_gone_on_with(request_of, tmp_path):
     (out / "results.jsonl").write_text(text, "utf-8")
     assert all(check.same for check in verify(out, 9, Progress()))
     heard = Heard()
-    compare(request.changed(seeds=2), heard)
+    compare(changed(request, seeds=2), heard)
     assert "5 of 6 fits stand" in heard.lines[0]
     assert (out / "results.jsonl").read_text("utf-8").startswith(text)
     assert json.loads((out / "comparison.json").read_text("utf-8"))["format"] == 2
     with pytest.raises(RunError, match="made with epochs = 2, now 3"):
-        compare(request.changed(given={**request.given, "epochs": 3}), Progress())
+        compare(changed(request, given={**request.given, "epochs": 3}), Progress())
 
 
 def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tmp_path):
@@ -375,7 +375,7 @@ def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tm
         out = str(tmp_path / f"alone-{data_set.name}")
         same = {"datasets": (dataclasses.replace(data_set, name="", parameters=()),), "out": out}
         alone[data_set.name] = compare(
-            request.changed(**same, given={**request.given, **given}), Progress()
+            changed(request, **same, given={**request.given, **given}), Progress()
         )
     for name, table in result.tables.items():
         for row, other in zip(table.rows, alone[name].table.rows, strict=True):
@@ -390,12 +390,12 @@ def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tm
     assert len(rows) == 1 + 10 and rows[1].startswith("first,majority")
     assert all(check.same for check in verify(tmp_path / "out", 4, Progress()))
     # A data set may be left out and come back; other rows under its name may not.
-    compare(request.changed(datasets=datasets[1:]), Progress())
+    compare(changed(request, datasets=datasets[1:]), Progress())
     heard = Heard()
     compare(request, heard)
     assert "16 of 16 fits stand" in heard.lines[-2] and "figures" in heard.lines[-1]
-    changed = (dataclasses.replace(datasets[0], test=files["dev"]), datasets[1])
+    altered = (dataclasses.replace(datasets[0], test=files["dev"]), datasets[1])
     with pytest.raises(RunError, match=r"other rows \(test\) \(data set first\)"):
-        compare(request.changed(datasets=changed), Heard())
+        compare(changed(request, datasets=altered), Heard())
     with pytest.raises(RunError, match="other data sets"):
         compare(request_of(objectives="superloss"), Heard())

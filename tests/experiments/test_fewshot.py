@@ -17,7 +17,7 @@ from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.verify import verify
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, changed
 
 BASELINES = 4
 
@@ -107,7 +107,7 @@ def test_few_steps_are_said(wanted):
     )
     heard = Heard()
     request = wanted(shots=(2,), seeds=1, out=wanted().out + "2")
-    fewshot(request.changed(given={**request.given, "steps_per_epoch": 2}), heard)
+    fewshot(changed(request, given={**request.given, "steps_per_epoch": 2}), heard)
     assert "fill one batch" not in "".join(heard.lines)
 
 

@@ -10,6 +10,7 @@ from superconext.experiments import parallel
 from superconext.experiments.compare import compare
 from superconext.experiments.parallel import Workers
 from superconext.experiments.record import read_results
+from tests.experiments.conftest import changed
 
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="needs the extra dask"
@@ -53,7 +54,7 @@ def test_two_dask_workers_write_the_lines_that_one_process_does(request_of, tmp_
     compare(request, Progress())
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
-        compare(request.changed(out=str(tmp_path / "two"), workers=workers), Progress())
+        compare(changed(request, out=str(tmp_path / "two"), workers=workers), Progress())
     one, two = (
         {
             key: {name: value for name, value in line.items() if name != "seconds"}

@@ -22,7 +22,7 @@ from superconext.experiments.protocol_report import run_study
 from superconext.experiments.subsampling import parse_draw
 from superconext.experiments.systems import OWN_RULE, check_reference, fit_config
 from superconext.experiments.verify import verify
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, changed
 
 NAMES = ["css-lm", "dualcl", "gunel-fewshot", "lacon", "noise", "supercontext", "transfer"]
 TWO = (DataSet("one", "one.tsv", test="t.tsv", dev="d.tsv"), DataSet("two", "two.tsv"))
@@ -159,7 +159,7 @@ def tiny(monkeypatch, tmp_path):
 def test_a_study_runs_and_shows_both_figures_and_comes_out_again(tiny, request_of, tmp_path):
     protocol = tiny(False)
     wanted = request_of(reference="", name="toy")
-    wanted = wanted.changed(given={**wanted.given, **TINY})
+    wanted = changed(wanted, given={**wanted.given, **TINY})
     request = expand(protocol, protocol.studies[0], wanted, seeds=2)
     report = run_study(protocol, protocol.studies[0], request, Heard())
     grid = report.grids["T1"]
@@ -194,7 +194,7 @@ def test_a_frozen_encoder_is_probed_on_another_data_set(tiny, request_of, data, 
     second = DataSet(
         "other", str(tmp_path / "other.tsv"), dev=first.dev, test=str(data / "dev.tsv")
     )
-    wanted = wanted.changed(given={**wanted.given, **TINY}, datasets=(first, second))
+    wanted = changed(wanted, given={**wanted.given, **TINY}, datasets=(first, second))
     request = expand(protocol, protocol.studies[0], wanted, seeds=1)
     heard = Heard()
     run_study(protocol, protocol.studies[0], request, heard)

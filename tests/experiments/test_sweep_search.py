@@ -9,7 +9,7 @@ from superconext.experiments import fit_job, sweep
 from superconext.experiments.record import read_results
 from superconext.experiments.sweep import Axis, parse_axes
 from superconext.experiments.verify import verify
-from tests.experiments.conftest import Heard
+from tests.experiments.conftest import Heard, changed
 
 
 def test_axes():
@@ -55,7 +55,7 @@ def test_the_best_trial_on_dev_gets_the_other_seeds_and_a_restart_adds_nothing(
     axes = parse_axes(["temperature", "pooling"], ["0.05:2:log", "max,mean"])
     given = {"epochs": 1, "hidden_size": 4, "batch_size": 20}
     request = request_of(verb="sweep", systems=(), seeds=2)
-    request = request.changed(given={"vectors": request.given["vectors"], **given})
+    request = changed(request, given={"vectors": request.given["vectors"], **given})
     run = []
     real = fit_job.run_fit
     monkeypatch.setattr(fit_job, "run_fit", lambda fit, *rest: run.append(fit) or real(fit, *rest))

@@ -29,7 +29,7 @@ from superconext.fitting.preprocess import preprocess
 from superconext.probe.base import dev_score
 from superconext.probe.logistic_regression import GRID, fit_probe
 from superconext.vectors.readers import read_vectors
-from tests.experiments.conftest import BAD, COMMON, GOOD, _no_figures, data, request_of
+from tests.experiments.conftest import BAD, COMMON, GOOD, _no_figures, changed, data, request_of
 
 __all__ = ["_no_figures", "data", "request_of"]
 
@@ -213,21 +213,21 @@ def test_the_docs_name_them():
 
 def test_both_stand_in_the_tables_of_compare_and_fewshot(request_of, tmp_path):
     given = {**SMALL, **PRETRAINED}
-    request = request_of(objectives="superloss", seeds=1).changed(given=given)
+    request = changed(request_of(objectives="superloss", seeds=1), given=given)
     names = ["majority", "tfidf_logreg", "tfidf_svm", *CONTROLS, "superloss"]
-    result = compare(request.changed(reference="pretrained_logreg"), Progress())
+    result = compare(changed(request, reference="pretrained_logreg"), Progress())
     assert [row.name for row in result.table.rows] == names
     lines = read_results(tmp_path / "out" / "results.jsonl")
     assert lines["pretrained_logreg", 0, "given"]["pooling"] in POOLINGS
     assert set(lines["vectors_logreg", 0, "given"]) >= {"C", "predictions", "test"}
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
-    few = request.changed(verb="fewshot", draws=("shots4",), dev=None, out=str(tmp_path / "few"))
+    few = changed(request, verb="fewshot", draws=("shots4",), dev=None, out=str(tmp_path / "few"))
     assert [row.name for row in fewshot(few, Progress()).tables["4"].rows] == names
 
 
 def test_without_vectors_or_encoder_they_are_left_out_and_refused_by_name(request_of, tmp_path):
     given = {**SMALL, "vector_method": "random", "vector_dimension": 4}
-    request = request_of(objectives="superloss", seeds=1).changed(given=given)
+    request = changed(request_of(objectives="superloss", seeds=1), given=given)
     rows_of = [row.name for row in compare(request, Progress()).table.rows]
     assert rows_of == ["majority", "tfidf_logreg", "tfidf_svm", "superloss"]
     for name, found in (
@@ -235,7 +235,7 @@ def test_without_vectors_or_encoder_they_are_left_out_and_refused_by_name(reques
         ("pretrained_logreg", "no pretrained"),
     ):
         other = request_of(objectives=f"superloss,{name}", out=str(tmp_path / name))
-        other = other.changed(given=given)
+        other = changed(other, given=given)
         with pytest.raises(ConfigError, match=f"{name}: found {found}"):
             compare(other, Progress())
         assert not (tmp_path / name).exists()
@@ -244,7 +244,7 @@ def test_without_vectors_or_encoder_they_are_left_out_and_refused_by_name(reques
 def test_named_they_stand_once_and_take_parameters_of_train(request_of, data, tmp_path):
     other = f"vectors_logreg:init={FOLDER}"
     request = request_of(objectives=f"vectors_logreg,{other},superloss", seeds=1)
-    request = request.changed(given={**SMALL, "vector_dimension": 4})
+    request = changed(request, given={**SMALL, "vector_dimension": 4})
     names = [row.name for row in compare(request, Progress()).table.rows]
     assert names == ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg", other, "superloss"]
     lines = read_results(tmp_path / "out" / "results.jsonl")

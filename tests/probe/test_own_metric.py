@@ -16,6 +16,7 @@ from superconext.experiments.verify import verify
 from superconext.probe import METRICS
 from superconext.probe.metrics import classification_metrics
 from tests.cli.conftest import call_main
+from tests.experiments.conftest import changed
 
 
 def balanced_accuracy(truth, predicted, classes):
@@ -78,6 +79,6 @@ def test_a_comparison_has_a_column_of_it_and_lacks_it_where_it_cannot_be(
     monkeypatch.setattr(METRICS, "_added", {})
     with pytest.raises(RunError, match=r"the metric '\w+', which is not registered"):
         verify(tmp_path / "out", 9, Progress())
-    more = compare(request.changed(seeds=3), Progress())
+    more = compare(changed(request, seeds=3), Progress())
     (row,) = (row for row in more.table.rows if row.name == "superloss")
     assert row.fits == 3 and "log_loss" not in row.means

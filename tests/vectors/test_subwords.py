@@ -70,7 +70,7 @@ def test_compose_is_the_mean_of_the_rows(dtype):
     subwords = table(dtype=dtype)
     for word in WORDS:
         rows = [subwords.buckets[i].astype(np.float64) for i in defined_hashes(word, 3, 6, 97)]
-        vector = subwords.compose(word)
+        vector = subwords.compose_many([word])[0][0]
         if not rows:
             assert vector is None
         else:

@@ -86,7 +86,7 @@ def test_words_are_composed_as_gensim_does(trained):
             for bucket in gensim_buckets(keyed, word)
         ]
         expected = np.mean(rows, axis=0, dtype=np.float64)
-        np.testing.assert_allclose(vectors.subwords.compose(word), expected, atol=1e-6)
+        np.testing.assert_allclose(vectors.subwords.compose_many([word])[0][0], expected, atol=1e-6)
     assert vectors.lookup(unseen)[1].all()
     # A word of the table: the mean of its own vector and those of its n-grams.
     for row, word in enumerate(vectors.words):

@@ -42,7 +42,7 @@ from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
 from superconext.encoders.words import row_table
 from superconext.objectives.base import Batch, Objective
 from superconext.text.vocabulary import Vocabulary
-from superconext.training.callbacks import Callback, Record, Training
+from superconext.training.callbacks import Callback, Record
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.distributed import World
 from superconext.training.trainer import Trainer
@@ -267,7 +267,7 @@ class WarmUpAndDecay(Callback):
     def __init__(self, rate: float) -> None:
         self.rate = rate
 
-    def on_step_begin(self, trainer: Training, step: int) -> None:
+    def on_step_begin(self, trainer: Trainer, step: int) -> None:
         steps = trainer.epochs * trainer.batches.steps
         rise = max(1, min(WARM_UP, steps // 10))
         rate = self.rate * min(1.0, (trainer.steps_done + 1) / rise)
@@ -286,14 +286,14 @@ class HeldOutLoss(Callback):
     ) -> None:
         self.model, self.corpus, self.seed, self.progress = model, corpus, seed, progress
 
-    def on_epoch_end(self, trainer: Training, record: Record) -> None:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         record["held_loss"] = self.loss(trainer)
         self.progress.say(
             f"epoch {record['epoch']}: loss {record['loss']:.4f}, on sentences held back "
             f"{record['held_loss']:.4f}, {record['seconds']:.1f} s"
         )
 
-    def loss(self, trainer: Training) -> float:
+    def loss(self, trainer: Trainer) -> float:
         """Mean over blocks of the held-out sentences, without dropout."""
         trainer.encoder.eval()
         held_out, losses = self.corpus.held_out, []
