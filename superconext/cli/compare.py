@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from superconext.cli.experiments import (
-    DECIDED,
     OF_DATA,
     RUNS,
     SYSTEMS,
+    SYSTEMS_DECIDED,
     chosen_systems,
     chosen_workers,
-    common_parameters,
+    given_on_all,
+    make_request,
     require,
 )
 from superconext.cli.options import SPLITS, GroupedCommand, as_usage, echo_json, parameters
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from superconext.experiments.compare import Compared
     from superconext.experiments.datasets import DataSet
     from superconext.experiments.plan import Request
-
-_DECIDED = ("objective", *DECIDED)
 
 #: What `--protocol` takes to explain every protocol.
 _LIST = "list"
@@ -58,7 +56,7 @@ _LIST = "list"
     metavar="DIR N",
     help="Re-run N fits of DIR, drawn at random: do they match?",
 )
-@parameters(without=_DECIDED)
+@parameters(without=SYSTEMS_DECIDED)
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -94,7 +92,9 @@ def compare(
         _verify(*verify, options, as_json, progress)
         return
     if protocol == _LIST:
-        _show_protocols()
+        from superconext.experiments.protocol import explained, load_protocol, protocol_names
+
+        click.echo("\n\n".join(explained(load_protocol(name)) for name in protocol_names()))
         return
     if studies and not protocol:
         raise click.UsageError("--study belongs to --protocol: name that too")
@@ -105,7 +105,16 @@ def compare(
             )
         require(options, out="folder")
         given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
-        wanted = _request(ctx, train_files, progress, options, options["reference"] * given)
+        wanted = make_request(
+            ctx,
+            options,
+            "compare",
+            datasets=_datasets(train_files, options),
+            systems=(),
+            seeds=1,
+            given=given_on_all(options, "compare", progress),
+            reference=options["reference"] * given,
+        )
         reports = _run_protocol(protocol, studies, wanted, options["seeds"], progress)
         _show_reports(reports, as_json)
         click.echo(f"comparison folder: {options['out']}", err=True)
@@ -113,45 +122,23 @@ def compare(
     if not options["systems"]:
         require(options, objectives="names")
     require(options, seeds="number", out="folder")
-    compared = _compare(ctx, train_files, progress, options)
+    from superconext.experiments import compare as comparing
+
+    request = make_request(
+        ctx,
+        options,
+        "compare",
+        datasets=_datasets(train_files, options),
+        systems=chosen_systems(options),
+        given=given_on_all(options, "compare", progress),
+    )
+    as_usage(request.plan)
+    compared = comparing.compare(request, progress)
     if as_json:
         echo_json(_document(compared, options["reference"]))
     else:
         click.echo(_text(compared))
     click.echo(f"comparison folder: {options['out']}", err=True)
-
-
-def _compare(
-    ctx: click.Context, train_files: tuple[str, ...], progress: Any, options: dict[str, Any]
-) -> Compared:
-    from superconext.experiments import compare as comparing
-
-    request = _request(ctx, train_files, progress, options, options["reference"])
-    request = replace(request, systems=chosen_systems(options), seeds=options["seeds"])
-    as_usage(request.plan)
-    return comparing.compare(request, progress)
-
-
-def _request(
-    ctx: click.Context,
-    train_files: tuple[str, ...],
-    progress: Any,
-    options: dict[str, Any],
-    reference: str,
-) -> Request:
-    """All but the systems and the seeds."""
-    from superconext.experiments.plan import Request
-
-    return Request(
-        datasets=_datasets(train_files, options),
-        systems=(),
-        seeds=1,
-        out=options["out"],
-        given=common_parameters(options, _DECIDED, "compare", progress),
-        reference=reference,
-        workers=chosen_workers(options),
-        command=("superconext", *(ctx.obj or ())),
-    )
 
 
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
@@ -224,14 +211,6 @@ def _verify(
             "expected all to match: compare the versions and processor with those in "
             "comparison.json"
         )
-
-
-def _show_protocols(names: tuple[str, ...] = ()) -> None:
-    """Print what each protocol is."""
-    from superconext.experiments.protocol import explained, load_protocol, protocol_names
-
-    texts = [explained(load_protocol(name)) for name in names or protocol_names()]
-    click.echo("\n\n".join(texts))
 
 
 def _run_protocol(

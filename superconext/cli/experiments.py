@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,9 @@ from superconext.objectives.catalogue import OBJECTIVES
 
 if TYPE_CHECKING:
     from superconext.core.progress import Progress
+    from superconext.experiments.datasets import DataSet
     from superconext.experiments.parallel import Workers
+    from superconext.experiments.plan import Request
     from superconext.experiments.systems import System
 
 #: Fields of a data set that are options of all three commands.
@@ -33,6 +34,8 @@ OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_c
 
 #: Parameters of `train` that an experiment decides itself.
 DECIDED = ("seed", "baselines")
+#: The same, where the systems are named.
+SYSTEMS_DECIDED = ("objective", *DECIDED)
 
 _MORE_BASELINES = [name for name in BASELINES if name not in ALWAYS_FITTED]
 
@@ -115,9 +118,7 @@ def chosen_systems(options: dict[str, Any]) -> tuple[System, ...]:
     return systems
 
 
-def common_parameters(
-    options: dict[str, Any], decided: Sequence[str], verb: str, progress: Progress
-) -> dict[str, Any]:
+def given_on_all(options: dict[str, Any], verb: str, progress: Progress) -> dict[str, Any]:
     """The parameters for all systems: options, then the file given with `--config`."""
     from superconext.config.files import read_config
 
@@ -125,10 +126,28 @@ def common_parameters(
     if not options["config"]:
         return given
     from_file = read_config(Path(options["config"]))
-    for name in decided:
+    for name in DECIDED if verb == "sweep" else SYSTEMS_DECIDED:
         if from_file.pop(name, None) is not None:
             progress.say(f"note: {options['config']}: {name} is left out; {verb} decides it")
     return {**from_file, **given}
+
+
+def one_dataset(train_file: str, options: dict[str, Any], *also: str) -> tuple[DataSet]:
+    """The data set of a command that takes one; `also`: its fields beside those of all commands."""
+    from superconext.experiments.datasets import DataSet
+
+    names = ("dev", "test", *OF_DATA, *also)
+    return (DataSet("", train_file, **{name: options[name] for name in names}),)
+
+
+def make_request(ctx: click.Context, options: dict[str, Any], verb: str, **own: Any) -> Request:
+    """The request of a command, from the options that all three have and fields of its `own`."""
+    from superconext.experiments.plan import Request
+
+    workers = chosen_workers(options)
+    shared = {name: options[name] for name in ("seeds", "out", "reference")}
+    command = ("superconext", *(ctx.obj or ()))
+    return Request(**{**shared, "verb": verb, "workers": workers, "command": command, **own})
 
 
 def chosen_workers(options: dict[str, Any]) -> Workers:

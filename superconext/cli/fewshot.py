@@ -8,18 +8,16 @@ from typing import Any
 import click
 
 from superconext.cli.experiments import (
-    DECIDED,
-    OF_DATA,
     RUNS,
     SYSTEMS,
+    SYSTEMS_DECIDED,
     chosen_systems,
-    chosen_workers,
-    common_parameters,
+    given_on_all,
+    make_request,
+    one_dataset,
     require,
 )
 from superconext.cli.options import GroupedCommand, as_usage, echo_json, parameters
-
-_DECIDED = ("objective", *DECIDED)
 
 
 def _numbers(
@@ -44,7 +42,7 @@ def _numbers(
 )
 @SYSTEMS
 @RUNS
-@parameters(without=_DECIDED)
+@parameters(without=SYSTEMS_DECIDED)
 @click.pass_context
 def fewshot(
     ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any
@@ -56,8 +54,6 @@ def fewshot(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import fewshot as drawing
-    from superconext.experiments.datasets import DataSet
-    from superconext.experiments.plan import Request
     from superconext.experiments.systems import parse_systems
     from superconext.experiments.tables import to_long_rows
 
@@ -65,18 +61,14 @@ def fewshot(
     if not options["objectives"] and not options["systems"]:
         options["objectives"] = parse_systems("superloss,cross_entropy")
     progress = TerminalProgress(quiet)
-    fields = ("dev", "test", *OF_DATA)
-    request = Request(
-        datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
+    request = make_request(
+        ctx,
+        options,
+        "fewshot",
+        datasets=one_dataset(train_file, options),
         systems=chosen_systems(options),
-        seeds=options["seeds"],
-        out=options["out"],
-        verb="fewshot",
-        given=common_parameters(options, _DECIDED, "fewshot", progress),
-        reference=options["reference"],
+        given=given_on_all(options, "fewshot", progress),
         draws=as_usage(drawing.shot_draws, options["shots"]),
-        workers=chosen_workers(options),
-        command=("superconext", *(ctx.obj or ())),
     )
     as_usage(request.plan)
     curve = drawing.fewshot(request, progress)

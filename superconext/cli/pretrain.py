@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +66,9 @@ def pretrain(
     files: tuple[str, ...],
     out: str,
     force: bool,
-    vectors: str | None,
-    dimension: int,
-    threads: int,
-    normalize: str | None,
-    bridge: str | None,
-    leave_out: tuple[str, ...],
-    text_column: str | None,
     as_json: bool,
     quiet: bool,
-    **settings: Any,
+    **options: Any,
 ) -> None:
     """Train an encoder to predict the words of the text FILEs, one sentence a line (also .gz).
 
@@ -87,17 +81,9 @@ def pretrain(
     from superconext.training.pretraining.make import PretrainRequest
     from superconext.training.pretraining.make import pretrain as make
 
+    settings = Settings(**{field.name: options.pop(field.name) for field in fields(Settings)})
     request = PretrainRequest(
-        files=files,
-        out=free_folder(out, force),
-        settings=Settings(**settings),
-        vectors=vectors,
-        dimension=dimension,
-        normalize=normalize,
-        bridge=bridge,
-        leave_out=leave_out,
-        text_column=text_column,
-        threads=threads,
+        files=files, out=free_folder(out, force), settings=settings, **options
     )
     facts = make(request, TerminalProgress(quiet))
     if as_json:

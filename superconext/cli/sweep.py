@@ -8,10 +8,10 @@ import click
 
 from superconext.cli.experiments import (
     DECIDED,
-    OF_DATA,
     RUNS,
-    chosen_workers,
-    common_parameters,
+    given_on_all,
+    make_request,
+    one_dataset,
     require,
 )
 from superconext.cli.options import SPLITS, GroupedCommand, as_usage, echo_json, parameters
@@ -56,15 +56,13 @@ def sweep(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import sweep as sweeping
-    from superconext.experiments.datasets import DataSet
-    from superconext.experiments.plan import Request
     from superconext.experiments.tables import to_csv_rows, to_grid
 
     if not parameter:
         raise click.UsageError("Missing option '--parameter': the name of what to vary.")
     require(options, seeds="number", out="folder")
     progress = TerminalProgress(quiet)
-    given = common_parameters(options, DECIDED, "sweep", progress)
+    given = given_on_all(options, "sweep", progress)
     twice = sorted(set(parameter) & set(given))
     if twice:
         raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
@@ -75,18 +73,8 @@ def sweep(
         systems = ()
     else:
         systems = as_usage(sweeping.make_grid, objective, names, values)
-    fields = ("dev", "test", "splits", *OF_DATA)
-    request = Request(
-        datasets=(DataSet("", train_file, **{name: options[name] for name in fields}),),
-        systems=systems,
-        seeds=options["seeds"],
-        out=options["out"],
-        verb="sweep",
-        given=given,
-        reference=options["reference"],
-        workers=chosen_workers(options),
-        command=("superconext", *(ctx.obj or ())),
-    )
+    datasets = one_dataset(train_file, options, "splits")
+    request = make_request(ctx, options, "sweep", datasets=datasets, systems=systems, given=given)
     if trials:
         swept = sweeping.search(request, objective, axes, trials, progress)
     else:

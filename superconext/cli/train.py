@@ -18,6 +18,7 @@ from superconext.cli.options import (
     parameters,
     switch,
 )
+from superconext.config.parameters import BY_NAME
 
 
 @click.command(cls=GroupedCommand)
@@ -40,19 +41,12 @@ from superconext.cli.options import (
 def train(
     words: list[str],
     train_file: str | None,
-    dev: str | None,
-    test: str | None,
     out: str | None,
-    force: bool,
     resume: str | None,
     config: str | None,
-    text_column: str | None,
-    label_column: str | None,
-    store: str | None,
-    keep_text: bool,
     as_json: bool,
     quiet: bool,
-    **others: Any,
+    **options: Any,
 ) -> None:
     """Train on the labelled file TRAIN and write the run folder RUN.
 
@@ -63,10 +57,10 @@ def train(
     from superconext.core.threads import choose_threads
 
     progress = TerminalProgress(quiet)
-    named = given_parameters(others)
+    named = given_parameters(options)
+    about_rows = {name: value for name, value in options.items() if name not in BY_NAME}
     if resume:
-        files = (train_file, dev, test, out, config, store)
-        if any((*files, force, text_column, label_column, keep_text, named)):
+        if any((train_file, out, config, *about_rows.values(), named)):
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
@@ -87,17 +81,7 @@ def train(
     from superconext.runs.train import distributed, train_run
 
     request = TrainRequest(
-        train=train_file,
-        out=out,
-        dev=dev,
-        test=test,
-        given=given,
-        text_column=text_column,
-        label_column=label_column,
-        force=force,
-        keep_text=keep_text,
-        command=("superconext", *words),
-        store=store,
+        train=train_file, out=out, given=given, command=("superconext", *words), **about_rows
     )
     _show(distributed(lambda: train_run(request, progress)), out, as_json)
 

@@ -12,20 +12,17 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, resolve
-from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
-from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit, Key, Request, key_of
 from superconext.experiments.row_sources import RowSource
@@ -67,7 +64,9 @@ class ResultsFile:
     def __init__(self, folder: Path) -> None:
         self.path = folder / RESULTS
         self.lines = read_results(self.path)
-        self._cut_torn_line()
+        if self.path.exists():  # else the next line would be written onto the end of a torn one
+            with self.path.open("r+b") as stream:
+                stream.truncate(stream.read().rfind(b"\n") + 1)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append a line; when this returns it is on the disk, and when it raises, gone again."""
@@ -76,7 +75,9 @@ class ResultsFile:
         with self.path.open("ab", buffering=0) as stream:
             before = stream.seek(0, os.SEEK_END)
             try:
-                _write_all(stream, text.encode() + b"\n")
+                content = text.encode() + b"\n"
+                while content:  # a full disk takes a part of it before it refuses the rest
+                    content = content[stream.write(content) :]
                 os.fsync(stream.fileno())
             except OSError as error:
                 stream.truncate(before)
@@ -85,29 +86,6 @@ class ResultsFile:
         if new:
             sync(self.path.parent)
         self.lines[key_of(line)] = dict(line)
-
-    def _cut_torn_line(self) -> None:
-        """Else the next line would be written onto the end of a torn one."""
-        if not self.path.exists():
-            return
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with self.path.open("r+b") as stream:
-                stream.truncate(whole)
-
-
-def _write_all(stream: FileIO, content: bytes) -> None:
-    """A full disk takes a part of it before it refuses the rest."""
-    while content:
-        content = content[stream.write(content) :]
-
-
-@contextmanager
-def only_writer(folder: Path, progress: Progress) -> Iterator[None]:
-    """Hold the folder's lock inside the block; see `locks.only_writer` for what it raises."""
-    with locks.only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
-        yield
 
 
 RECORD = "comparison.json"
@@ -295,16 +273,9 @@ def _kept(system: System) -> dict[str, Any]:
 
 def _source(dataset: DataSet) -> dict[str, Any]:
     files = {role: os.path.abspath(path) for role, path in dataset.files().items()}
-    return {
-        **{role: files.get(role) for role in _ROLES},
-        "splits": dataset.splits,
-        "deduplicate": dataset.deduplicate,
-        "deduplicate_near": dataset.deduplicate_near,
-        "at_most": dataset.at_most,
-        "text_column": dataset.text_column,
-        "label_column": dataset.label_column,
-        "parameters": _absolute(dict(dataset.parameters)),
-    }
+    saved = {**asdict(dataset), **files, "parameters": _absolute(dict(dataset.parameters))}
+    del saved["name"]
+    return saved
 
 
 def _absolute(parameters: Mapping[str, Any]) -> dict[str, Any]:

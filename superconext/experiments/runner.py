@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
+from superconext.core.locks import only_writer
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report
 from superconext.experiments.parallel import Workers, side_by_side
 from superconext.experiments.plan import Fit, Key, Request, key_of, possible_fits
 from superconext.experiments.record import (
+    LOCK,
     Fingerprints,
     ResultsFile,
     check_folder,
@@ -25,7 +27,6 @@ from superconext.experiments.record import (
     claim,
     config_hash,
     make_record,
-    only_writer,
 )
 from superconext.experiments.row_sources import RowSource, read_rows
 from superconext.experiments.subsampling import draw_rows, parse_draw
@@ -94,12 +95,34 @@ class Session:
     def lines(self) -> Mapping[Key, Line]:
         return self._results.lines
 
-    def run(self, plan: Sequence[Fit], progress: Progress | None = None) -> list[str]:
+    def run(self, plan: Sequence[Fit]) -> list[str]:
         """Run the fits that have no line. Returns what went wrong with those that failed."""
-        progress = progress or self._progress
-        return _run_missing(
-            plan, self._results, self._add, self.material, self.request, progress, self._shown_part
-        )
+        say, results, total = self._progress.say, self._results, len(plan)
+        missing = {fit.key: fit for fit in plan if fit.key not in self.lines}
+        done = total - len(missing)
+        if done:
+            say(f"note: {done} of {total} fits stand in {results.path} already")
+        failed: list[str] = []
+        fits = run_fits(list(missing.values()), self.material, self.request.workers)
+        try:
+            with self._progress.bar("comparing") as advance, closing(fits) as lines:
+                for line in lines:
+                    fit = missing[key_of(line)]
+                    done += 1
+                    if "failed" in line:
+                        failed.append(f"{fit}: {line['failed']}")
+                        self._progress.warn(failed[-1])
+                    else:
+                        self._add(fit, line)
+                        say(progress_line(fit, line, done, total, self._shown_part))
+                    advance(done / total)
+        except KeyboardInterrupt:
+            stand = sum(fit.key in self.lines for fit in plan)
+            raise StoppedEarly(
+                f"interrupted; {stand} of {total} fits stand in {self.request.out}: go on by "
+                "giving the same command again"
+            ) from None
+        return failed
 
     def _add(self, fit: Fit, line: Line) -> None:
         own = self._prints.of(dict(fit.system.parameters))
@@ -137,7 +160,7 @@ def open_session(
     # Missing files are reported before the folder is made.
     make_record(request, {name: part.source for name, part in material.items()}, prints)
     folder.mkdir(parents=True, exist_ok=True)
-    with only_writer(folder, progress):
+    with only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
         yield Session(request, material, ResultsFile(folder), progress, shown_part, prints)
 
 
@@ -227,51 +250,6 @@ def _check_parameters(request: Request) -> None:
                     check_run(system.objective, config)
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
-
-
-def _run_missing(
-    plan: Sequence[Fit],
-    results: ResultsFile,
-    add: Callable[[Fit, Line], None],
-    material: Mapping[str, Material],
-    request: Request,
-    progress: Progress,
-    shown_part: str,
-) -> list[str]:
-    """Run the fits without a line. Returns what went wrong with those that failed."""
-    missing = {fit.key: fit for fit in plan if fit.key not in results.lines}
-    done = len(plan) - len(missing)
-    if done:
-        progress.say(f"note: {done} of {len(plan)} fits stand in {results.path} already")
-    failed: list[str] = []
-    with (
-        _interruptible(plan, results, request),
-        progress.bar("comparing") as advance,
-        closing(run_fits(list(missing.values()), material, request.workers)) as lines,
-    ):
-        for line in lines:
-            fit = missing[key_of(line)]
-            done += 1
-            if "failed" in line:
-                failed.append(f"{fit}: {line['failed']}")
-                progress.warn(failed[-1])
-            else:
-                add(fit, line)
-                progress.say(progress_line(fit, line, done, len(plan), shown_part))
-            advance(done / len(plan))
-    return failed
-
-
-@contextmanager
-def _interruptible(plan: Sequence[Fit], results: ResultsFile, request: Request) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        stand = sum(fit.key in results.lines for fit in plan)
-        raise StoppedEarly(
-            f"interrupted; {stand} of {len(plan)} fits stand in {request.out}: go on by giving "
-            "the same command again"
-        ) from None
 
 
 def progress_line(

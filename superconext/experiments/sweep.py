@@ -374,7 +374,7 @@ def search(
             systems = {system.name: system for _, system in wave}
             failed += _run_systems(session, request, [*systems.values()], 1)
             for trial, system in wave:
-                lines = _lines_of(session, system)
+                lines = [of for key, of in session.lines.items() if key[:2] == (system.name, 0)]
                 if not lines:
                     report(trial, None)
                     continue
@@ -446,10 +446,3 @@ def _run_systems(
     session.adopt(wanted)
     missing = [fit for fit in wanted.plan() if fit.key not in session.lines]
     return session.run(missing) if missing else []
-
-
-def _lines_of(session: Session, system: System) -> list[Any]:
-    """The lines of a system with seed 0."""
-    return [
-        line for key, line in session.lines.items() if name_of(line) == system.name and key[1] == 0
-    ]
