@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from superconext.config.parameters import (
     BY_NAME,
     FILE_PARAMETERS,
+    PARAMETERS,
     REMOVED,
     Config,
     check_names,
@@ -51,91 +52,13 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         check_names((name for name in given if name in REMOVED), cls.__name__)
         return super().__new__(cls)
 
-    def __init__(
-        self,
-        objective: str = "superloss",
-        preset: str = "dialect",
-        temperature: float = 0.1,
-        options: str | Mapping[str, Any] | None = None,
-        projection: str = "mlp",
-        encoder: str = "bilstm",
-        layers: int | None = None,
-        hidden_size: int | None = None,
-        dropout: float | None = None,
-        word_dropout: float | None = None,
-        pooling: str | None = None,
-        epochs: int | None = None,
-        steps_per_epoch: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        keep: str | None = None,
-        finetune_epochs: int = 0,
-        vectors: str | None = None,
-        init: str | None = None,
-        unlabelled: str | None = None,
-        pretrain: bool = False,
-        related: str | None = None,
-        vector_dimension: int | None = None,
-        vector_method: str = "fasttext",
-        tune_vectors: bool | None = None,
-        subwords: bool | None = None,
-        normalize: str = "auto",
-        bridge: str | None = None,
-        min_count: int = 1,
-        max_length: int = 500,
-        seed: int = 0,
-        threads: int = 1,
-        device: str = "cpu",
-        precision: str = "float32",
-        baselines: bool = True,
-        calibrate: bool = False,
-        logit_adjustment: float = 0.0,
-        probe_features: str | None = None,
-        probe_rows: str = "seen",
-        members: int | None = None,
-        callbacks: Sequence[Callback] | None = None,
-    ) -> None:
-        self.objective = objective
-        self.preset = preset
-        self.temperature = temperature
-        self.options = options
-        self.projection = projection
-        self.encoder = encoder
-        self.layers = layers
-        self.hidden_size = hidden_size
-        self.dropout = dropout
-        self.word_dropout = word_dropout
-        self.pooling = pooling
-        self.epochs = epochs
-        self.steps_per_epoch = steps_per_epoch
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.keep = keep
-        self.finetune_epochs = finetune_epochs
-        self.vectors = vectors
-        self.init = init
-        self.unlabelled = unlabelled
-        self.pretrain = pretrain
-        self.related = related
-        self.vector_dimension = vector_dimension
-        self.vector_method = vector_method
-        self.tune_vectors = tune_vectors
-        self.subwords = subwords
-        self.normalize = normalize
-        self.bridge = bridge
-        self.min_count = min_count
-        self.max_length = max_length
-        self.seed = seed
-        self.threads = threads
-        self.device = device
-        self.precision = precision
-        self.baselines = baselines
-        self.calibrate = calibrate
-        self.logit_adjustment = logit_adjustment
-        self.probe_features = probe_features
-        self.probe_rows = probe_rows
-        self.members = members
-        self.callbacks = callbacks
+    callbacks: Sequence[Callback] | None
+
+    def __init__(self, *values: Any, **given: Any) -> None:
+        bound = inspect.signature(type(self)).bind(*values, **given)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            setattr(self, name, value)
 
     def fit(self, X: Iterable[str], y: Any = None, **refused: Any) -> Self:
         """Train on texts `[N]` and labels `[N]`; returns self.
@@ -279,10 +202,24 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None
     Hooks into training, see `superconext.training.callbacks`."""
 
+#: Those of the table, a preset's being None by default, and `callbacks`.
+_PARAMETERS = [
+    inspect.Parameter(
+        row.name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None if row.governed else row.default,
+        annotation=row.type | None if row.optional or row.governed else row.type,
+    )
+    for row in PARAMETERS
+]
+_PARAMETERS.append(_PARAMETERS[-1].replace(name="callbacks", default=None, annotation=Any))
+# scikit-learn reads the names of parameters off the constructor.
+_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_TextEstimator.__init__.__signature__ = inspect.Signature([_SELF, *_PARAMETERS])  # type: ignore[attr-defined]
+
 for _estimator in (SuperConTextEncoder, SuperConTextClassifier):
     _estimator.__doc__ = "\n".join(
         [inspect.cleandoc(_estimator.__doc__ or ""), "", docstring(), _CALLBACKS]
     )
     # Else what is shown of a class that has `__new__` is the signature of that.
-    _made = inspect.signature(_estimator.__init__)
-    _estimator.__signature__ = _made.replace(parameters=[*_made.parameters.values()][1:])
+    _estimator.__signature__ = inspect.Signature(_PARAMETERS)
