@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,8 +22,10 @@ from typing import Any
 
 from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, resolve
+from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
+from superconext.core.progress import Progress
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit, Key, Request, key_of
 from superconext.experiments.row_sources import RowSource
@@ -86,6 +89,13 @@ class ResultsFile:
         if new:
             sync(self.path.parent)
         self.lines[key_of(line)] = dict(line)
+
+
+@contextmanager
+def only_writer(folder: Path, progress: Progress) -> Iterator[None]:
+    """Hold the folder's lock inside the block; see `locks.only_writer` for what it raises."""
+    with locks.only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
+        yield
 
 
 RECORD = "comparison.json"

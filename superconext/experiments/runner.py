@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
-from superconext.core.locks import only_writer
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report
 from superconext.experiments.parallel import Workers, side_by_side
 from superconext.experiments.plan import Fit, Key, Request, key_of, possible_fits
 from superconext.experiments.record import (
-    LOCK,
     Fingerprints,
     ResultsFile,
     check_folder,
@@ -27,6 +25,7 @@ from superconext.experiments.record import (
     claim,
     config_hash,
     make_record,
+    only_writer,
 )
 from superconext.experiments.row_sources import RowSource, read_rows
 from superconext.experiments.subsampling import draw_rows, parse_draw
@@ -160,7 +159,7 @@ def open_session(
     # Missing files are reported before the folder is made.
     make_record(request, {name: part.source for name, part in material.items()}, prints)
     folder.mkdir(parents=True, exist_ok=True)
-    with only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept"):
+    with only_writer(folder, progress):
         yield Session(request, material, ResultsFile(folder), progress, shown_part, prints)
 
 

@@ -186,6 +186,19 @@ class Objective(nn.Module):
         return None
 
 
+class WithTemperature(Objective):
+    """An objective made of the run's temperature and its own options, `options_type`."""
+
+    def __init__(self, temperature: float = 0.1, options: Any = None) -> None:
+        super().__init__()
+        self.temperature = temperature
+        self.options = options or self.options_type()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> Objective:
+        return cls(config.temperature, parse_options(config.options, cls.options_type))
+
+
 def parse_options(text: str | None, options: type[T]) -> T:
     """An `options` instance with the values that `text` ("margin=0.3,form=soft") names.
 

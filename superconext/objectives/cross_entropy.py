@@ -7,6 +7,7 @@ unsupervised contrast of two dropout views. All predict by the classifier.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +67,22 @@ class CrossEntropy(Objective):
         return scores
 
 
+class _WithSecondTerm(CrossEntropy):
+    """Cross-entropy beside a term that has the run's temperature."""
+
+    def __init__(
+        self, sentence_size: int, classes: int, temperature: float = 0.1, options: Any = None
+    ) -> None:
+        super().__init__(sentence_size, classes)
+        self.temperature = temperature
+        self.options = options or self.options_type()
+
+    @classmethod
+    def from_config(cls, config: Config, shape: Shape) -> CrossEntropy:
+        options: Any = parse_options(config.options, cls.options_type)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
+
+
 @dataclass(frozen=True)
 class CECEOptions(CheckedOptions):
     """Settings of CE+CE."""
@@ -80,7 +97,7 @@ class CECEOptions(CheckedOptions):
     normalise_weights: bool = parameter(False, "Unit rows of W in the scaled term.")
 
 
-class CECE(CrossEntropy):
+class CECE(_WithSecondTerm):
     """What of CE+SCL's gain is normalisation and temperature, without any contrast of rows.
 
     With sentence vectors h, u = h/||h|| and lambda = `weight`::
@@ -97,22 +114,6 @@ class CECE(CrossEntropy):
     """
 
     options_type = CECEOptions
-
-    def __init__(
-        self,
-        sentence_size: int,
-        classes: int,
-        temperature: float = 0.1,
-        options: CECEOptions | None = None,
-    ) -> None:
-        super().__init__(sentence_size, classes)
-        self.temperature = temperature
-        self.options = options or CECEOptions()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> CECE:
-        options = parse_options(config.options, CECEOptions)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms and the accuracy."""
@@ -142,7 +143,7 @@ class CESCLOptions(CheckedOptions):
     scl_reduction: str = parameter("mean", "Of SCL over the anchors.", choices=("mean", "sum"))
 
 
-class CESCL(CrossEntropy):
+class CESCL(_WithSecondTerm):
     """Softmax classifier whose sentence vectors are also pulled together by class.
 
     With sentence vectors h, unit vectors h/||h|| in SCL only, and lambda = `weight`::
@@ -161,22 +162,6 @@ class CESCL(CrossEntropy):
     """
 
     options_type = CESCLOptions
-
-    def __init__(
-        self,
-        sentence_size: int,
-        classes: int,
-        temperature: float = 0.1,
-        options: CESCLOptions | None = None,
-    ) -> None:
-        super().__init__(sentence_size, classes)
-        self.temperature = temperature
-        self.options = options or CESCLOptions()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> CESCL:
-        options = parse_options(config.options, CESCLOptions)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""

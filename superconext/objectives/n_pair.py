@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from superconext.config.parameters import Config, parameter
-from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
+from superconext.config.parameters import parameter
+from superconext.objectives.base import Batch, CheckedOptions, WithTemperature
 from superconext.objectives.pairwise import (
     class_blocks,
     class_mean,
@@ -27,7 +27,7 @@ class Options(CheckedOptions):
     l2: float = parameter(0.002, "On the norms of vectors that are not normalised.", low=0)
 
 
-class NPair(Objective):
+class NPair(WithTemperature):
     """N-pair loss over all disjoint tuple sets of a batch.
 
     A tuple set holds one pair (anchor a_k, positive p_k) of each of its classes. With
@@ -52,15 +52,6 @@ class NPair(Objective):
     """
 
     options_type = Options
-
-    def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.options = options or Options()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> NPair:
-        return cls(config.temperature, parse_options(config.options, Options))
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities over the whole batch."""

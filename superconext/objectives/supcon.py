@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from superconext.config.parameters import Config, parameter
-from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
+from superconext.config.parameters import parameter
+from superconext.objectives.base import Batch, CheckedOptions, WithTemperature
 from superconext.objectives.pairwise import (
     Terms,
     class_blocks,
@@ -35,7 +35,7 @@ class Options(CheckedOptions):
     )
 
 
-class SupCon(Objective):
+class SupCon(WithTemperature):
     """Each positive against all other rows of the batch, positives and negatives alike.
 
     With unit vectors, s_ij = <z_i, z_j> / temperature, P(i) the rows of i's class and A(i)
@@ -57,15 +57,6 @@ class SupCon(Objective):
     """
 
     options_type = Options
-
-    def __init__(self, temperature: float = 0.1, options: Options | None = None) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.options = options or Options()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> SupCon:
-        return cls(config.temperature, parse_options(config.options, Options))
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities.

@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from superconext.core import locks
 from superconext.core.errors import RunError
 from superconext.core.progress import Progress
-from superconext.experiments.record import LOCK, ResultsFile, read_results
+from superconext.experiments.record import ResultsFile, only_writer, read_results
 
 
 def line(objective="supcon", seed=0, split="given", **more):
@@ -61,17 +60,12 @@ def test_another_damaged_line_is_named(tmp_path, text):
 HOLDING = """
 import sys, time
 from pathlib import Path
-from superconext.core.locks import only_writer
-folder = Path(sys.argv[1])
-with only_writer(folder / ".lock", folder, print, "its finished fits are kept"):
+from superconext.experiments.record import only_writer
+from superconext.core.progress import Progress
+with only_writer(Path(sys.argv[1]), Progress()):
     print("held", flush=True)
     time.sleep(60)
 """
-
-
-def only_writer(folder, progress):
-    """Of a comparison's folder, as the runner holds it."""
-    return locks.only_writer(folder / LOCK, folder, progress.say, "its finished fits are kept")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

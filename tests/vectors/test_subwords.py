@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import VectorsError
-from superconext.vectors.subwords import SubwordTable, _single
+from superconext.vectors.subwords import SubwordTable
 
 WORDS = ["hello", "a", "", "مرحبا", "3lach", "été", "😀", "cafe\u0301", "<b>", "x" * 40]
 
@@ -119,13 +119,11 @@ def test_many_rows_are_added_up_as_few(monkeypatch, dtype, floats):
         np.testing.assert_array_equal(also, found)
 
 
-def test_every_half_is_widened_exactly():
-    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    finite = every[np.isfinite(every)]
-    for halves in (finite.reshape(-1, 4), every.reshape(-1, 4)):
-        found = _single(halves)
-        np.testing.assert_array_equal(found, halves.astype(np.float32))
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(halves))
+def test_a_table_in_half_precision_composes_as_the_same_numbers_in_single():
+    halves = table(dtype=np.float16)
+    singles = SubwordTable(halves.buckets.astype(np.float32), halves.min_n, halves.max_n)
+    for words in (WORDS, [f"w{n}" for n in range(9000)]):  # many words are added up another way
+        np.testing.assert_array_equal(halves.compose_many(words)[0], singles.compose_many(words)[0])
 
 
 def test_no_words():
