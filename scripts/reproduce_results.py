@@ -1,259 +1,389 @@
-"""Every table of docs/results.md in one go, from the labelled sets and unlabelled text.
+"""The figures of README.md and docs/results.md: run them, collect them, print them in the pages.
 
-    python scripts/reproduce_results.py DATA --unlabelled FILE [--unlabelled FILE] --out DIR
-        [--english-vectors FILE] [--only NAME,NAME] [--list]
+    python scripts/reproduce_results.py run DATA TEXT... --out DIR [--only STEP,STEP] [--list]
+    python scripts/reproduce_results.py collect DIR
+    python scripts/reproduce_results.py render [--check]
 
-DATA holds a folder for each set, as scripts/dialect_results.py has it. Word vectors, encoders,
-tables and few-label curves are steps; `--list` prints their names and commands and runs nothing.
-Called again after a stop it goes on: vectors and encoders where their training stopped, tables with
-the next fit. A step whose last file is there is passed over. The whole takes some ten hours of one
-core; `--only dialects` takes two.
+`run` makes word vectors and an encoder of the unlabelled TEXT files, then compares on the
+labelled sets of DATA (a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv:
+label TAB text). Run again, it goes on where it stopped. `collect` copies its tables to
+docs/results/. `render` prints them into the pages between `<!-- results NAME -->` and
+`<!-- end -->`, where nothing is typed; with `--check` it writes nothing and fails if a page is not
+what the tables say.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
+import platform
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-BASELINES = "majority,TF-IDF + LR,NB-SVM,fastText,n-grams"
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "docs" / "results"
+PAGES = ("README.md", "docs/results.md")
 
-#: Texts that no unlabelled line may say again: of the sets of the first tables, and beside them
-#: of the sets that later ones are about.
-HELD = (
-    "msac/all.tsv", "twifil/all.tsv", "afrisenti_arq/dev.tsv", "afrisenti_arq/test.tsv",
-    "afrisenti_ary/dev.tsv", "afrisenti_ary/test.tsv", "tsac/test.tsv", "astd_balanced/dev.tsv",
-    "astd_balanced/test.tsv",
-)  # fmt: skip
-HELD_TOO = (*HELD, "mac/all.tsv", "algerian_djalil/all.tsv")
-HELD_ENGLISH = (
-    "sst2_sentence/dev.tsv", "sst2_sentence/test.tsv", "trec/test.tsv", "cr/all.tsv",
-    "subj/all.tsv", "imdb/test.tsv",
-)  # fmt: skip
+#: Sets in the order of the tables, with their heading.
+SETS = {
+    "msac": "MSAC",
+    "arq": "arq",
+    "ary": "ary",
+    "twifil": "TwiFil",
+    "tsac": "TSAC",
+    "djalil": "Djalil",
+}
+FOLDERS = {
+    "msac": "msac",
+    "arq": "afrisenti_arq",
+    "ary": "afrisenti_ary",
+    "twifil": "twifil_dziribert",
+    "tsac": "tsac",
+    "djalil": "algerian_djalil",
+}
+#: Sets whose fits take minutes, with fewer seeds.
+LARGE = ("tsac", "djalil")
+#: Sets of given files whose copies are removed too: hundreds of test texts stand in train.
+LEAKING = ("tsac",)
+SHOTS = "8,16,32,64,128"
+
+#: Systems in the order of the tables: the name a table says, and what it was given.
+SYSTEMS = {
+    "majority": ("majority class", "labels"),
+    "tfidf_logreg": ("TF-IDF + LR", "labels"),
+    "tfidf_svm": ("TF-IDF + SVM", "labels"),
+    "nbsvm": ("NB-SVM", "labels"),
+    "fasttext": ("fastText", "labels"),
+    "ngrams": ("n-grams", "labels"),
+    "vectors_logreg": ("mean word vectors + LR", "labels, text"),
+    "pretrained_logreg": ("pretrained encoder, frozen + LR", "labels, text"),
+    "cross_entropy": ("cross-entropy, pretrained", "labels, text"),
+    "superloss": ("SuperLoss, pretrained", "labels, text"),
+    "superloss:probe_features=encoder+ngrams": (
+        "SuperLoss, pretrained, + n-grams",
+        "labels, text",
+    ),
+}
+#: What ours is compared with: tuned on the labels alone, and on what it started from.
+REFERENCES = ("tfidf_logreg", "pretrained_logreg")
+#: Rows of the README's table.
+FRONT = (
+    "tfidf_logreg",
+    "fasttext",
+    "ngrams",
+    "vectors_logreg",
+    "pretrained_logreg",
+    "cross_entropy",
+    "superloss",
+)
+OURS = ("cross_entropy", "superloss", "superloss:probe_features=encoder+ngrams")
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command, and the file or folder that is there once it is done.
+    """A command, the file or folder that is there once it is done, and what it reads."""
 
-    prepare: writes what the command reads and no other step makes.
-    """
-
-    group: str
     name: str
     command: list[str]
     done: Path
-    prepare: Callable[[], None] | None = None
+    prepare: Callable[[], None] = lambda: None
 
 
-def steps(data: Path, unlabelled: list[str], out: Path, english: str | None) -> Iterator[Step]:
-    """All steps in the order they are run.
-
-    english: file of word vectors for the English encoder; without one they are trained.
-    """
-    dialects = "msac,afrisenti_arq,afrisenti_ary"
-    begun = ("--init", out / "dialects-encoder")
-    yield from encoder("dialects", unlabelled, HELD, data, out)
-    vectors = ("--vectors", out / "dialects-vectors")
-    ours_two = f"{BASELINES},SuperLoss,cross-entropy"
-    yield table("dialects", "dialects-plain", dialects, data, out, ours_two, *vectors)
-    yield table("dialects", "dialects-table", dialects, data, out, "TF-IDF + LR,SuperLoss", *begun)
-    several = "TF-IDF + LR,best"
-    yield table("dialects", "dialects-best", "afrisenti_arq", data, out, several, *begun)
-    yield from encoder("others", unlabelled, HELD_TOO, data, out)
-    too = ("--init", out / "others-encoder")
-    yield table(
-        "others", "others-table", "twifil,astd_balanced,mac,tsac,algerian_djalil", data, out,
-        f"{BASELINES},SuperLoss", *too,
+def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
+    """All steps in the order they are run."""
+    leave_out = [
+        word
+        for folder in FOLDERS.values()
+        for part in ("all", "dev", "test")
+        if (file := data / folder / f"{part}.tsv").exists()
+        for word in ("--leave-out", file)
+    ]
+    vectors, encoder = out / "vectors", out / "encoder"
+    planned = [
+        step("vectors", vectors, "vectors", "train", *texts, *leave_out, "--out", vectors),
+        step(
+            "encoder", encoder,
+            "pretrain", *texts, "--vectors", vectors, *leave_out, "--out", encoder,
+        ),
+    ]  # fmt: skip
+    planned += [
+        compared("all-labels", [n for n in SETS if n not in LARGE], 5, data, out, encoder),
+        compared("all-labels-large", LARGE, 3, data, out, encoder),
+    ]
+    split = out / "msac"
+    planned.append(
+        step(
+            "msac-split", split,
+            "data", "split", data / "msac" / "all.tsv", "--out", split, "--seed", 0,
+            "--deduplicate", "--dev", 0.1, "--test", 0.2,
+        )
     )  # fmt: skip
-    yield table("others", "others-best", "twifil", data, out, several, *too)
-    yield from few_steps(data, out, vectors, begun)
-    yield from related_steps(data, out)
-    yield from english_steps(data, out, english)
-
-
-def few_steps(data: Path, out: Path, *starts: tuple[str, Path]) -> Iterator[Step]:
-    """Few-label curves from word vectors and from an encoder."""
-    yield Step(
-        "few", "few-split",
-        ours("data", "split", data / "msac/all.tsv", "--out", out / "msac", "--seed", 0,
-             "--deduplicate", "--dev", 0.1, "--test", 0.2),
-        out / "msac",
-    )  # fmt: skip
-    sets = (("msac", out / "msac"), ("afrisenti_arq", data / "afrisenti_arq"))
-    for (name, folder), start in product(sets, starts):
-        to = out / f"few-{name}{start[0][1:]}"
-        yield Step(
-            "few", to.name,
-            ours("fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--shots",
-                 "8,16,32,64,128", "--seeds", 5, "--objectives", "superloss,cross_entropy",
-                 *start, "--out", to),
-            to / "table.md",
+    for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
+        to = out / f"few-{name}"
+        planned.append(
+            step(
+                to.name, to / "table.csv",
+                "fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--shots", SHOTS,
+                "--seeds", 5, "--objectives", "ngrams,cross_entropy,superloss", "--init", encoder,
+                "--out", to,
+            )
         )  # fmt: skip
-    rows, to = out / "msac", out / "few-msac-ngrams"
-    yield Step(
-        "few", to.name,
-        ours("fewshot", rows / "train.tsv", "--test", rows / "test.tsv", "--shots",
-             "8,16,32,64,128", "--seeds", 5, "--objectives",
-             "superloss,superloss:probe_features=encoder+ngrams,ngrams", *starts[-1], "--out", to),
-        to / "table.md",
-    )  # fmt: skip
+    return planned
 
 
-def related_steps(data: Path, out: Path) -> Iterator[Step]:
-    """Sets with the labels of a related one beside, and one with few rows of its own."""
-    arq, twifil, mac = (data / name for name in ("afrisenti_arq", "twifil", "mac"))
-    renamed, systems = (
-        out / "mac_two_classes.tsv",
-        "TF-IDF + LR,TF-IDF + LR of both,n-grams of both,SuperLoss",
-    )
-    for name, file in (
-        ("afrisenti_arq", twifil / "all.tsv"),
-        ("afrisenti_ary", mac / "all.tsv"),
-        ("msac", renamed),
-    ):
-        yield table(
-            "related", f"related-{name}", name, data, out, systems,
-            "--init", out / "dialects-encoder", "--related", file,
-            prepare=partial(write_renamed, mac / "all.tsv", renamed),
-        )  # fmt: skip
-    two = out / "twifil_and_djalil.tsv"
-    yield table(
-        "related", "related-two", "afrisenti_arq", data, out, systems,
-        "--init", out / "dialects-encoder", "--related", two,
-        prepare=partial(write_both, data / "algerian_djalil" / "all.tsv", twifil / "all.tsv", two),
-    )  # fmt: skip
-    to = out / "related-few"
-    yield Step(
-        "related", to.name,
-        ours("fewshot", arq / "train.tsv", "--test", arq / "test.tsv", "--shots", "16,64",
-             "--seeds", 5, "--objectives", "superloss", "--init", out / "dialects-encoder",
-             "--related", twifil / "all.tsv", "--out", to),
-        to / "table.md",
-    )  # fmt: skip
+def step(name: str, done: Path, *words: object) -> Step:
+    return Step(name, [sys.executable, "-m", "superconext", *map(str, words)], done)
 
 
-def english_steps(data: Path, out: Path, vectors: str | None) -> Iterator[Step]:
-    """English sets from an encoder that has read the reviews that are trained on."""
-    sentences = out / "sentences.txt"
-    write = partial(write_sentences, data, sentences)
-    texts, to = [str(sentences)], out / "english-encoder"
-    for step in encoder("english", texts, HELD_ENGLISH, data, out, vectors):
-        yield replace(step, prepare=write)
-    everything = f"{BASELINES},SuperLoss"
-    begun = ("--init", to)
-    yield table(
-        "english", "english-table", "sst2_sentence,trec,imdb", data, out, everything, *begun
-    )
-    yield table("english", "english-best", "trec", data, out, "NB-SVM,best", *begun)
-    yield table(
-        "english", "english-phrases", "sst2_sentence", data, out,
-        "TF-IDF + LR of both,n-grams of both,SuperLoss", *begun,
-        "--related", data / "sst2_phrases" / "train.tsv",
-    )  # fmt: skip
-
-
-def encoder(
-    group: str,
-    texts: list[str],
-    held: tuple[str, ...],
-    data: Path,
-    out: Path,
-    vectors: str | None = None,
-) -> Iterator[Step]:
-    """Word vectors of the texts, less what the held sets say, and an encoder that read them.
-
-    vectors: a file of them, instead.
-    """
-    leave_out = [word for file in held for word in ("--leave-out", data / file)]
-    folder, to = out / f"{group}-vectors", out / f"{group}-encoder"
-    if vectors is None:
-        words = ours("vectors", "train", *texts, "--out", folder, *leave_out)
-        yield Step(group, folder.name, words, folder)
-    words = ours("pretrain", *texts, "--vectors", vectors or folder, "--out", to, *leave_out)
-    yield Step(group, to.name, words, to)
-
-
-def table(
-    group: str,
-    name: str,
-    sets: str,
-    data: Path,
-    out: Path,
-    systems: str,
-    *options: object,
-    prepare: Callable[[], None] | None = None,
+def compared(
+    name: str, names: Iterable[str], seeds: int, data: Path, out: Path, encoder: Path
 ) -> Step:
-    """The table of baselines and our systems on some sets."""
-    to = out / name
-    script = Path(__file__).with_name("dialect_results.py")
-    words = [data, *options, "--sets", sets, "--systems", systems, "--out", to]
-    if "tsac" in sets:  # the only one whose train rows hold many of its test rows
-        words.append("--drop-leaked")
-    command = [sys.executable, *map(str, (script, *words))]
-    return Step(group, name, command, to / "table.md", prepare)
+    """All baselines and our systems on some sets, with all their labels."""
+    file, to = out / f"{name}.toml", out / name
+    objectives = ",".join(["nbsvm", "fasttext", "ngrams", *OURS])
+    made = step(
+        name, to / "table.csv",
+        "compare", "--datasets", file, "--objectives", objectives, "--seeds", seeds,
+        "--init", encoder, "--out", to,
+    )  # fmt: skip
+
+    def write() -> None:
+        lines = []
+        for key in names:
+            folder = data.resolve() / FOLDERS[key]
+            parts = {p: folder / f"{p}.tsv" for p in ("train", "dev", "test")}
+            if (folder / "all.tsv").exists():
+                parts = {"train": folder / "all.tsv"}
+            copies = "true" if len(parts) == 1 or key in LEAKING else "false"
+            lines += ["[[dataset]]", f'name = "{key}"', f"deduplicate = {copies}"]
+            lines += [f"{p} = {json.dumps(str(f))}" for p, f in parts.items() if f.exists()]
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    return Step(made.name, made.command, made.done, write)
 
 
-def ours(*words: object) -> list[str]:
-    return [sys.executable, "-m", "superconext", *map(str, words)]
+def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool) -> None:
+    """Run the steps that are not done. Raises SystemExit for an unknown step."""
+    planned = steps(data, texts, out)
+    names = [one.name for one in planned]
+    wanted = only.split(",") if only else names
+    if unknown := set(wanted) - set(names):
+        sys.exit(f"error: --only {', '.join(sorted(unknown))}; expected some of {', '.join(names)}")
+    out.mkdir(parents=True, exist_ok=True)
+    for one in (one for one in planned if one.name in wanted):
+        if listed:
+            print(f"{one.name}: {shlex.join(one.command)}")
+        elif one.done.exists():
+            print(f"{one.name}: there already", file=sys.stderr)
+        else:
+            one.prepare()
+            print(f"{one.name}: {shlex.join(one.command)}", file=sys.stderr)
+            subprocess.run(one.command, check=True)
 
 
-def write_sentences(data: Path, path: Path) -> None:
-    """The sentences of the reviews that are trained on, one a line."""
-    found = []
-    for part in ("train", "dev"):
-        for line in (data / "imdb" / f"{part}.tsv").open(encoding="utf-8"):
-            review = line.split("\t")[1].replace("<br />", " ").strip()
-            found += [s for s in re.split(r"(?<=[.!?])\s+", review) if s]
-    path.write_text("\n".join(found) + "\n", encoding="utf-8")
+def collect(out: Path, to: Path = STORED) -> None:
+    """Tables of a finished run against each reference, and what made them, as files of `to`.
+
+    Raises SystemExit where a step has not been run.
+    """
+    import torch
+
+    tables = {
+        "all-labels": read_tables([out / "all-labels", out / "all-labels-large"], "dataset"),
+        "few-labels": read_tables([out / "few-msac", out / "few-arq"], "shots"),
+    }
+    to.mkdir(parents=True, exist_ok=True)
+    for name, rows in tables.items():
+        with (to / f"{name}.csv").open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    state = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=7"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    about = {
+        "commit": state.stdout.strip(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "processor": torch.backends.cpu.get_cpu_capability(),
+    }
+    (to / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def write_renamed(source: Path, path: Path) -> None:
-    """The positive and negative rows of a set, labelled as MSAC labels its own."""
-    names = {"positive": "pos", "negative": "neg"}
-    rows = (line.split("\t", 1) for line in source.open(encoding="utf-8"))
-    kept = [f"{names[label]}\t{text}" for label, text in rows if label in names]
-    path.write_text("".join(kept), encoding="utf-8")
+def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
+    """The rows of the tables of some folders against each reference, by set and by `key`."""
+    from superconext.experiments.tables import make_tables, to_long_rows
+
+    rows = []
+    for folder in folders:
+        path = folder / "results.jsonl"
+        if not path.exists():
+            sys.exit(f"error: {path}: not there; run the step {folder.name} first")
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            groups.setdefault(str(line[key]), []).append(line)
+        for reference in REFERENCES:
+            table = to_long_rows(key, make_tables(groups, reference))
+            more = {} if key == "dataset" else {"dataset": folder.name.removeprefix("few-")}
+            rows += [{**more, **row} for row in table]
+    return rows
 
 
-def write_both(one: Path, other: Path, path: Path) -> None:
-    """The rows of two files, one after the other."""
-    path.write_bytes(b"\n".join(file.read_bytes().rstrip(b"\n") for file in (one, other)) + b"\n")
+def few_labels(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Weighted F1 by rows of each class."""
+    lines = [["set", "system", *SHOTS.split(",")]]
+    for name in ("msac", "arq"):
+        for system in present(rows, name):
+            by = {row["shots"]: row for row in rows_of(rows, name, system)}
+            cells = [cell(by.get(shots)) for shots in SHOTS.split(",")]
+            lines.append([SETS[name], SYSTEMS[system][0], *cells])
+    return lines
+
+
+def all_labels(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Weighted F1 by set."""
+    lines = [["system", "trained on", *SETS.values()]]
+    for system in present(rows):
+        by = {row["dataset"]: row for row in rows_of(rows, None, system)}
+        lines.append([*SYSTEMS[system], *(cell(by.get(name)) for name in SETS)])
+    return lines
+
+
+def differences(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Differences of weighted F1 to both references, with intervals and corrected p."""
+    lines = [["set", "system", *(f"minus {SYSTEMS[name][0]}" for name in REFERENCES)]]
+    for name in SETS:
+        for system in (one for one in OURS if one in present(rows, name)):
+            by = {row["reference"]: row for row in rows_of(rows, name, system, None)}
+            cells = [difference(by.get(reference)) for reference in REFERENCES]
+            lines.append([SETS[name], SYSTEMS[system][0], *cells])
+    return lines
+
+
+def front(full: list[dict[str, str]], few: list[dict[str, str]]) -> list[list[str]]:
+    """The README's table: two sizes of two sets, and all labels of four."""
+    shown = [("msac", "16"), ("msac", "128"), ("arq", "16"), ("arq", "128")]
+    wide = ("msac", "arq", "ary", "twifil")
+    heads = [f"{SETS[name]}, {shots} per class" for name, shots in shown]
+    lines = [["system", "trained on", *heads, *(f"{SETS[name]}, all" for name in wide)]]
+    for system in (one for one in present(full) if one in FRONT):
+        cells = []
+        for name, shots in shown:
+            by = {row["shots"]: row for row in rows_of(few, name, system)}
+            cells.append(cell(by.get(shots)))
+        by = {row["dataset"]: row for row in rows_of(full, None, system)}
+        lines.append([*SYSTEMS[system], *cells, *(cell(by.get(name)) for name in wide)])
+    return lines
+
+
+def present(rows: list[dict[str, str]], dataset: str | None = None) -> list[str]:
+    names = {row["system"] for row in rows if dataset in (None, row["dataset"])}
+    return [name for name in SYSTEMS if name in names]
+
+
+def rows_of(
+    rows: list[dict[str, str]],
+    dataset: str | None,
+    system: str,
+    reference: str | None = REFERENCES[0],
+) -> list[dict[str, str]]:
+    wanted = {"dataset": dataset, "system": system, "reference": reference}
+    return [r for r in rows if all(v is None or r[k] == v for k, v in wanted.items())]
+
+
+def cell(row: dict[str, str] | None) -> str:
+    """Mean ± standard deviation in percent; bold where it is ahead of TF-IDF beyond chance."""
+    if row is None:
+        return ""
+    mean, sd = row["f1_weighted_mean"], row["f1_weighted_sd"]
+    text = f"{100 * float(mean):.1f}" + (f" ± {100 * float(sd):.1f}" if sd else "")
+    return f"**{text}**" if row["significantly_better"] == "True" else text
+
+
+def difference(row: dict[str, str] | None) -> str:
+    """Points, the 95% interval and p after Holm's correction."""
+    if row is None or not row["difference"]:
+        return ""
+    low, high = (f"{100 * float(row[k]):+.1f}" for k in ("difference_low", "difference_high"))
+    p = float(row["p_holm"])
+    said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return f"{100 * float(row['difference']):+.1f} ({low} to {high}), {said}"
+
+
+def markdown(lines: list[list[str]]) -> str:
+    rule = ["---"] * len(lines[0])
+    return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
+
+
+def blocks(stored: Path = STORED) -> dict[str, str]:
+    """What is printed into the pages, by name."""
+    full, few = (read_csv(stored / f"{name}.csv") for name in ("all-labels", "few-labels"))
+    about = json.loads((stored / "about.json").read_text(encoding="utf-8"))
+    made = "Commit `{commit}`, Python {python}, PyTorch {torch}, processor with {processor}."
+    return {
+        "about": made.format(**about),
+        "few-labels": markdown(few_labels(few)),
+        "all-labels": markdown(all_labels(full)),
+        "differences": markdown(differences(full)),
+        "front": markdown(front(full, few)),
+    }
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def rendered(page: str, parts: dict[str, str]) -> str:
+    """A page with its marked parts replaced. Raises SystemExit for a name that is none."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] not in parts:
+            sys.exit(f"error: <!-- results {match[1]} -->; expected one of {', '.join(parts)}")
+        return f"<!-- results {match[1]} -->\n\n{parts[match[1]]}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- results ([\w-]+) -->.*?<!-- end -->", replace, page, flags=re.DOTALL)
+
+
+def render(check: bool, root: Path = ROOT) -> None:
+    """Print the results into the pages. Raises SystemExit where `check` finds another text."""
+    parts = blocks(root / "docs" / "results")
+    for name in PAGES:
+        path = root / name
+        page = path.read_text(encoding="utf-8")
+        now = rendered(page, parts)
+        if now != page and check:
+            sys.exit(f"error: {name} is not what docs/results/ says; run this script's render")
+        if now != page:
+            path.write_text(now, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--unlabelled", action="append", required=True, help="dialect text")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", help="groups; few and related need dialects")
-    parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
-    parser.add_argument("--english-vectors", help="word vectors for English, such as GloVe's")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("run")
+    verb.add_argument("data", type=Path)
+    verb.add_argument("texts", nargs="+", metavar="TEXT", help="unlabelled dialect text")
+    verb.add_argument("--out", type=Path, required=True)
+    verb.add_argument("--only", metavar="STEP,STEP")
+    verb.add_argument("--list", action="store_true", help="print the commands, run nothing")
+    verbs.add_parser("collect").add_argument("out", type=Path, metavar="DIR")
+    verbs.add_parser("render").add_argument("--check", action="store_true")
     options = parser.parse_args()
-    planned = list(steps(options.data, options.unlabelled, options.out, options.english_vectors))
-    groups = {step.group for step in planned}
-    wanted = set(options.only.split(",")) if options.only else groups
-    if not wanted <= groups:
-        parser.error(f"--only {options.only}; expected some of {', '.join(sorted(groups))}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    for step in (step for step in planned if step.group in wanted):
-        if options.list:
-            print(f"{step.name}: {shlex.join(step.command)}")
-            continue
-        if step.done.exists():
-            print(f"{step.name}: there already", file=sys.stderr)
-            continue
-        if step.prepare is not None:
-            step.prepare()
-        print(f"{step.name}: {shlex.join(step.command)}", file=sys.stderr)
-        subprocess.run(step.command, check=True)
+    if options.verb == "run":
+        run(options.data, options.texts, options.out, options.only, options.list)
+    elif options.verb == "collect":
+        collect(options.out)
+    else:
+        render(options.check)
 
 
 if __name__ == "__main__":

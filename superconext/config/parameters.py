@@ -347,7 +347,7 @@ REMOVED: dict[str, str] = {
         for name in _OPTIONS_OF_SUPERLOSS
     },
     "second_objective": "members of two objectives brought nothing that members of one do not "
-    "(docs/ablations.md): use {members 2}",
+    "(docs/research.md): use {members 2}",
     "second_batch_size": "all members have the same objective: use {batch_size}",
     "mini_batch_size": "batches that memory does not hold are encoded in parts, decided by their "
     "tokens: leave it out, or lower {batch_size}",
