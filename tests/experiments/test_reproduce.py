@@ -1,7 +1,9 @@
-"""scripts/reproduce_results.py: its steps, and that it goes on where it was."""
+"""scripts/reproduce_results.py: its steps, that it goes on, and that pages say what tables say."""
 
+import csv
 import importlib.util
 import itertools
+import json
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
+from superconext.experiments.datasets import read_datasets
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reproduce_results.py"
 
@@ -23,98 +26,133 @@ def script():
     del sys.modules[spec.name]
 
 
-def test_every_step_is_a_command_that_has_these_options(script, tmp_path):
+@pytest.fixture
+def data(script, tmp_path):
+    """The folders and files that the steps expect, without contents."""
+    for key, folder in script.FOLDERS.items():
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        single = key in ("msac", "djalil")
+        for part in ("all",) if single else ("train", "test"):
+            (tmp_path / "data" / folder / f"{part}.tsv").write_text("a\tb\n", encoding="utf-8")
+    return tmp_path / "data"
+
+
+def test_every_step_is_a_command_that_has_these_options(script, data, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
-    given = (tmp_path / "data", [str(tmp_path / "text.txt")], tmp_path / "out")
-    planned = list(script.steps(*given, None))
-    names = [step.name for step in planned]
-    assert len(set(names)) == len(names) == 25
-    with_vectors = list(script.steps(*given, "glove.txt"))
-    assert set(names) - {step.name for step in with_vectors} == {"english-vectors"}
-    for step in planned:
-        if step.command[1:3] != ["-m", "superconext"]:
-            continue
-        verb = step.command[3]
-        options = cli.commands[verb]
-        words = step.command[4:]
+    planned = script.steps(data, ["text.txt"], tmp_path / "out")
+    assert len({one.name for one in planned}) == len(planned) == 7
+    for one in planned:
+        words = one.command[3:]
+        options = cli.commands[words[0]]
         if hasattr(options, "commands"):
-            options, words = options.commands[words[0]], words[1:]
+            options = options.commands[words[1]]
         known = {word for parameter in options.params for word in parameter.opts}
-        assert {word for word in words if word.startswith("--")} <= known, step.name
-        result = CliRunner().invoke(cli, [*step.command[3:], "--help"])
-        assert result.exit_code == 0
+        assert {word for word in words if word.startswith("--")} <= known, one.name
+        assert CliRunner().invoke(cli, [*words, "--help"]).exit_code == 0
 
 
-def test_no_encoder_reads_a_text_that_its_table_is_about(script, tmp_path):
-    planned = {s.name: s.command for s in script.steps(Path("D"), ["text.txt"], tmp_path, None)}
-    tables = [name for name in planned if name.endswith("-table")]
-    assert len(tables) == 3
-    for name in tables:
-        sets = planned[name][planned[name].index("--sets") + 1].split(",")
-        for maker in ("-vectors", "-encoder"):
-            words = planned[name.replace("-table", maker)]
-            pairs = itertools.pairwise(words)
-            held = {Path(file).parent.name for option, file in pairs if option == "--leave-out"}
-            assert set(sets) <= held
+def test_vectors_and_encoder_leave_out_every_file_that_is_tested_on(script, data, tmp_path):
+    for one in script.steps(data, ["text.txt"], tmp_path / "out")[:2]:
+        left_out = {Path(f) for o, f in itertools.pairwise(one.command) if o == "--leave-out"}
+        assert left_out == {*data.glob("*/test.tsv"), *data.glob("*/all.tsv")}
 
 
-def test_goes_on_where_it_was(script, tmp_path, monkeypatch, capsys):
+def test_the_files_of_data_sets_are_read_by_compare(script, data, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for one in script.steps(data, ["text.txt"], out):
+        one.prepare()
+    sets = {s.name: s for f in sorted(out.glob("*.toml")) for s in read_datasets(f, {})}
+    assert sorted(sets) == sorted(script.SETS)
+    assert {name for name, one in sets.items() if one.deduplicate} == {"msac", "djalil", "tsac"}
+    assert sets["arq"].test == str(data / "afrisenti_arq" / "test.tsv")
+
+
+def test_goes_on_where_it_was(script, data, tmp_path, monkeypatch, capsys):
     done = []
 
     def run(command, check):
         assert check
         to = Path(command[command.index("--out") + 1])
         done.append(to.name)
-        if to.name.endswith("plain"):
+        if to.name == "all-labels":
             raise KeyboardInterrupt  # stopped before its last file is there
         to.mkdir()
 
     monkeypatch.setattr("subprocess.run", run)
-    words = ["reproduce", str(tmp_path / "data"), "--unlabelled", "t.txt", "--only", "dialects"]
-    monkeypatch.setattr("sys.argv", [*words, "--out", str(tmp_path / "out")])
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            script.main()
-    assert done == ["dialects-vectors", "dialects-encoder", "dialects-plain", "dialects-plain"]
-    assert "dialects-encoder: there already" in capsys.readouterr().err
+            script.run(data, ["text.txt"], tmp_path / "out", None, listed=False)
+    assert done == ["vectors", "encoder", "all-labels", "all-labels"]
+    assert "encoder: there already" in capsys.readouterr().err
 
 
-def test_an_unknown_group_is_refused_with_those_there_are(script, tmp_path, monkeypatch, capsys):
-    words = [
-        "reproduce",
-        "D",
-        "--unlabelled",
-        "t.txt",
-        "--out",
-        str(tmp_path),
-        "--only",
-        "dialekts",
-    ]
-    monkeypatch.setattr("sys.argv", words)
-    with pytest.raises(SystemExit):
-        script.main()
-    assert "dialects, english, few, others, related" in capsys.readouterr().err
+def test_an_unknown_step_is_refused_with_those_there_are(script, data, tmp_path):
+    with pytest.raises(SystemExit, match="few-arqq; expected some of vectors, encoder"):
+        script.run(data, ["text.txt"], tmp_path / "out", "few-arqq", listed=False)
 
 
-def test_what_no_other_step_makes_is_written_before_it_is_read(script, tmp_path):
-    data, out = tmp_path / "data", tmp_path / "out"
-    out.mkdir()
-    for name, text in {
-        "mac/all.tsv": "positive\tzwin bzaf\nmixed\tla\nnegative\tkhayb\n",
-        "imdb/train.tsv": "1\tGood.<br />So good! Yes\n",
-        "imdb/dev.tsv": "0\tBad.\n",
-        "algerian_djalil/all.tsv": "neutral\twach",  # no end of line
-        "twifil/all.tsv": "positive\ttop\n",
+def line(system, seed, predictions, **more):
+    truth = [0, 1, 0, 1, 0, 1, 0, 1]
+    right = sum(a == b for a, b in zip(truth, predictions, strict=True)) / 8
+    scores = {"n": 8, "accuracy": right, "f1_macro": right, "f1_weighted": right}
+    return {
+        "system": system, "objective": system, "seed": seed, "split": "given", "seconds": 1.0,
+        "rows": {"train": 8, "dev": 8, "test": 8}, "dev": scores, "test": scores,
+        "predictions": predictions, "truth": truth, "parameters": {}, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A run's folders with two systems, of which one is always right."""
+    right, wrong = [0, 1] * 4, [0, 0, 0, 0, 1, 1, 1, 1]
+    out = tmp_path / "out"
+    for name, more in {
+        "all-labels": [{"dataset": "arq"}],
+        "all-labels-large": [{"dataset": "tsac"}],
+        "few-msac": [{"shots": n, "draw": f"shots{n}", "overlap": 0.1} for n in (8, 16)],
+        "few-arq": [{"shots": 8, "draw": "shots8", "overlap": 0.1}],
     }.items():
-        path = data / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    for step in script.steps(data, ["text.txt"], out, None):
-        if step.prepare is not None:
-            step.prepare()
-    read = {path.relative_to(out): path.read_text() for path in out.rglob("*") if path.is_file()}
-    assert read == {
-        Path("mac_two_classes.tsv"): "pos\tzwin bzaf\nneg\tkhayb\n",
-        Path("sentences.txt"): "Good.\nSo good!\nYes\nBad.\n",
-        Path("twifil_and_djalil.tsv"): "neutral\twach\npositive\ttop\n",
-    }
+        (out / name).mkdir(parents=True)
+        lines = [
+            line(system, seed, predicted, **one)
+            for one in more
+            for system, predicted in (("tfidf_logreg", wrong), ("superloss", right))
+            for seed in (0, 1)
+        ]
+        text = "".join(json.dumps(one) + "\n" for one in lines)
+        (out / name / "results.jsonl").write_text(text, encoding="utf-8")
+    return out
+
+
+def test_pages_say_what_the_tables_say(script, results, tmp_path):
+    stored = tmp_path / "docs" / "results"
+    script.collect(results, stored)
+    page = "before\n<!-- results all-labels -->\nold\n<!-- end -->\nafter\n"
+    (tmp_path / "README.md").write_text(page.replace("all-labels", "front"), encoding="utf-8")
+    (tmp_path / "docs" / "results.md").write_text(page, encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"README.md is not what docs/results/ says"):
+        script.render(check=True, root=tmp_path)
+    script.render(check=False, root=tmp_path)
+    script.render(check=True, root=tmp_path)
+    text = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines()[3:]]
+    (ours,) = [row for row in rows if row and row[0] == "SuperLoss, pretrained"]
+    with (stored / "all-labels.csv").open(encoding="utf-8") as stream:
+        stored_rows = list(csv.DictReader(stream))
+    assert ours.count("") == len(script.SETS) - 2
+    assert [cell.strip("*") for cell in ours if "100" in cell] == ["100.0 ± 0.0"] * 2
+    assert {row["dataset"] for row in stored_rows} == {"arq", "tsac"}
+    assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n")
+
+
+def test_a_table_nobody_knows_is_refused(script):
+    with pytest.raises(SystemExit, match="results nothing -->; expected one of front"):
+        script.rendered("<!-- results nothing --><!-- end -->", {"front": ""})
+
+
+def test_collecting_names_the_step_that_was_not_run(script, results, tmp_path):
+    (results / "few-arq" / "results.jsonl").unlink()
+    with pytest.raises(SystemExit, match="run the step few-arq first"):
+        script.collect(results, tmp_path / "stored")
