@@ -22,12 +22,13 @@ import urllib.request
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from superconext.core.errors import SuperConTextError
-from superconext.core.files import sync, write_json
+from superconext.core.files import file_sha256, sync, write_json
 from superconext.core.locks import try_lock
 
 _BLOCK = 1 << 18  # bytes
@@ -202,13 +203,15 @@ class Downloader:
         if not path.is_file():
             raise self.error(f"{path} is no plain file; expected a file to write: choose another")
         # MD5 is what authors publish; it tells damage, and https tells who sent the file.
-        md5, sha256 = _digests(path)
+        sha256 = file_sha256(path)
         if file.md5 is not None:
-            if md5 != file.md5:
+            with path.open("rb") as stream:
+                md5 = hashlib.file_digest(stream, partial(hashlib.md5, usedforsecurity=False))
+            if md5.hexdigest() != file.md5:
                 raise _WrongHash(
-                    f"{path}: found MD5 {md5}, expected {file.md5} as published: the file is "
-                    "damaged, or another version, or the page of a proxy; remove it if it is "
-                    "still there and fetch it again"
+                    f"{path}: found MD5 {md5.hexdigest()}, expected {file.md5} as published: the "
+                    "file is damaged, or another version, or the page of a proxy; remove it if it "
+                    "is still there and fetch it again"
                 )
             return Checked(sha256, "MD5 as published")
         if name is None:
@@ -467,16 +470,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
                 "the network for a proxy, and do not trust that address"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _digests(path: Path) -> tuple[str, str]:
-    """MD5 and SHA-256 of a file, in hexadecimal."""
-    md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            md5.update(block)
-            sha256.update(block)
-    return md5.hexdigest(), sha256.hexdigest()
 
 
 def _read(response: Any) -> bytes:

@@ -43,7 +43,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         handle, temporary = _made_beside(path)
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        # Only setting the mask reads it; mkstemp's own mode would keep the file from the group.
+        os.umask(mask := os.umask(0o022))
+        temporary.chmod(0o666 & ~mask)
         sync(temporary)
         os.replace(temporary, path)
         sync(path.parent)
@@ -112,13 +114,6 @@ def _clear_dead(temporary: Path) -> None:
         os.close(handle)
 
 
-def _umask() -> int:
-    # Only setting it reads it; mkstemp's own mode would keep the file from the group.
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text with `\\n` line ends."""
     with atomic_write(path) as temporary:
@@ -167,11 +162,8 @@ def tsv_cell(text: str) -> str:
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 _LOCK = ".lock"

@@ -22,15 +22,11 @@ class Progress:
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:
         """A bar for one piece of work; call the given function with the share done, 0 to 1."""
-        yield _ignore
+        yield lambda share, /: None
 
 
 class Advance(Protocol):
     def __call__(self, share: float, /) -> None: ...
-
-
-def _ignore(share: float, /) -> None:
-    pass
 
 
 class TerminalProgress(Progress):

@@ -82,7 +82,7 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Every known name, built-in ones first."""
-        return [*self.built_in, *self._added, *(n for n in self._from_packages() if self._new(n))]
+        return list(dict.fromkeys([*self.built_in, *self._added, *self._from_packages()]))
 
     def summary(self, name: str) -> str:
         """A line of help."""
@@ -152,9 +152,6 @@ class Registry(Generic[T]):
         if name in self._added:
             return self._added[name]
         return self._from_packages()[name]
-
-    def _new(self, name: str) -> bool:
-        return name not in self.built_in and name not in self._added
 
     def _from_packages(self) -> dict[str, Entry]:
         """Entry points of installed packages, looked up once, and only when they are needed."""

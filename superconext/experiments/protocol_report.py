@@ -244,8 +244,9 @@ def _grid(
                         "mean": float(np.mean(values)) if values else None,
                         "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
                         **{
-                            f"paper ({encoder})": _share(figure_of(table, encoder, key, name))
+                            f"paper ({encoder})": None if printed is None else printed / 100
                             for encoder in table.paper
+                            for printed in [figure_of(table, encoder, key, name)]
                         },
                     }
                 )
@@ -266,10 +267,6 @@ def _add(headings: list[str], cells: list[list[str]], heading: str, column: list
     headings.append(heading)
     for row, cell in zip(cells, column, strict=True):
         row.append(cell)
-
-
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
 
 
 def _mean_cell(values: Sequence[float]) -> str:

@@ -125,7 +125,10 @@ def read_rows(
         sorted({label for corpus in corpora.values() for label in corpus.labels}),
         facts,
         removed + [line.partition("; add --dedup")[0] for line in findings],
-        {role: _digest(corpus) for role, corpus in corpora.items()},
+        {
+            role: hashlib.sha256(json.dumps([corpus.texts, corpus.labels]).encode()).hexdigest()
+            for role, corpus in corpora.items()
+        },
     )
 
 
@@ -223,10 +226,6 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
                 f"{', '.join(unknown[:5])}; they count as wrong"
             )
     return findings
-
-
-def _digest(corpus: Dataset) -> str:
-    return hashlib.sha256(json.dumps([corpus.texts, corpus.labels]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from superconext.experiments.tables import (
     to_csv_rows,
     to_grid,
 )
-from superconext.objectives.catalogue import check_objective
+from superconext.objectives.catalogue import OBJECTIVES
 from superconext.report.figures import BandsContext, Chosen, Level, draw_figures
 from superconext.report.table import Grid, spread
 
@@ -87,7 +87,7 @@ def make_grid(
     Raises ConfigError for names and values that are not those of `train`, a name or a
     value given twice, and lists of different lengths.
     """
-    check_objective(objective)
+    OBJECTIVES.check(objective)
     axes = [
         [(name, value) for value in _choices(name, text)]
         for name, text in _named(parameters, values)
@@ -359,7 +359,7 @@ def search(
     `runner.open_session` raises.
     """
     check_optuna()
-    check_objective(objective)
+    OBJECTIVES.check(objective)
     propose, report = _sampler(axes)
     start = replace(request, systems=(plain(objective),), seeds=1)
     baselines = [fit for fit in start.plan() if fit.is_baseline]

@@ -33,7 +33,7 @@ from superconext.config.parameters import (
     resolve,
 )
 from superconext.core.errors import ConfigError
-from superconext.objectives.catalogue import check_objective
+from superconext.objectives.catalogue import OBJECTIVES
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
 OWN_PARAMETERS = ("objective", "seed", "baselines")
@@ -215,7 +215,7 @@ def read_systems(path: Path) -> tuple[System, ...]:
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
     if objective in ALWAYS_FITTED or objective not in BASELINES:
-        check_objective(objective)
+        OBJECTIVES.check(objective)
 
 
 def _check_parameters(objective: str, parameters: Parameters, where: str) -> None:

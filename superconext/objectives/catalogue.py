@@ -47,9 +47,6 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     "SUPERCONEXT_OBJECTIVES",
 )
 
-#: The name of the registry in earlier versions.
-CATALOGUE = OBJECTIVES
-
 BUILT_IN = frozenset(OBJECTIVES.built_in)
 
 
@@ -66,11 +63,6 @@ def register(name: str, module: str, cls: str, summary: str) -> None:
     Raises ConfigError for a name that is no identifier or belongs to a built-in objective.
     """
     OBJECTIVES.register(name, f"{module}:{cls}", summary)
-
-
-def check_objective(name: str) -> None:
-    """Raise ConfigError unless `name` is that of an objective."""
-    OBJECTIVES.check(name)
 
 
 def objective_class(name: str) -> type[Objective]:

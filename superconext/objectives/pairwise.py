@@ -290,7 +290,9 @@ class _Pairwise(torch.autograd.Function):
             if rest is s:
                 s[:, window].add_(positive)
             else:
-                _join(s, positive, rest, window)
+                s[:, : window.start] = rest[:, : window.start]
+                s[:, window] = positive
+                s[:, window.stop :] = rest[:, window.start :]
             if gradient is not None:
                 gradient[here].addmm_(s, rows)
                 gradient.addmm_(s.t(), rows[here])
@@ -363,13 +365,6 @@ def _part(
     kept = choose(s, negative)
     s.add_((~kept).to(s.dtype), alpha=_FAR)
     return s, count_true(kept)
-
-
-def _join(s: Tensor, positive: Tensor, others: Tensor, window: slice) -> None:
-    """Put the columns of a window and the others back where they were."""
-    s[:, : window.start] = others[:, : window.start]
-    s[:, window] = positive
-    s[:, window.stop :] = others[:, window.start :]
 
 
 def _drop_same_sentence(positive: Tensor, here: slice, window: slice, twins: Tensor) -> None:

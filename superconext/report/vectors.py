@@ -48,15 +48,14 @@ def facts_table(facts: Mapping[str, Any]) -> str:
     """One line for each fact, names aligned."""
     shown = dict(facts)
     if "subwords" in shown:
-        shown["subwords"] = _subwords(shown["subwords"])
+        shown["subwords"] = "none"
+        if grams := facts["subwords"]:
+            shown["subwords"] = (
+                f"{grams['buckets']} buckets, n-grams of {grams['min_n']} to {grams['max_n']} "
+                "characters"
+            )
     width = max(len(name) for name in shown)
     return "\n".join(f"{name:<{width}}  {_value(value)}" for name, value in shown.items())
-
-
-def _subwords(grams: Mapping[str, int] | None) -> str:
-    if grams is None:
-        return "none"
-    return f"{grams['buckets']} buckets, n-grams of {grams['min_n']} to {grams['max_n']} characters"
 
 
 def _value(value: Any) -> str:

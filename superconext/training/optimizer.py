@@ -63,7 +63,9 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> Tensor:
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:
             rows, values = _rows_of(parameter.grad)
-            parameter.grad = _sparse(rows, values, parameter)
+            parameter.grad = torch.sparse_coo_tensor(
+                rows[None], values, parameter.shape, check_invariants=False
+            )
             stand_in = values.detach()
             stand_in.grad = values
             stand_ins.append(stand_in)
@@ -192,7 +194,8 @@ class RowAdam(torch.optim.Adam):
 
     def _pay(self, table: Tensor, known: _Rows, slots: Tensor) -> None:
         """Bring the rows in these places, without gradient since, to the present step."""
-        state, group = self.state[table], self._group(table)
+        state = self.state[table]
+        group = next(g for g in self.param_groups if any(p is table for p in g["params"]))
         step, (beta1, beta2) = int(state["step"]), group["betas"]
         slots = slots[known.last[slots] < step]
         owed, small = torch.from_numpy(known.owed).to(table.device)
@@ -258,9 +261,6 @@ class RowAdam(torch.optim.Adam):
                 state[name] = getattr(known, name)[:end]
         return known.slot[rows]
 
-    def _group(self, table: Tensor) -> dict[str, Any]:
-        return next(g for g in self.param_groups if any(p is table for p in g["params"]))
-
 
 def _rows_of(grad: Tensor) -> tuple[Tensor, Tensor]:
     """Ascending distinct rows `[n]` and values `[n, ...]` of a row-sparse gradient."""
@@ -270,10 +270,6 @@ def _rows_of(grad: Tensor) -> tuple[Tensor, Tensor]:
         return rows, grad._values()
     grad = grad.coalesce()
     return grad.indices()[0], grad.values()
-
-
-def _sparse(rows: Tensor, values: Tensor, like: Tensor) -> Tensor:
-    return torch.sparse_coo_tensor(rows[None], values, like.shape, check_invariants=False)
 
 
 def _column(numbers: Tensor, like: Tensor) -> Tensor:

@@ -124,7 +124,9 @@ class Trainer:
         KeyboardInterrupt through with the weights as they were after the last update.
         """
         if self.world.size > 1:
-            self.world.begin(list(self.modules.state_dict().values()), self._about())
+            checksum = zlib.crc32(self.labels.numpy().data, self.store.checksum())
+            same = {"rows of checksum": checksum, "finished epochs": self.epoch}
+            self.world.begin(list(self.modules.state_dict().values()), same)
         self._call("on_train_begin")
         self.stop = self.world.broadcast(self.stop)
         while self.epoch < self.epochs and not self.stop:
@@ -141,8 +143,13 @@ class Trainer:
         self.optimizer.catch_up()
         self._call("on_train_end")
         self.modules.eval()
+
+        def encode(rows: np.ndarray) -> EncoderOutput:
+            whole = self.objective.needs_token_states
+            return encode_rows(self.encoder, self.store, rows, whole=whole)
+
         with torch.no_grad(), self._arithmetic():
-            self.objective.end_training(self._encode, self.labels.to(self.device))
+            self.objective.end_training(encode, self.labels.to(self.device))
 
     @property
     def steps_done(self) -> int:
@@ -254,13 +261,8 @@ class Trainer:
         batch.tokens, batch.lengths = self.store.take(rows)
         return batch
 
-    def _encode(self, rows: np.ndarray) -> EncoderOutput:
-        """Training rows under the encoder as it is."""
-        whole = self.objective.needs_token_states
-        return encode_rows(self.encoder, self.store, rows, whole=whole)
-
     def _encode_to_train(self, rows: np.ndarray) -> EncoderOutput:
-        """The same with gradient, however large the batch, in all processes together."""
+        """Training rows with gradient, however large the batch, by all processes together."""
 
         def encode(part: np.ndarray) -> EncoderOutput:
             return encode_for_training(
@@ -283,11 +285,6 @@ class Trainer:
             if p.requires_grad
         ]
         self.world.all_reduce_gradients(own, common)
-
-    def _about(self) -> dict[str, int]:
-        """What must be the same in every process."""
-        labels = zlib.crc32(self.labels.numpy().data, self.store.checksum())
-        return {"rows of checksum": labels, "finished epochs": self.epoch}
 
     def _arithmetic(self) -> AbstractContextManager[None]:
         context: AbstractContextManager[None] = torch.autocast(

@@ -183,7 +183,11 @@ def train_vectors(
     table = None
     if subword:
         grams = np.array(keyed.vectors_ngrams, dtype=np.float32)
-        grams[_untouched(keyed.buckets_word, len(grams))] = 0.0
+        # Rows that no word trained, of a few thousand sentences' words five in six, hold gensim's
+        # random start. It says nothing, and zeros need not be carried by a saved model.
+        untouched = np.ones(len(grams), dtype=bool)
+        untouched[np.concatenate(list(keyed.buckets_word))] = False
+        grams[untouched] = 0.0
         table = SubwordTable(grams, min_n, max_n)
     name = f"{method} {dimension}d, {total} tokens, seed {seed}"
     vectors = WordVectors(list(keyed.index_to_key), matrix, table, name=name, notes=notes)
@@ -197,18 +201,6 @@ def passes(tokens: int) -> int:
     At gensim's five, the vectors of a small text hardly leave their random start.
     """
     return min(100, max(5, math.ceil(10_000_000 / max(tokens, 1))))
-
-
-def _untouched(buckets_of_words: Iterable[Any], count: int) -> np.ndarray:
-    """Mask `[count]` of the n-gram rows that no word trained: they hold gensim's random start.
-
-    It says nothing, and without it a saved model need not carry the rows: of a few thousand
-    sentences' words, five in six.
-    """
-    untouched = np.ones(count, dtype=bool)
-    for buckets in buckets_of_words:
-        untouched[buckets] = False
-    return untouched
 
 
 def _check_settings(method: str, **positive: int) -> None:
@@ -407,7 +399,10 @@ def cached_vectors(
     with suppress(OSError):
         state.unlink(missing_ok=True)
     try:
-        _clear_damaged(folder, damage)
+        if damage and folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)  # `save` might not recognise it as its own
+        elif damage:
+            folder.unlink()
         vectors.save(folder)
     except (OSError, VectorsError) as error:
         vectors.notes.append(f"not kept in the cache {folder}: {error}")
@@ -442,13 +437,3 @@ def _key(
         listed = tokens if isinstance(tokens, str) else list(tokens)
         digest.update(json.dumps(listed, default=str).encode() + b"\n")
     return digest.hexdigest()[:32]
-
-
-def _clear_damaged(folder: Path, damage: str) -> None:
-    """Take away a damaged entry that `save` would not recognise as its own."""
-    if not damage:
-        return
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
-    else:
-        folder.unlink()

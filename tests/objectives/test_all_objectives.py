@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from superconext.objectives.catalogue import CATALOGUE
+from superconext.objectives.catalogue import OBJECTIVES
 from tests.objectives.batches import COMPOSITIONS, Largest, build, make_batch, random_vectors
 
 VARIANTS = [
@@ -37,7 +37,7 @@ names = pytest.mark.parametrize(("name", "options"), VARIANTS)
 
 
 def test_every_objective_is_tried_here():
-    assert {name for name, _ in VARIANTS} <= set(CATALOGUE)
+    assert {name for name, _ in VARIANTS} <= set(OBJECTIVES)
 
 
 @names

@@ -10,7 +10,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import Batch, Shape
-from superconext.objectives.catalogue import CATALOGUE, objective_class
+from superconext.objectives.catalogue import OBJECTIVES, objective_class
 
 
 def test_equals_the_definition():
@@ -34,7 +34,7 @@ def test_equals_the_definition():
 
 
 def test_every_name_in_the_catalogue_can_be_built():
-    for name in CATALOGUE:
+    for name in OBJECTIVES:
         objective = objective_class(name).from_config(resolve({}), Shape(3, 8, 4))
         assert objective.batches in ("balanced", "shuffled")
 

@@ -14,7 +14,7 @@ import pytest
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.base import Objective
-from superconext.objectives.catalogue import CATALOGUE, OBJECTIVES, objective_class, register
+from superconext.objectives.catalogue import OBJECTIVES, objective_class, register
 from superconext.runs.folder import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def test_the_estimator_takes_a_registered_class(names, place, monkeypatch):
     import proxies
 
     names.register("proxies", proxies.Proxies)
-    assert "proxies" in list(CATALOGUE) and names.summary("proxies").startswith("L = mean")
+    assert "proxies" in list(OBJECTIVES) and names.summary("proxies").startswith("L = mean")
     texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
     settings = {"epochs": 20, "batch_size": 8, "learning_rate": 0.01, "vector_dimension": 8}
     model = SuperConTextClassifier(objective="proxies", **settings)

@@ -14,7 +14,7 @@ from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.layers import projection_head
 from superconext.encoders.words import WordEmbedding
 from superconext.objectives.base import Shape
-from superconext.objectives.catalogue import CATALOGUE, objective_class
+from superconext.objectives.catalogue import OBJECTIVES, objective_class
 from superconext.training.callbacks import KEEPERS, Callback, DevProbe, KeepAverage, KeepBest
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.trainer import Trainer
@@ -49,7 +49,7 @@ def same(first, second):
     return all(torch.equal(value, weights[name]) for name, value in first.weights().items())
 
 
-@pytest.mark.parametrize("objective", list(CATALOGUE))
+@pytest.mark.parametrize("objective", list(OBJECTIVES))
 def test_training_lowers_the_loss(objective):
     # SupCon's floor is log|P|, not 0: it cannot fall far.
     # Losses that a warm-up keeps out would raise it when they join.

@@ -101,7 +101,12 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     with made_encoder(text, vectors, request.settings, request.threads, progress) as (made, cached):
         facts = read_facts(made)
         whole = WordVectors.load(made)
-        whole.save(request.out, lambda fresh: _copy_beside(made, fresh))
+
+        def also(fresh: Path) -> None:
+            for name in ("tokenizer.json", "encoder.json", "encoder.safetensors"):
+                shutil.copyfile(made / name, fresh / name)
+
+        whole.save(request.out, also)
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
     return {**facts, "cached": cached}
@@ -165,13 +170,25 @@ def made_encoder(
     home = cache_dir() / "encoders"
     home.mkdir(parents=True, exist_ok=True)
     made = home / _key(text, vectors, settings, threads)
-    with _only_maker(made, progress, wait), _states_kept(made):
-        cached = _is_whole(made)
-        if not cached:
-            _make(text, vectors, settings, threads, made, progress)
-        # Here and not in `_make`: a stop right after it would leave them for good.
-        shutil.rmtree(_states_of(made), ignore_errors=True)
-        yield made, cached
+    states = made.with_name(f"{made.name}.states")
+    lock = made.with_name(f".{made.name}.lock")
+    advice = "expected one process for the same text and settings: wait until it ends"
+    kept = "its states are kept"
+    with only_writer(lock, made, progress.say, kept, remove=True, advice=advice, wait=wait):
+        clear_staging(made, alone=True)  # what a killed process left
+        try:
+            cached = _is_whole(made)
+            if not cached:
+                _make(text, vectors, settings, threads, made, states, progress)
+            # Here and not in `_make`: a stop right after it would leave them for good.
+            shutil.rmtree(states, ignore_errors=True)
+            yield made, cached
+        except KeyboardInterrupt:
+            if not (any(states.glob("*.safetensors")) or made.exists()):
+                raise
+            raise StoppedEarly(
+                f"interrupted; what is done is kept in {home}: go on with the same command"
+            ) from None
 
 
 def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
@@ -217,35 +234,6 @@ def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _states_of(made: Path) -> Path:
-    """Where the states of a training that will end in `made` stand until it does."""
-    return made.with_name(f"{made.name}.states")
-
-
-@contextmanager
-def _only_maker(made: Path, progress: Progress, wait: bool) -> Iterator[None]:
-    """Let no other process make the same inside the block, and clear what a killed one left."""
-    lock = made.with_name(f".{made.name}.lock")
-    advice = "expected one process for the same text and settings: wait until it ends"
-    kept = "its states are kept"
-    with only_writer(lock, made, progress.say, kept, remove=True, advice=advice, wait=wait):
-        clear_staging(made, alone=True)
-        yield
-
-
-@contextmanager
-def _states_kept(made: Path) -> Iterator[None]:
-    """Turn a KeyboardInterrupt after a first state into StoppedEarly, which says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not (any(_states_of(made).glob("*.safetensors")) or made.exists()):
-            raise
-        raise StoppedEarly(
-            f"interrupted; what is done is kept in {made.parent}: go on with the same command"
-        ) from None
-
-
 def _is_whole(folder: Path) -> bool:
     """Whether all is there, to the bit; what is damaged is made again."""
     try:
@@ -262,6 +250,7 @@ def _make(
     settings: Settings,
     threads: int,
     made: Path,
+    states: Path,
     progress: Progress,
 ) -> None:
     """Train and put the folder `made` into the cache."""
@@ -278,7 +267,7 @@ def _make(
             table, vectors = _table(vectors, corpus)
             with progress.bar("pretraining") as advance:
                 hooks = [StepBar(advance)]
-                trainer = pretraining(corpus, table, settings, _states_of(made), progress, hooks)
+                trainer = pretraining(corpus, table, settings, states, progress, hooks)
                 trainer.fit()
     finally:
         torch.set_num_threads(before)
@@ -337,8 +326,3 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
         notes=[*vectors.notes, note],
     )
     return table, extended
-
-
-def _copy_beside(made: Path, fresh: Path) -> None:
-    for name in ("tokenizer.json", "encoder.json", "encoder.safetensors"):
-        shutil.copyfile(made / name, fresh / name)
