@@ -98,10 +98,8 @@ def choose_scheme(dev: bool, test: bool, wanted: str | None) -> str:
 def from_files(train: Sequence[str], **common: Any) -> tuple[DataSet, ...]:
     """A data set for each file; several are named by the part of their paths that differs.
 
-    Args:
-        common: fields of DataSet that hold for all; dev and test only for a single file.
-
-    Raises ConfigError for dev or test files with several training files, and a file named twice.
+    common: fields of DataSet that hold for all. Raises ConfigError for dev or test files with
+    several training files, and a file named twice.
     """
     if len(train) == 1:
         return (DataSet("", train[0], **common),)
@@ -128,10 +126,8 @@ def from_files(train: Sequence[str], **common: Any) -> tuple[DataSet, ...]:
 def read_datasets(path: Path, common: Mapping[str, Any]) -> tuple[DataSet, ...]:
     """The data sets of a TOML file; paths in it are relative to its folder.
 
-    Args:
-        common: fields of DataSet for the tables that do not name them.
-
-    Raises ConfigError naming the file and the data set.
+    common: fields of DataSet for the tables that do not name them. Raises ConfigError naming the
+    file and the data set.
     """
     datasets = []
     for number, table in enumerate(read_tables(path, "dataset"), 1):

@@ -253,13 +253,9 @@ def _registered(metrics: Mapping[str, Any]) -> dict[str, float]:
 def _transferred(
     fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
 ) -> tuple[dict[str, Any], Predicted]:
-    """Facts for the line, and the predictions on "dev" and "test" of the target.
-
-    Args:
-        parts: of the target. Rows of the source whose text is one of its dev or test texts are
-            left out of training; `source_left_out` counts them.
-
-    Raises what training raises.
+    """Facts for the line, and the predictions on "dev" and "test" of the target, whose `parts` are
+    given. Rows of the source whose text is one of its dev or test texts are left out of training;
+    `source_left_out` counts them.
     """
     from superconext.probe import probe_class
 

@@ -56,10 +56,8 @@ def side_by_side(
 ) -> Generator[Any, None, None]:
     """`work(*task)` for every task, each result as it ends, in any order.
 
-    Args:
-        threads: matrix threads of a process on this machine.
-
-    Raises RunError where a Dask cluster cannot be reached or has no worker.
+    threads: matrix threads of a process on this machine. Raises RunError where a Dask cluster
+    cannot be reached or has no worker.
     """
     from joblib import Parallel, parallel_config
 

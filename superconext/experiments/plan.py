@@ -79,16 +79,13 @@ def make_plan(
     draws: Sequence[str] = (),
     controls: Sequence[str] = (),
 ) -> list[Fit]:
-    """Every fit on one data set: the baselines on each split, then each system's seeds.
+    """Every fit on one data set: the baselines on each split, then each system's seeds, from 0.
 
-    A baseline that is random has every seed too. A system that is trained on another data
-    set has no fit on that one.
+    A baseline that is random has every seed too. A system that is trained on another data set has
+    no fit on that one. draws: names of `subsampling.KINDS` and numbers; "" for all rows as they
+    are. controls: baselines to fit beside those that always are, named among the systems or not.
 
-    Args:
-        draws: names of `subsampling.KINDS` and numbers; "" for all rows as they are.
-        controls: baselines to fit beside those that always are, named among the systems or not.
-
-    Seeds run from 0. Raises ConfigError for fewer than one seed.
+    Raises ConfigError for fewer than one seed.
     """
     if seeds < 1:
         raise ConfigError(f"seeds = {seeds}: expected one or more")
@@ -177,8 +174,7 @@ def possible_fits(
 ) -> list[Fit]:
     """The fits whose draws the data sets have rows for; warns of draws that are left out.
 
-    Args:
-        source_rows: of each data set, what `cut` splits.
+    source_rows: of each data set, what `cut` splits.
     """
     impossible = set()
     for name, rows in source_rows.items():

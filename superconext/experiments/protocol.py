@@ -200,13 +200,10 @@ def chosen_studies(protocol: Protocol, names: Sequence[str]) -> tuple[Study, ...
 def expand(protocol: Protocol, study: Study, wanted: Request, *, seeds: int | None) -> Request:
     """The request of a study.
 
-    Args:
-        wanted: data sets, folder, workers, command, and parameters given by the user, which win
-            over the study's for all systems, not over a system's own. Its systems and reference
-            are not used, but for a reference that is not "".
-        seeds: in place of the protocol's.
-
-    Raises ConfigError for a transfer between fewer than two data sets.
+    wanted: data sets, folder, workers, command, and parameters given by the user, which win over
+    the study's for all systems, not over a system's own; its reference where it is not "".
+    seeds: in place of the protocol's. Raises ConfigError for a transfer between fewer than two
+    data sets.
     """
     datasets = wanted.datasets
     if not study.own_dev:

@@ -249,11 +249,9 @@ class _Groups:
 def _near_findings(corpora: Mapping[str, Dataset], progress: Progress) -> list[str]:
     """What resembles what across the parts, one line each; exact copies are not counted.
 
-    Args:
-        corpora: "train", "dev", "test", or "all" where the seed draws the parts.
-
-    Above `BUDGET` characters a sample of each part's rows is looked through, and the findings say
-    so: the counts are then lower bounds.
+    corpora: "train", "dev", "test", or "all" where the seed draws the parts. Above `BUDGET`
+    characters a sample of each part's rows is looked through, and the findings say so: the counts
+    are then lower bounds.
     """
     groups = _groups(corpora, progress, BUDGET)
     findings = []

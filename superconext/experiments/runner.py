@@ -137,9 +137,6 @@ def open_session(
 ) -> Iterator[Session]:
     """Read the data of a request and hold its folder inside the block.
 
-    Args:
-        shown_part: the part whose metrics are shown after each fit.
-
     Raises RunError when the folder is another experiment's or in use, and what reading raises.
     """
     folder = Path(request.out)
@@ -171,14 +168,11 @@ def run_experiment(
 ) -> T:
     """Run every fit that has no line yet, then call `publish` while the folder is locked.
 
-    A draw that a data set has too few rows for is left out with a warning.
+    A draw that a data set has too few rows for is left out with a warning. shown_part: the part
+    whose metrics are shown after each fit.
 
-    Args:
-        shown_part: the part whose metrics are shown after each fit.
-
-    Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in
-    use, or when a training failed (after publishing the others), and what reading and
-    fitting raise.
+    Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in use, or
+    when a training failed (after publishing the others), and what reading and fitting raise.
     """
     plan = request.plan()
     with open_session(request, progress, shown_part) as session:

@@ -78,14 +78,10 @@ class Swept:
 def make_grid(
     objective: str, parameters: Sequence[str], values: Sequence[str]
 ) -> tuple[System, ...]:
-    """A system for each combination of values.
+    """A system for each combination of values, which are comma separated for each parameter.
 
-    Args:
-        parameters: names.
-        values: for each name its values, comma separated.
-
-    Raises ConfigError for names and values that are not those of `train`, a name or a
-    value given twice, and lists of different lengths.
+    Raises ConfigError for names and values that are not those of `train`, a name or a value given
+    twice, and lists of different lengths.
     """
     OBJECTIVES.check(objective)
     axes = [
@@ -96,10 +92,7 @@ def make_grid(
 
 
 def sweep(request: Request, progress: Progress) -> Swept:
-    """Run every fit that has no line yet, choose on dev, write the tables and the figure.
-
-    Raises what `runner.run_experiment` does.
-    """
+    """Run every fit that has no line yet, choose on dev, write the tables and the figure."""
     return run_experiment(
         request, progress, lambda finished: _publish(finished, progress), shown_part="dev"
     )
@@ -143,10 +136,8 @@ def publish_points(
 ) -> Swept:
     """Write the tables and the figure of points whose choice is made.
 
-    Args:
-        finished: its lines are those of the baselines and of the chosen point at least.
-        among: what the choice was made among, in words.
-        searched: whether the points are trials in their order, not a grid.
+    finished: its lines are those of the baselines and of the chosen point at least. among: what
+    the choice was made among, in words. searched: whether the points are trials in their order.
     """
     request, lines = finished.request, _by_name(finished)
     shown_lines = [
@@ -292,10 +283,7 @@ class Axis:
 
 
 def parse_axes(parameters: Sequence[str], values: Sequence[str]) -> tuple[Axis, ...]:
-    """The axes of a search.
-
-    Args:
-        values: for each parameter `A,B,C` to choose from, `LOW:HIGH`, or `LOW:HIGH:log`.
+    """The axes of a search: of each parameter `A,B,C` to choose from, `LOW:HIGH`, or `LOW:HIGH:log`.
 
     Raises ConfigError for what is no parameter, value or range.
     """
@@ -351,12 +339,9 @@ def search(
 ) -> Swept:
     """Run the trials and the chosen values' other seeds, then write the tables and the figure.
 
-    Args:
-        request: without systems. With `jobs` above 1 so many trials are proposed at a time,
-            from what those before have shown.
-
-    Raises MissingExtraError without Optuna, RunError where every trial failed, and what
-    `runner.open_session` raises.
+    request: without systems. With `jobs` above 1 so many trials are proposed at a time, from what
+    those before have shown. Raises MissingExtraError without Optuna, RunError where every trial
+    failed, and what `runner.open_session` raises.
     """
     check_optuna()
     OBJECTIVES.check(objective)

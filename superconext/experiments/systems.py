@@ -60,13 +60,11 @@ def checked_parameters(
 ) -> Parameters:
     """The values as parameters of `train`, checked one by one.
 
-    Args:
-        where: what an error message names.
-        folder: what paths among the values are relative to; None leaves them.
-        also: keys the table may have beside parameters, for the hint at a misspelt one.
+    where: what an error message names. folder: what paths among the values are relative to; None
+    leaves them. also: keys the table may have beside parameters, for the hint at a misspelt one.
 
-    Raises ConfigError for what is no parameter, what the experiment decides, and values
-    of the wrong type or outside their limits.
+    Raises ConfigError for what is no parameter, what the experiment decides, and values of the
+    wrong type or outside their limits.
     """
     parameters = []
     for name, value in values.items():

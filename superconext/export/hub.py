@@ -55,12 +55,9 @@ def push(
 ) -> str:
     """Upload a run folder; returns the web address of the commit.
 
-    The repository (and branch) is made where there is none.
-
-    Args:
-        name: user/name.
-        private: of a repository that is made; None leaves it to the account's settings.
-        revision: branch; None is the main one.
+    The repository (and branch) is made where there is none. name: user/name. private: of a
+    repository that is made; None leaves it to the account's settings. revision: branch; None is
+    the main one.
 
     Raises RunError when the folder is damaged, nobody is logged in or the Hub refuses,
     ConfigError for an impossible name, MissingExtraError without huggingface_hub.

@@ -39,16 +39,10 @@ def draw_pool(
 ) -> tuple[list[list[str]], int]:
     """Tokens of up to `size` sentences of a file, and how many rows were passed over.
 
-    Rows are tried in an order that the seed decides. Passed over are those without a word,
-    those that say what an earlier one said, and those that say what a labelled sentence
-    says, word for word (`data.duplicates.wording`): an unlabelled copy of a dev text would leak
-    it into training.
-
-    Args:
-        labelled: tokens of every training, dev and test sentence.
-        source: the file's name, for messages.
-
-    Raises DataError if no row is left.
+    Rows are tried in an order that the seed decides. Passed over are those without a word, those
+    that say what an earlier one said, and those that say what a labelled sentence says, word for
+    word (`data.duplicates.wording`): an unlabelled copy of a dev text would leak it into training.
+    labelled: tokens of every training, dev and test sentence. Raises DataError if no row is left.
     """
     seen = {wording(tokens) for tokens in labelled}
     seen.add("")

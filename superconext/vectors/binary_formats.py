@@ -37,11 +37,8 @@ def read_word2vec_binary(
 ) -> WordVectors:
     """Read word2vec's binary form: `V d`, then for each word its bytes, a space, `d` float32.
 
-    Args:
-        stream: at the first byte of the file; `size` is its length, None inside an archive.
-
-    Raises:
-        VectorsError: another content, or a file shorter than its first line promises.
+    stream: at the first byte of the file; `size` is its length, None inside an archive. Raises
+    VectorsError: another content, or a file shorter than its first line promises.
     """
     first = stream.readline(64)
     header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,9})\s*\n", first)
@@ -99,10 +96,8 @@ def read_fasttext_binary(
     """Read a fastText `.bin` model: whole words, and n-grams for every other spelling.
 
     As in fastText, the vector of a word is the mean of its own and its n-grams' vectors. The
-    n-gram table stays in the file, memory-mapped.
-
-    Raises:
-        VectorsError: a compressed (`.ftz`) or unknown model, or a damaged file.
+    n-gram table stays in the file, memory-mapped. Raises VectorsError: a compressed (`.ftz`) or
+    unknown model, or a damaged file.
     """
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
@@ -215,8 +210,7 @@ def read_gensim_vectors(
 ) -> WordVectors:
     """Read a gensim `.kv` file (a pickle) and the `.npy` files beside it, running none of it.
 
-    Raises:
-        VectorsError: a whole gensim model, any other pickle, or a damaged file.
+    Raises VectorsError: a whole gensim model, any other pickle, or a damaged file.
     """
     with path.open("rb") as stream:
         saved = load_inert(stream, path.stat().st_size, str(path), _GENSIM_GLOBALS)

@@ -182,14 +182,12 @@ def load_inert(
     """Unpickle out of stand-ins only; no code of the file or of a library runs.
 
     Args:
-        stream: at the first byte of the pickle.
-        size: bytes left in the stream; no read goes beyond them.
+        stream: at the first byte of the pickle; no read goes beyond the `size` bytes left in it.
         source: the file, as messages name it.
         allowed: for each permitted (module, name) the kind of stand-in: `Inert`, `InertDict`
             or `InertBytes`. Plain sets, bytes and dictionaries are permitted always.
 
-    Raises:
-        VectorsError: the pickle names anything else, or is damaged.
+    Raises VectorsError: the pickle names anything else, or is damaged.
     """
     try:
         return _InertUnpickler(_Bounded(stream, size), source, allowed).load()

@@ -249,10 +249,8 @@ def read_text(
 ) -> WordVectors:
     """Read rows from a stream of text; only the wanted ones are held.
 
-    Every row is checked for its number of fields, and every wanted row for its numbers.
-
-    Raises:
-        VectorsError: the text holds no vectors, or too many malformed rows.
+    Every row is checked for its number of fields, and every wanted row for its numbers. Raises
+    VectorsError: the text holds no vectors, or too many malformed rows.
     """
     lines = _lines(stream)
     sample = list(islice(lines, _SAMPLE_LINES))

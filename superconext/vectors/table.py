@@ -144,8 +144,7 @@ class WordVectors:
     def nearest(self, word: str, n: int = 10) -> list[tuple[str, float]]:
         """The `n` words of the table with the largest cosine to `word`, itself left out.
 
-        Raises:
-            VectorsError: `word` has no vector, or one of zero length.
+        Raises VectorsError: `word` has no vector, or one of zero length.
         """
         (query,), (has_vector,) = self.lookup([word])
         norm = float(np.linalg.norm(query))
@@ -182,14 +181,9 @@ class WordVectors:
     def save(self, folder: str | Path, also: Callable[[Path], object] | None = None) -> None:
         """Write `info.json`, `words.json`, `matrix.npy` (and `subwords.npy`) into a folder.
 
-        The folder is made beside its place and renamed, so that none stands there half written.
-        An earlier folder of vectors is replaced; anything else in the way is left alone.
-
-        Args:
-            also: called with the folder before it gets its name, to write more into it.
-
-        Raises:
-            VectorsError: something else stands in the way.
+        The folder is made beside its place and renamed, so that none stands there half written. An
+        earlier folder of vectors is replaced; for anything else in the way VectorsError is raised.
+        also: called with the folder before it gets its name, to write more into it.
         """
         folder = Path(folder)
         if folder.exists() and not _replaceable(folder):
@@ -233,12 +227,8 @@ class WordVectors:
     def load(cls, folder: str | Path, *, verify: bool = False) -> WordVectors:
         """Read a folder written by `save`; the numbers stay on disk, memory-mapped.
 
-        Args:
-            folder: the folder.
-            verify: also read every number and compare with the hash noted when it was written.
-
-        Raises:
-            VectorsError: a file is missing or damaged, or of a newer version.
+        verify: also read every number and compare with the hash noted when it was written. Raises
+        VectorsError: a file is missing or damaged, or of a newer version.
         """
         folder = Path(folder)
         try:
@@ -288,12 +278,8 @@ def _replaceable(folder: Path) -> bool:
 def open_floats(path: Path, expected: tuple[int, int] | None = None) -> npt.NDArray[Any]:
     """The floats `[rows, d]` of a `.npy` file, memory-mapped, without believing its header.
 
-    Args:
-        expected: the shape it must have, if one is known.
-
-    Raises:
-        OSError: no such file.
-        ValueError: another type or shape, or a file shorter than it says.
+    expected: the shape it must have, if one is known. Raises OSError: no such file; ValueError:
+    another type or shape, or a file shorter than it says.
     """
     with path.open("rb") as stream:
         start = stream.read(12)
@@ -405,8 +391,7 @@ class RowCollector:
     def finish(self, subwords: SubwordTable | None = None) -> WordVectors:
         """The table, named after the source.
 
-        Raises:
-            VectorsError: no row at all, or more than one row in a hundred malformed.
+        Raises VectorsError: no row at all, or more than one row in a hundred malformed.
         """
         if self._bad > max(_TOLERATED, self.seen * _TOLERATED_SHARE) or 2 * self._bad > self.seen:
             raise VectorsError(

@@ -53,12 +53,9 @@ _MAX_WORD = 4_096
 def read_torchtext_vocab(source: Any) -> list[str]:
     """The words of a torchtext vocabulary, in the order of their ids.
 
-    Args:
-        source: a file that `torch.save` or `pickle.dump` made of a `torchtext.vocab.Vocab`, before
-            or after torchtext 0.10, or the `Vocab` itself.
-
-    Raises:
-        VectorsError: it holds something else, or is damaged.
+    source: a file that `torch.save` or `pickle.dump` made of a `torchtext.vocab.Vocab`, before or
+    after torchtext 0.10, or the `Vocab` itself. Raises VectorsError: it holds something else, or
+    is damaged.
     """
     if is_torchtext(source):
         return object_words(source)
@@ -99,8 +96,7 @@ def read_torchtext_vectors(
 ) -> WordVectors:
     """Read the tuple `(itos, stoi, vectors, dim)` of a torchtext vector cache.
 
-    Raises:
-        VectorsError: another content, parts that do not fit, or a damaged file.
+    Raises VectorsError: another content, parts that do not fit, or a damaged file.
     """
     try:
         file = _TorchFile(path, _TENSORS)
@@ -140,8 +136,7 @@ def is_torchtext(source: object) -> bool:
 def object_words(source: Any) -> list[str]:
     """The words of a `Vectors` or `Vocab`, in the order of their ids.
 
-    Raises:
-        VectorsError: they are no list of strings.
+    Raises VectorsError: they are no list of strings.
     """
     words = source.get_itos() if hasattr(source, "get_itos") else source.itos
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -157,8 +152,7 @@ def object_vectors(
 ) -> WordVectors:
     """The rows of a `Vectors`, or of a `Vocab` that carries vectors.
 
-    Raises:
-        VectorsError: it carries none, or they do not fit its words.
+    Raises VectorsError: it carries none, or they do not fit its words.
     """
     words, vectors = object_words(source), getattr(source, "vectors", None)
     if vectors is None:
@@ -186,14 +180,9 @@ def _kind(source: object) -> str:
 
 
 class _TorchFile:
-    """An open file.
+    """An open file; `value` is its object, with stand-ins for tensors; `floats` makes arrays of them.
 
-    Attributes:
-        value: its object, with stand-ins for tensors; `floats` makes arrays of them.
-
-    Raises:
-        VectorsError: as `load_inert`.
-        ValueError, OSError, BadZipFile: the file is damaged.
+    Raises VectorsError as `load_inert`; ValueError, OSError, BadZipFile: the file is damaged.
     """
 
     def __init__(
