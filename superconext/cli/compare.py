@@ -216,7 +216,7 @@ def _verify(
 def _run_protocol(
     name: str, studies: tuple[str, ...], wanted: Request, seeds: int | None, progress: Any
 ) -> dict[str, Any]:
-    """Run the studies of a protocol, each into a folder of its own; the figures of each by its name."""
+    """Run the studies of a protocol, each into a folder of its own; the figures of each."""
     from superconext.experiments.protocol import chosen_studies, expand, load_protocol
     from superconext.experiments.protocol_report import run_study
 

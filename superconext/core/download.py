@@ -135,16 +135,14 @@ class Downloader:
         (`Range` with `If-Range`, RFC 9110 sections 13.1.5 and 14.2) and fetched anew otherwise.
 
         Args:
-            path: where the file is to be.
-            name: its name in the ledger.
-            url: from `file.address`.
+            path: where the file is to be; name: its name in the ledger; url: from `file.address`.
             advice: how to do without a connection, for the messages.
             progress: called with the share downloaded, 0 to 1.
             replace_damaged: download again what is there with another hash, instead of raising.
 
         Raises the error class given: no connection, a refusal, more bytes than `file.limit`,
-        another hash, or another process that downloads to the same place. Raises OSError, naming
-        the file, where it cannot be written.
+        another hash, or another process that downloads to the same place; OSError, naming the file,
+        where it cannot be written.
         """
         advance = progress or (lambda share: None)
         if os.path.lexists(path):

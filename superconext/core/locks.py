@@ -40,11 +40,10 @@ def only_writer(
     the process that the file names is looked for instead.
 
     Args:
-        lock: the file that is locked; made when missing.
+        lock: the file that is locked, made when missing; `remove` takes it away at the end.
         place: what is guarded, for the messages.
-        say: called with a line where an earlier holder was stopped while it wrote.
-        kept: what of that holder's work is kept, for that line.
-        remove: take the file away at the end.
+        say: called with a line where an earlier holder was stopped while it wrote; `kept` says
+            in it what of that holder's work is kept.
         advice: to a process that comes second: what was expected, what to do.
         wait: whether a process that comes second waits until the first has ended.
 

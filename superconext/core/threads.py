@@ -72,8 +72,7 @@ def choose_threads(
 
 
 def idle_processors(seconds: float = WATCHED) -> tuple[int, int] | None:
-    """How many processors open to this process nobody uses, and how many are open to it; None if
-    unknown.
+    """How many processors open to this process nobody uses, and how many are open; None if unknown.
 
     They are watched for `seconds`, and again while some seem busy, `LOOKS` times at most; the most
     that were idle at one look count. Work of lower priority than this process's own is none.

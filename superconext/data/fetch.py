@@ -130,11 +130,8 @@ def with_split(
 
 
 def hub_parts(entry: PublicSet, cache: Path, quiet: bool = True) -> dict[str, Iterable[Row]]:
-    """Rows of each part, read as they are iterated.
-
-    Args:
-        cache: folder the library keeps its downloads in.
-        quiet: without the library's own progress bars.
+    """Rows of each part, read as they are iterated; `cache`: folder the library keeps its downloads
+    in.
 
     Raises MissingExtraError without the library, DataError where it cannot bring the set.
     """

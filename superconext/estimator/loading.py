@@ -18,6 +18,7 @@ from superconext.core.memory import gc_paused
 from superconext.estimator.validation import check_texts, typed_labels
 
 if TYPE_CHECKING:
+    from superconext.estimator.classifier import SuperConTextClassifier
     from superconext.fitting.model import Model
 
 
@@ -46,11 +47,6 @@ class PredictMixin:
 
     def _model(self) -> Model:
         raise NotImplementedError
-
-
-if TYPE_CHECKING:
-    from superconext.estimator.classifier import SuperConTextClassifier
-    from superconext.fitting.model import Model
 
 
 def load(path: str | Path) -> LoadedClassifier:

@@ -43,13 +43,11 @@ def check_texts(texts: Iterable[str]) -> list[str]:
 def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
     """Labels `[N]` as an array of str, whole numbers or bool, in the dtype they came in.
 
-    Args:
-        labels: a list, a Series, an array `[N]`, any iterable of them.
-        count: how many there must be.
-        estimator: name for the message.
+    labels: a list, a Series, an array `[N]`, any iterable of them. count: how many there must be.
+    estimator: name for the message.
 
-    Raises DataError for None, for several labels a row, for kinds that are mixed, for
-    missing labels and for numbers that are measured and not counted.
+    Raises DataError for None, for several labels a row, for kinds that are mixed, for missing
+    labels and for numbers that are measured and not counted.
     """
     if labels is None:
         raise DataError(

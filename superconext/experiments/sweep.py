@@ -283,7 +283,7 @@ class Axis:
 
 
 def parse_axes(parameters: Sequence[str], values: Sequence[str]) -> tuple[Axis, ...]:
-    """The axes of a search: of each parameter `A,B,C` to choose from, `LOW:HIGH`, or `LOW:HIGH:log`.
+    """The axes of a search, of each parameter `A,B,C` to choose from, `LOW:HIGH` or `LOW:HIGH:log`.
 
     Raises ConfigError for what is no parameter, value or range.
     """

@@ -31,11 +31,8 @@ class EncodedTexts:
 
 
 class OnnxModel:
-    """Text to probabilities by onnxruntime.
-
-    Args:
-        folder: made by `superconext export RUN --format onnx`.
-        threads: for onnxruntime.
+    """Text to probabilities by onnxruntime, from a folder of `superconext export RUN --format
+    onnx`.
 
     Attributes:
         classes: labels, as the columns of `probabilities`.
@@ -98,9 +95,7 @@ class OnnxModel:
 def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
     """Vectors `[U, e]` of words the vocabulary lacks, as `encoders.words` makes them.
 
-    Args:
-        unknown: the unknown word's vector `[e]`.
-        ngrams: n-gram vectors `[G, e]`.
+    unknown: the unknown word's vector `[e]`. ngrams: n-gram vectors `[G, e]`.
     """
     vectors = np.where(oov_words.known[:, None], oov_words.vectors, unknown)
     pieces = oov_words.ngrams

@@ -46,12 +46,10 @@ def prune(
     labels: Sequence[str],
     expected: Sequence[str] | None = None,
 ) -> tuple[Model, PruneReport]:
-    """A model with the rows that serve, and what it lost.
+    """A model with the rows that serve, and what it lost on the labelled rows `[N]` that are given.
 
-    Args:
-        texts, labels: rows `[N]` to measure the loss on.
-        expected: texts such as the model will read; of words outside the training text only
-            theirs are kept. None keeps all.
+    expected: texts such as the model will read; of words outside the training text only theirs are
+    kept. None keeps all.
     """
     small = replace(model, indexer=model.indexer.pruned(expected))
     sizes = [one.indexer.sizes() for one in (model, small)]

@@ -155,13 +155,10 @@ def render(
 ) -> str:
     """A plain text table: heading, rule, one line for each row, no final newline.
 
-    Columns that hold numbers alone are right-aligned, the others left-aligned.
-
-    Args:
-        rows: one mapping for each line; a missing key or None shows as "-".
-        columns: keys of the rows in the order of the table; also the headings.
-        fmt: format specification of fractions, one for all or `{column: specification}`
-            (".3f" where absent). Whole numbers are printed as they are.
+    Columns that hold numbers alone are right-aligned, the others left-aligned. rows: a missing key
+    or None shows as "-". columns: keys of the rows in the order of the table; also the headings.
+    fmt: format specification of fractions, one for all or `{column: specification}` (".3f" where
+    absent); whole numbers are printed as they are.
     """
     return Grid.of(rows, columns, fmt).text()
 

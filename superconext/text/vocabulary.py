@@ -50,14 +50,10 @@ class Vocabulary:
         min_count: int = 1,
         max_size: int | None = None,
     ) -> Vocabulary:
-        """Count the tokens and keep the frequent ones.
+        """Count the tokens of the texts and keep the frequent ones.
 
-        Args:
-            token_lists: one sequence of tokens for each text.
-            min_count: words seen less often are left out.
-            max_size: at most this many words, the two specials not counted; None for all.
-
-        Raises `ConfigError` if `min_count` or `max_size` is below 1.
+        Words seen fewer than `min_count` times are left out, and all but the `max_size` most
+        frequent, the two specials not counted. Raises `ConfigError` if either is below 1.
         """
         for name, value in (("min_count", min_count), ("max_size", max_size)):
             if value is not None and value < 1:

@@ -45,8 +45,7 @@ def encode_for_training(
     """Rows of a store encoded with gradient, in the order given, as `encode_rows` does it.
 
     Args:
-        whole: with token states.
-        layers: of the encoder, for the estimate of what it keeps.
+        whole: with token states. layers: of the encoder, for the estimate of what it keeps.
         mini_batch_size: sentences encoded at once, fewer than the batch has for cached
             gradients, all of it for one pass; None: one pass if the estimate is within
             `MOST_KEPT`, else parts of as many tokens as an encoder reads at once.

@@ -79,11 +79,7 @@ class Callback:
 
 
 class DevProbe(Callback):
-    """Adds `dev_score` to each epoch's record.
-
-    Args:
-        score: called with the trainer, returns the score of a probe on frozen features.
-    """
+    """Adds `dev_score` to each epoch's record: the score of a probe on frozen features."""
 
     def __init__(self, score: Callable[[Trainer], float]) -> None:
         self.score = score
@@ -229,11 +225,7 @@ class EarlyStopping(Callback):
 
 
 class StepBar(Callback):
-    """Moves a progress bar with every batch.
-
-    Args:
-        advance: called with the share that is done, from 0 to 1.
-    """
+    """Moves a progress bar with every batch: `advance` is called with the share done, from 0 to 1."""
 
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
@@ -255,9 +247,8 @@ _COLUMNS = (
 
 
 class EpochLines(Callback):
-    """Reports one aligned line for each epoch, under a heading.
-
-    Columns that the objective lacks are dashes.
+    """Reports one aligned line for each epoch, under a heading; columns the objective lacks are
+    dashes.
     """
 
     def __init__(self, progress: Progress, member: int = 0, members: int = 1) -> None:

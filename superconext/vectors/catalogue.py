@@ -145,13 +145,11 @@ def fetch(
     Args:
         out: file to write, or folder to write it into; `downloads` in the cache by default.
         url_base: address of a folder that holds the same file, instead of the catalogue's.
-        progress: called with the share downloaded, 0 to 1.
-        say: called with lines for people.
+        progress: called with the share downloaded, 0 to 1; say: with lines for people.
         pause: waits so many seconds before another attempt.
 
-    Raises:
-        VectorsError: no connection, a server that refuses, too many bytes, or another hash;
-            an earlier file is left as it was.
+    Raises VectorsError: no connection, a server that refuses, too many bytes, or another hash; an
+    earlier file is left as it was.
     """
     url = entry.file.address(url_base, VectorsError)
     downloads = cache_dir() / "downloads"

@@ -26,17 +26,12 @@ def count_words(token_lists: Iterable[Sequence[str]]) -> Counter[str]:
 
 
 def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20) -> dict[str, Any]:
-    """What of a text has a vector.
+    """What of a text, whose words' `counts` are given, has a vector.
 
-    Args:
-        counts: how often each word stands in the text.
-        examples: how many missing words to name.
-
-    Returns:
-        `types` and `tokens`, the size of the text, and for `exact` (the word as written),
-        `any_case` (that, or a word equal but for case) and `served` (that, or composed of
-        character n-grams) the counts and shares of both; `missing`, the most frequent words
-        (with their counts) that are not in the table in any case, equal counts by code point.
+    Returns `types` and `tokens`, the size of the text, and for `exact` (the word as written),
+    `any_case` (that, or a word equal but for case) and `served` (that, or composed of character
+    n-grams) the counts and shares of both; `missing`, the most frequent words (with their counts;
+    so many `examples`) that are not in the table in any case, equal counts by code point.
     """
     words = list(counts)
     # `restrict` gives the rows that words find exactly or but for case.

@@ -78,12 +78,8 @@ def read_vectors(
         keep: hold only the rows of these words, matched exactly or without regard to case.
         limit: hold the first `limit` rows; with `keep`, besides those of `keep`.
 
-    Returns:
-        The table, named after the file, with the file's hash; `notes` says what was skipped.
-
-    Raises:
-        VectorsError: no such file, an unknown format, a damaged file, or an object without
-            vectors.
+    The table is named after the file, with the file's hash; `notes` says what was skipped. Raises
+    VectorsError: no such file, an unknown format, a damaged file, or an object without vectors.
     """
     if is_torchtext(path):
         return object_vectors(path, keep, limit)
@@ -358,10 +354,8 @@ def path_of(source: Any) -> Any:
     """The path of vectors that may be an object, a `WordVectors` or one of torchtext's.
 
     Such an object is written to the cache, under its content's hash; a path is given back as text,
-    and anything else as it is, for whoever checks parameters to refuse.
-
-    Raises VectorsError for an object whose words and vectors do not fit each other, or a cache
-    that cannot be written.
+    and anything else as it is, for whoever checks parameters to refuse. Raises VectorsError for an
+    object whose words and vectors do not fit each other, or a cache that cannot be written.
     """
     if isinstance(source, os.PathLike):
         return os.fspath(source)

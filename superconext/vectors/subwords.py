@@ -75,16 +75,11 @@ class SubwordTable:
     def compose_many(
         self, words: Sequence[str], own: npt.NDArray[Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Compose many words at once.
+        """Vectors `[n, d]` float32 of n words, and whether each has an n-gram, bool `[n]`.
 
-        Args:
-            words: n words.
-            own: `[n, d]`, each word's own vector; when given it takes part in the mean, which is
-                how fastText makes the vector of a word of its vocabulary.
-
-        Returns:
-            Vectors `[n, d]` float32 (zeros, or `own`, where there is no n-gram) and whether each
-            word has an n-gram, `[n]`.
+        A vector is the mean of the word's n-gram vectors; where there is none zeros, or `own`. own:
+        `[n, d]`, each word's own vector; when given it takes part in the mean, which is how
+        fastText makes the vector of a word of its vocabulary.
         """
         vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
         if own is not None:

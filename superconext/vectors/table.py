@@ -109,13 +109,11 @@ class WordVectors:
         return rows
 
     def lookup(self, words: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Vectors of words, seen or not.
+        """Vectors `[n, d]` float32 of words, seen or not, and whether each word got one, bool
+        `[n]`.
 
-        Each word gets its row; else the row of the first word equal to it without regard to
-        case; else a vector composed from its character n-grams; else zeros.
-
-        Returns:
-            Vectors `[n, d]` float32 and whether each word got one, `[n]` bool.
+        Each word gets its row; else the row of the first word equal to it without regard to case;
+        else a vector composed from its character n-grams; else zeros.
         """
         rows = self._rows(words)
         has_vector = rows >= 0

@@ -180,7 +180,7 @@ def _kind(source: object) -> str:
 
 
 class _TorchFile:
-    """An open file; `value` is its object, with stand-ins for tensors; `floats` makes arrays of them.
+    """An open file: its `value`, with stand-ins for tensors, of which `floats` makes arrays.
 
     Raises VectorsError as `load_inert`; ValueError, OSError, BadZipFile: the file is damaged.
     """

@@ -356,23 +356,16 @@ def cached_vectors(
     """`train_vectors`, or what it gave for the same tokens and settings before.
 
     Training that was stopped goes on from its last state, which the cache keeps until it ends; a
-    KeyboardInterrupt that leaves one says so.
+    KeyboardInterrupt that leaves one says so. A damaged entry is trained and written again; a
+    cache that cannot be written costs nothing but the note that says so.
 
     Args:
         token_lists: the tokens of each sentence, as for `train_vectors`.
-        cache_dir: the cache; `core.folders.cache_dir()` by default. Entries stand in `vectors`.
+        cache_dir: the cache; `core.files.cache_dir()` by default. Entries stand in `vectors`.
         identity: a hash that stands for the tokens, where the caller knows one without
             making them; by default they are read and hashed.
         progress: called with the fraction done; at once with 1.0 when nothing is to do.
-        **settings: those of `train_vectors`.
-
-    Returns:
-        The table, memory-mapped when it comes from the cache. A damaged entry is trained and
-        written again; a cache that cannot be written costs nothing but the note that says so.
-
-    Raises:
-        ConfigError, VectorsError: as `train_vectors`.
-        TypeError: a setting that `train_vectors` does not have.
+        **settings: those of `train_vectors`, which also says what is raised.
     """
     if iter(token_lists) is token_lists:  # a generator: it is read twice at least
         token_lists = list(token_lists)

@@ -188,10 +188,8 @@ class TwoWayLanguageModel(Objective):
     def loss(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
         """Mean negative log-likelihood of the next words, a scalar with gradient.
 
-        Args:
-            tokens: ids of N sentences one after the other, `[sum of lengths]`.
-            lengths: of the sentences, `[N]`.
-            rng: draws the other words.
+        tokens: ids of N sentences one after the other, `[sum of lengths]`; lengths: of the
+        sentences, `[N]`; rng: draws the other words.
         """
         states, targets = self._predictions(tokens, lengths)
         drawn, expected = self._draw(rng)
@@ -238,12 +236,9 @@ class TwoWayLanguageModel(Objective):
 
 
 class EqualBatches:
-    """Every sentence once an epoch in a new order, in batches whose sizes differ by one at most.
-
-    Args:
-        rows: numbers of the sentences `[N]`.
-        batch_size: sentences in a batch at least, or all of them where they are fewer.
-        seed: of the order.
+    """Every one of the `rows` `[N]` once an epoch in a new order of `seed`, in batches of sizes
+    that differ by one at most: `batch_size` sentences at least, or all of them where they are
+    fewer.
     """
 
     def __init__(self, rows: np.ndarray, batch_size: int, seed: int) -> None:
@@ -256,11 +251,7 @@ class EqualBatches:
 
 
 class WarmUpAndDecay(Callback):
-    """Learning rate that rises over the first steps and falls in a line to zero.
-
-    Args:
-        rate: the rate at its height.
-    """
+    """Learning rate that rises to `rate` over the first steps and falls in a line to zero."""
 
     every_process = True
 
@@ -314,13 +305,9 @@ def pretraining(
 ) -> Trainer:
     """The training of an encoder as a language model, as far as its states on disk go.
 
-    The word vectors stay as they are. Each record of the history has `epoch`, `loss` and
-    `held_loss` in nats for each predicted word (against a sample), and `seconds`.
-
-    Args:
-        corpus: the text.
-        table: vectors of the vocabulary's words, float32 `[V, e]`.
-        states: folder of the states to go on from.
+    The word vectors stay as they are: table, of the vocabulary's words, float32 `[V, e]`. Each
+    record of the history has `epoch`, `loss` and `held_loss` in nats for each predicted word
+    (against a sample), and `seconds`. states: folder of the states to go on from.
 
     Raises RunError when all states that are there are damaged.
     """
