@@ -225,7 +225,7 @@ class EarlyStopping(Callback):
 
 
 class StepBar(Callback):
-    """Moves a progress bar with every batch: `advance` is called with the share done, from 0 to 1."""
+    """Moves a progress bar, called with the share done from 0 to 1, with every batch."""
 
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
@@ -247,9 +247,7 @@ _COLUMNS = (
 
 
 class EpochLines(Callback):
-    """Reports one aligned line for each epoch, under a heading; columns the objective lacks are
-    dashes.
-    """
+    """Reports an aligned line for each epoch, with dashes for what the objective lacks."""
 
     def __init__(self, progress: Progress, member: int = 0, members: int = 1) -> None:
         self.progress = progress

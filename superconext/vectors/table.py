@@ -109,8 +109,7 @@ class WordVectors:
         return rows
 
     def lookup(self, words: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Vectors `[n, d]` float32 of words, seen or not, and whether each word got one, bool
-        `[n]`.
+        """Vectors `[n, d]` float32 of words, seen or not, and whether each got one, bool `[n]`.
 
         Each word gets its row; else the row of the first word equal to it without regard to case;
         else a vector composed from its character n-grams; else zeros.
