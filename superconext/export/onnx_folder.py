@@ -20,7 +20,7 @@ The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,11 +29,9 @@ from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import file_sha256, write_json
 from superconext.encoders.onnx_graph import GraphBuilder
 from superconext.export.onnx_model import FORMAT, EncodedTexts, run_session, session_of
+from superconext.fitting.model import Model
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.text.vocabulary import PAD_ID
-
-if TYPE_CHECKING:
-    from superconext.fitting.model import Model
 
 OPSET = 17
 

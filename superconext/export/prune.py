@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from superconext.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from superconext.fitting.model import Model
+from superconext.fitting.model import Model
 
 
 @dataclass(frozen=True)

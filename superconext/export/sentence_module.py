@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from superconext.core.errors import MissingExtraError
 from superconext.core.files import write_json
-
-if TYPE_CHECKING:
-    from superconext.fitting.model import Model
-    from superconext.text.tokenize import Tokenizer
+from superconext.fitting.model import Model
+from superconext.text.tokenize import Tokenizer
 
 _SUBFOLDER = "superconext"
 

@@ -6,17 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from superconext.data.duplicates import wording
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 from superconext.vectors.coverage import count_words, coverage
 from superconext.vectors.readers import read_vectors
+from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import Lines, recorded_tokenizer
-
-if TYPE_CHECKING:
-    from superconext.vectors.table import WordVectors
 
 Texts = Mapping[str, Sequence[str]]
 
