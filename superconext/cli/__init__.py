@@ -20,6 +20,7 @@ from superconext.cli.export import export, pull, push
 from superconext.cli.fewshot import fewshot
 from superconext.cli.labelling import audit
 from superconext.cli.pretrain import pretrain
+from superconext.cli.report import report
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
@@ -108,7 +109,7 @@ def cli(debug: bool) -> None:
 
 
 _COMMANDS: dict[str, tuple[click.Command, ...]] = {
-    "Train and use a run": (train, evaluate, predict, embed),
+    "Train and use a run": (train, evaluate, predict, embed, report),
     "Label": (audit,),
     "Experiments": (compare, fewshot, sweep),
     "Word vectors, encoders and data": (vectors, pretrain, data),

@@ -74,6 +74,13 @@ COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
 CONFIG = click.option(
     "--config", metavar="TOML", help="Parameters from a file; options win over it."
 )
+FIGURES = click.option(
+    "--figures",
+    metavar="[svg][,pdf]",
+    default="",
+    callback=lambda _context, _option, value: _formats(value),
+    help="Formats of the figures beside PNG, for papers.",
+)
 THREADS = number("--threads", 1, "Threads for torch.")
 SPLITS = click.option(
     "--splits",
@@ -90,6 +97,13 @@ LEAVE_OUT = click.option(
 BRIDGE = click.option(
     "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
 )
+
+
+def _formats(value: str) -> tuple[str, ...]:
+    formats = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",") if name))
+    if not {"png", "svg", "pdf"}.issuperset(formats):
+        raise click.BadParameter(f"found {value!r}; expected svg, pdf or both with a comma between")
+    return tuple(name for name in formats if name != "png")
 
 
 def out(holds: str, metavar: str = "FOLDER") -> Decorator:
@@ -147,7 +161,9 @@ _GROUP_OF = {
         ("dev", "test", "datasets", "splits", "deduplicate", "deduplicate_near", "at_most"), "data"
     ),
     **dict.fromkeys(("text_column", "label_column", "store"), "data"),
-    **dict.fromkeys(("out", "force", "keep_text", "as_json", "quiet"), "output"),
+    **dict.fromkeys(
+        ("out", "force", "keep_text", "no_report", "figures", "as_json", "quiet"), "output"
+    ),
 }
 
 

@@ -10,6 +10,7 @@ import click
 from superconext.cli.options import (
     COLUMNS,
     CONFIG,
+    FIGURES,
     JSON,
     QUIET,
     GroupedCommand,
@@ -34,6 +35,8 @@ from superconext.config.parameters import BY_NAME
     "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
 )
 @switch("--keep-text", "Repeat the texts in predictions.tsv.")
+@switch("--no-report", "Write no report.html, the page of the run, which holds its sentences.")
+@FIGURES
 @JSON
 @QUIET
 @parameters()

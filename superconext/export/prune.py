@@ -1,6 +1,6 @@
 """A smaller model for export: without vectors that serve no word, or without rare words.
 
-A run folder holds no sentence of its training text, but every word of it that was seen
+A model holds no sentence of its training text, but every word of it that was seen
 `min_count` times, once by default. `without_rare_words` takes such words, names among them, out
 of a finished model; it then reads them as it reads other words it has never seen, composed of
 n-grams where it can.

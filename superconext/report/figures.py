@@ -2,7 +2,7 @@
 
 A figure says by its `context` what it is drawn from: the results of a run (`RunContext`), a
 comparison of systems (`ComparisonContext`) or curves over a parameter (`BandsContext`). Every
-run and every experiment draws all registered figures of its kind, one PNG each.
+run and every experiment draws all registered figures of its kind, as PNG and what else is asked.
 
 Figures need the extra `plots`; matplotlib is imported when the first one is drawn.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +23,8 @@ from superconext.report.canvas import available
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from superconext.report.run_figures import Layout
 
 __all__ = [
     "FIGURES",
@@ -56,6 +59,7 @@ class RunContext:
         history: a mapping for each epoch, as the rows of history.csv.
         seed: of the run.
         chance: loss of an encoder that knows nothing; None where the objective has no such level.
+        split: what the rows are called.
     """
 
     features: np.ndarray
@@ -65,6 +69,14 @@ class RunContext:
     history: Sequence[Mapping[str, Any]]
     seed: int = 0
     chance: float | None = None
+    split: str = ""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The places of the rows on a map, found once for all that draw it."""
+        from superconext.report.run_figures import lay_out
+
+        return lay_out(self.features, seed=self.seed)
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,10 @@ class Figure(ABC):
 
     @abstractmethod
     def draw(self, context: Any, path: Path) -> None:
-        """Write a PNG to `path`. Raises RunError where the file cannot be written."""
+        """Write the figure to `path`, whose ending is the format (`canvas.save` reads it).
+
+        Raises RunError where the file cannot be written.
+        """
 
     def file_name(self, name: str, context: Any) -> str:
         """The file's name without its ending; by default the figure's name in the registry."""
@@ -161,7 +176,9 @@ FIGURES: Registry[type[Figure]] = Registry(
 register = FIGURES.register
 
 
-def draw_figures(contexts: Mapping[Path, Any], progress: Progress) -> list[Path]:
+def draw_figures(
+    contexts: Mapping[Path, Any], progress: Progress, formats: Sequence[str] = ("png",)
+) -> list[Path]:
     """Draw every registered figure of each context into its folder; returns the files.
 
     Without the extra `plots` nothing is drawn, which is reported once. A figure that fails is
@@ -169,6 +186,7 @@ def draw_figures(contexts: Mapping[Path, Any], progress: Progress) -> list[Path]
 
     Args:
         contexts: by the folder to draw into, which is made.
+        formats: endings of the files, of `canvas.FORMATS`.
 
     Raises RunError where a file cannot be written.
     """
@@ -183,10 +201,11 @@ def draw_figures(contexts: Mapping[Path, Any], progress: Progress) -> list[Path]
                     figure = FIGURES.get(name)()
                     if not isinstance(context, figure.context):
                         continue
-                    path = folder / f"{figure.file_name(name, context)}.png"
                     folder.mkdir(parents=True, exist_ok=True)
-                    figure.draw(context, path)
-                    drawn.append(path)
+                    for kind in formats:
+                        path = folder / f"{figure.file_name(name, context)}.{kind}"
+                        figure.draw(context, path)
+                        drawn.append(path)
                 except (RunError, OSError):
                     raise
                 except Exception as error:  # a finished training must not be lost to a figure

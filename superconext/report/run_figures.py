@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.report.canvas import label_text, mark, new_figure, note, save
+from superconext.report.canvas import BLUE, ORANGE, class_marks, label_text, new_figure, note, save
 from superconext.report.figures import Figure, RunContext
 from superconext.report.table import display_width
 
@@ -29,7 +29,13 @@ class SentenceMap(Figure):
 
     def draw(self, context: RunContext, path: Path) -> None:
         draw_map(
-            context.features, context.labels, path, seed=context.seed, predicted=context.predicted
+            context.features,
+            context.labels,
+            path,
+            seed=context.seed,
+            predicted=context.predicted,
+            split=context.split,
+            layout=context.layout,
         )
 
 
@@ -39,7 +45,8 @@ class Confusion(Figure):
     context = RunContext
 
     def draw(self, context: RunContext, path: Path) -> None:
-        draw_confusion(context.labels, context.predicted, context.classes, path)
+        labels, predicted = context.labels, context.predicted
+        draw_confusion(labels, predicted, context.classes, path, split=context.split)
 
 
 class Curves(Figure):
@@ -48,12 +55,7 @@ class Curves(Figure):
     context = RunContext
 
     def draw(self, context: RunContext, path: Path) -> None:
-        # Losses of two stages have no scale in common.
-        history = [
-            record
-            for record in context.history
-            if record.get("member", 1) == 1 and record.get("stage", 1) == 1
-        ]
+        history = first_stage(context.history)
         staged = any("stage" in record for record in history[:1])
         draw_curves(history, path, chance=None if staged else context.chance)
 
@@ -66,6 +68,8 @@ _FEWEST = 10
 _PERPLEXITY = 30.0
 _PCA_FIRST = 50
 _LEGEND_COLUMN = 25
+#: Up to so many entries stand in rows below the map, which is then as wide as the sheet.
+_LEGEND_BELOW = 8
 _LEGEND_MOST = 75
 
 
@@ -77,8 +81,10 @@ def draw_map(
     method: str = "auto",
     seed: int = 0,
     predicted: Sequence[str] | None = None,
+    split: str = "",
+    layout: Layout | None = None,
 ) -> Path:
-    """Draw sentence vectors in two dimensions, classes apart by shape and lightness.
+    """Draw sentence vectors in two dimensions, classes apart by shape and colour.
 
     t-SNE (van der Maaten and Hinton, 2008) after PCA to 50 dimensions, as the
     SuperConText papers show their vectors, or plain PCA. Distances between far groups of
@@ -94,6 +100,8 @@ def draw_map(
         seed: seed of both methods.
         predicted: N predicted classes; where they differ from `labels` the point is
             ringed.
+        split: what the rows are called, for the title.
+        layout: of the same features, where `lay_out` has been called for it already.
 
     Raises:
         ConfigError: for another method.
@@ -101,14 +109,10 @@ def draw_map(
         MissingExtraError: without the extra `plots`.
         RunError: when the file cannot be written.
     """
-    if method not in METHODS:
-        raise ConfigError(f"method = {method!r}: expected one of {', '.join(METHODS)}; change it")
-    features = np.asarray(features, dtype=np.float64)
-    if not features.size and not len(labels):
-        features = features.reshape(0, 0)
-    if features.ndim != 2 or len(features) != len(labels):
+    layout = layout or lay_out(features, method, seed)
+    if len(layout.points) != len(labels):
         raise DataError(
-            f"map: found features of shape {features.shape} for {len(labels)} labels: expected "
+            f"map: found {len(layout.points)} vectors for {len(labels)} labels: expected "
             "[N, d] and N labels; give one vector for each label"
         )
     if predicted is not None and len(predicted) != len(labels):
@@ -116,15 +120,50 @@ def draw_map(
             f"map: found {len(predicted)} predictions for {len(labels)} labels: expected as "
             "many; give one prediction for each label"
         )
-    finite = np.isfinite(features).all(axis=1)
+    finite = np.isfinite(layout.points).all(axis=1)
     truth = np.array([str(label) for label in labels], dtype=object)
     wrong = np.zeros(len(truth), dtype=bool)
     if predicted is not None:
         wrong = truth != np.array([str(label) for label in predicted], dtype=object)
-    points, title, names = place(features[finite], method, seed)
+    title = f"{split}: {layout.title}" if split else layout.title
     if not finite.all():
         title += f"; {int((~finite).sum())} rows that are not finite left out"
-    return save(_draw(points, truth[finite], wrong[finite], title, names), path)
+    sheet = _draw(layout.points[finite], truth[finite], wrong[finite], title, layout.axes)
+    return save(sheet, path)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where N rows stand on a map.
+
+    points: float64 `[N, 2]`, NaN for rows whose vector is not finite.
+    title: the method, in words. axes: what the axes are, or "".
+    """
+
+    points: np.ndarray
+    title: str
+    axes: tuple[str, str]
+
+
+def lay_out(features: np.ndarray, method: str = "auto", seed: int = 0) -> Layout:
+    """Places of sentence vectors `[N, d]` on a map, see `draw_map`.
+
+    Raises ConfigError for an unknown method, DataError for features of another shape.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"method = {method!r}: expected one of {', '.join(METHODS)}; change it")
+    features = np.asarray(features, dtype=np.float64)
+    if not features.size:
+        features = features.reshape(len(features), 0)
+    if features.ndim != 2:
+        raise DataError(
+            f"map: found features of shape {features.shape}: expected [N, d]; give one vector for "
+            "each row"
+        )
+    finite = np.isfinite(features).all(axis=1)
+    points = np.full((len(features), 2), np.nan)
+    points[finite], title, axes = place(features[finite], method, seed)
+    return Layout(points, title, axes)
 
 
 def place(
@@ -150,7 +189,10 @@ def place(
     model = TSNE(perplexity=perplexity, init=start, learning_rate="auto", random_state=seed)
     points = model.fit_transform(reduced.astype(np.float32))
     title = f"Sentence vectors, t-SNE (perplexity {perplexity:.3g})"
-    return points.astype(np.float64), title, ("", "")
+    # Turning a map changes no distance: the longer side lies flat, as pages are wide.
+    points = points.astype(np.float64) - points.mean(axis=0)
+    _, _, axes_of = np.linalg.svd(points, full_matrices=False)
+    return points @ (axes_of * np.sign(axes_of[:, :1] + 1e-12)).T, title, ("", "")
 
 
 def _principal(features: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -190,12 +232,12 @@ def _draw(
         return figure
     size = float(np.clip(3000 / np.sqrt(len(truth)) / 4, 12, 60))
     handles, texts = [], []
-    for at, name in enumerate(classes):
-        marker, colour = mark(at)
+    marks = class_marks(classes)
+    for name, (marker, colour) in zip(classes, marks, strict=True):
         chosen = points[truth == name]
         handle = axes.scatter(
             chosen[:, 0], chosen[:, 1], s=size, marker=marker, color=[colour],
-            edgecolors="black", linewidths=0.4,
+            edgecolors="white", linewidths=0.4,
             # The largest class lies lowest, so that it does not cover the others.
             zorder=2 + 1 / (1 + counts[name]),
         )  # fmt: skip
@@ -208,8 +250,8 @@ def _draw(
         texts.append(f"and {hidden} more classes")
     if wrong.any():
         ring = axes.scatter(
-            points[wrong, 0], points[wrong, 1], s=size * 3.2, facecolors="none",
-            edgecolors="black", linewidths=1.1, zorder=4,
+            points[wrong, 0], points[wrong, 1], s=size * 2.6, facecolors="none",
+            edgecolors="black", linewidths=0.8, zorder=4,
         )  # fmt: skip
         handles.append(ring)
         texts.append(f"ringed: wrongly classified ({int(wrong.sum())})")
@@ -217,11 +259,16 @@ def _draw(
     axes.set_yticks([])
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
-    axes.margins(0.06)
+    axes.margins(0.03)
+    axes.spines[:].set_color("0.8")
+    if not any(names):  # distances in both directions are of one kind
+        axes.set_aspect("equal", adjustable="datalim")
     # Texts are set afterwards: matplotlib hides a label that begins with "_".
+    below = len(handles) <= _LEGEND_BELOW
     legend = figure.legend(
-        handles, ["x"] * len(handles), loc="outside right upper", fontsize=8,
-        ncols=max(columns, 1), frameon=False,
+        handles, ["x"] * len(handles), fontsize=8, frameon=False,
+        loc="outside lower center" if below else "outside right upper",
+        ncols=4 if below else max(columns, 1),
     )  # fmt: skip
     for entry, text in zip(legend.get_texts(), texts, strict=True):
         entry.set_text(text)
@@ -242,17 +289,21 @@ def draw_confusion(
     predicted: Sequence[str],
     classes: Sequence[str],
     path: str | os.PathLike[str],
+    *,
+    split: str = "",
 ) -> Path:
     """Draw the confusion matrix: rows are true classes, cells shares of the row.
 
-    Each cell shows its share in per cent and its count (without zeros above 10 classes,
-    shading alone above 60). A class without a true row is left white.
+    Right predictions are blue, wrong ones orange, the darker the larger the share. Each cell
+    shows its share in per cent and its count (without zeros above 10 classes, shading alone
+    above 60). A class without a true row is left white.
 
     Args:
         truth: N true classes.
         predicted: N predicted classes.
         classes: their order. Classes that appear only in the data follow, sorted.
         path: PNG to write.
+        split: what the rows are called, for the title.
 
     Raises:
         DataError: when the numbers of true and predicted classes differ.
@@ -271,13 +322,15 @@ def draw_confusion(
         return save(figure, path)
     rows = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, rows, out=np.zeros(counts.shape), where=rows > 0)
-    centres = np.arange(side)
-    cells = axes.pcolormesh(
-        centres, centres, shares, cmap="Greys", vmin=0.0, vmax=1.0,
-        shading="nearest", edgecolors="0.8", linewidth=0.5,
-    )  # fmt: skip
-    axes.set_aspect("equal")
-    axes.invert_yaxis()
+    # From white towards the full colour, so that a share reads the same in both.
+    hues = np.where(np.eye(side, dtype=bool)[:, :, None], _rgb(BLUE), _rgb(ORANGE))
+    colours = 1 - shares[:, :, None] * (1 - hues)
+    axes.imshow(colours, interpolation="nearest")
+    axes.set_xticks(np.arange(side - 1) + 0.5, minor=True)
+    axes.set_yticks(np.arange(side - 1) + 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1.5 if side <= _READABLE else 0.3)
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_color("0.8")
     texts = [label_text(name) for name in names]
     turned = side > _ROOMY or any(display_width(text) > _UPRIGHT for text in texts)
     small = min(9.0, max(2.0, 60 * extent / side))
@@ -286,15 +339,15 @@ def draw_confusion(
     axes.set_xlabel("predicted class")
     axes.set_ylabel("true class")
     accuracy = f", accuracy {np.trace(counts) / total:.3f}" if total else ""
-    axes.set_title(f"Share of each true class\nN = {total}{accuracy}", fontsize=10)
+    rows_of = f"{split}, " if split else ""
+    axes.set_title(f"Share of each true class\n{rows_of}N = {total}{accuracy}", fontsize=10)
     if side > _READABLE:
-        figure.colorbar(cells, ax=axes, shrink=0.3, aspect=40, label="share of the true class")
         return save(figure, path)
     for i, j in np.argwhere(counts > 0 if side > _ROOMY else rows.repeat(side, axis=1) > 0):
         share = shares[i, j]
         axes.text(
             j, i, f"{share:.0%}\n{counts[i, j]}", ha="center", va="center",
-            fontsize=10 if side <= _ROOMY else 6.5, color=text_colour(cells.cmap(share)),
+            fontsize=10 if side <= _ROOMY else 6.5, color=text_colour(colours[i, j]),
         )  # fmt: skip
     return save(figure, path)
 
@@ -315,6 +368,10 @@ def count_pairs(
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(counts, ([place[x] for x in true], [place[x] for x in guessed]), 1)
     return names, counts
+
+
+def _rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
 
 
 def text_colour(background: Sequence[float]) -> str:
@@ -344,17 +401,17 @@ _PANELS = (
     _Panel(
         "loss",
         (
-            _Line(("loss", "train_loss"), "training loss", "-", "black", "o"),
-            _Line(("dev_loss",), "dev loss", "-.", "0.55", "^"),
+            _Line(("loss", "train_loss"), "training loss", "-", BLUE, "o"),
+            _Line(("dev_loss",), "dev loss", "-.", ORANGE, "^"),
         ),
     ),
-    _Panel("dev score", (_Line(("dev_score",), "dev probe score", "-", "black", "o"),)),
+    _Panel("dev score", (_Line(("dev_score",), "dev probe score", "-", BLUE, "o"),)),
     _Panel(
         "cosine, share",
         (
-            _Line(("positive_similarity",), "mean cosine of positives", "-", "black", "o"),
-            _Line(("negative_similarity",), "mean cosine of negatives", "--", "0.35", "s"),
-            _Line(("kept",), "share of negatives kept", ":", "0.6", "^"),
+            _Line(("positive_similarity",), "mean cosine of positives", "-", BLUE, "o"),
+            _Line(("negative_similarity",), "mean cosine of negatives", "--", ORANGE, "s"),
+            _Line(("kept",), "share of negatives kept", ":", "0.45", "^"),
         ),
     ),
 )
@@ -382,12 +439,7 @@ def draw_curves(
         MissingExtraError: without the extra `plots`.
         RunError: when the file cannot be written.
     """
-    epochs = [_value(row.get("epoch"), at + 1.0) for at, row in enumerate(history)]
-    drawn = [
-        (panel, [(line, ys) for line in panel.lines if (ys := _series(history, line.keys))])
-        for panel in _PANELS
-    ]
-    drawn = [(panel, lines) for panel, lines in drawn if lines]
+    epochs, drawn = curve_panels(history)
     figure = new_figure(7.0, 1.2 + 2.0 * max(len(drawn), 1))
     if not drawn:
         note(figure.add_subplot(), "no epochs to draw")
@@ -406,6 +458,32 @@ def draw_curves(
         axes.legend(fontsize=8, loc="best")
     _whole_epochs(stack[-1], epochs)
     return save(figure, path)
+
+
+def first_stage(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Epochs of the first member's first stage: losses of two stages have no scale in common."""
+    first = (1, "1")  # as history.csv has it
+    return [
+        row for row in history if row.get("member", 1) in first and row.get("stage", 1) in first
+    ]
+
+
+def curve_panels(
+    history: Sequence[Mapping[str, Any]],
+) -> tuple[list[float], list[tuple[_Panel, list[tuple[_Line, list[float]]]]]]:
+    """The epochs, and each panel with its lines and their values, NaN for gaps.
+
+    Left out are lines without a value, panels without a line, and a share of negatives that
+    stays at 1: nothing was mined.
+    """
+    epochs = [_value(row.get("epoch"), at + 1.0) for at, row in enumerate(history)]
+    panels = []
+    for panel in _PANELS:
+        lines = [(line, ys) for line in panel.lines if (ys := _series(history, line.keys))]
+        lines = [(line, ys) for line, ys in lines if "kept" not in line.keys or min(ys) < 1]
+        if lines:
+            panels.append((panel, lines))
+    return epochs, panels
 
 
 def _draw_chance(axes: Axes, level: float) -> None:

@@ -17,7 +17,9 @@ from superconext.fitting.evaluation import Evaluation, evaluate
 from superconext.fitting.fit import Fitted
 from superconext.probe.metrics import collapse_warning
 from superconext.report.figures import RunContext, draw_figures
+from superconext.report.page import write_page
 from superconext.runs.folder import save_model, write_manifest
+from superconext.runs.page import PAGE, train_page
 from superconext.runs.splits import Splits, TrainRequest
 
 _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
@@ -25,10 +27,14 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 
 @dataclass
 class RunResults:
-    """The metrics document of a run, and the evaluation of the reported split."""
+    """The metrics document of a run, and the evaluation of each split."""
 
     metrics: dict[str, Any]
-    reported: Evaluation
+    evaluations: dict[str, Evaluation]
+
+    @property
+    def reported(self) -> Evaluation:
+        return self.evaluations[self.metrics["reported_split"]]
 
     @classmethod
     def of(cls, fitted: Fitted, splits: Splits, baselines: dict[str, Any]) -> RunResults:
@@ -62,7 +68,7 @@ class RunResults:
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse
-        return cls(metrics, evaluations[splits.reported])
+        return cls(metrics, evaluations)
 
 
 def write_run(
@@ -81,8 +87,23 @@ def write_run(
     write_csv(folder / "history.csv", fitted.history)
     write_json(folder / "metrics.json", results.metrics)
     _write_predictions(folder / "predictions.tsv", request, splits, results.reported)
-    draw_figures({folder / "figures": _figure_context(splits, fitted, results.reported)}, progress)
+    context = _figure_context(splits, fitted, results.reported)
+    drawn = draw_figures({folder / "figures": context}, progress, ("png", *request.figures))
     manifest = _manifest(request, splits, fitted, times)
+    if not request.no_report:
+        tokens = {name: pieces.lists() for name, pieces in fitted.pieces.items()}
+        page = train_page(
+            results.metrics,
+            manifest,
+            fitted.model,
+            splits.named(),
+            results.evaluations,
+            tokens,
+            fitted.history,
+            context.layout if drawn else None,
+        )
+        write_page(folder / PAGE, page)
+        progress.say(f"{PAGE}: the page of the run, with its sentences; open it in a browser")
     write_card(folder / "README.md", {**manifest, **results.metrics})
     warning = collapse_warning(fitted.collapse)
     if warning:
@@ -164,4 +185,5 @@ def _figure_context(splits: Splits, fitted: Fitted, evaluation: Evaluation) -> R
         history=fitted.history,
         seed=fitted.model.config.seed,
         chance=fitted.model.objectives[0].chance_level,
+        split=splits.reported,
     )

@@ -10,6 +10,7 @@
 | `probe.safetensors` | the logistic regression |
 | `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
+| `report.html` | the page of the run, with its sentences; for nobody else until you have looked |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled. A folder may come from a stranger: nothing in

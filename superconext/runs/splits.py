@@ -7,7 +7,7 @@ sample of the training rows, on which the probe and the baselines are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -49,6 +49,8 @@ class TrainRequest:
     command: the words of the command line, for the manifest.
     keep_text: whether `predictions.tsv` repeats the texts.
     store: folder for the tokens of a training file that is read in a stream.
+    no_report: whether the run gets no page, which holds texts.
+    figures: formats of the figures beside PNG.
     """
 
     train: str
@@ -62,6 +64,8 @@ class TrainRequest:
     keep_text: bool = False
     command: tuple[str, ...] = ()
     store: str | None = None
+    no_report: bool = False
+    figures: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""No sentence of the training text enters a run unless asked, and rare words can be left out."""
+"""Sentences enter a run in its page alone; rare words can be left out."""
 
 from __future__ import annotations
 
+import fnmatch
 import json
 
 import pytest
@@ -48,10 +49,12 @@ def holding(folder, text):
 
 @pytest.fixture(scope="module")
 def finished(files, tmp_path_factory):
-    return train(files, tmp_path_factory.mktemp("runs") / "run", "--probe-features=encoder+ngrams")
+    out = tmp_path_factory.mktemp("runs") / "run"
+    return train(files, out, "--probe-features=encoder+ngrams", "--no-report")
 
 
-def test_no_sentence_enters_the_run(finished):
+def test_no_sentence_enters_the_run_beside_its_page(finished):
+    assert not (finished / "report.html").exists()
     assert (finished / "predictions.tsv").is_file() and (finished / "README.md").is_file()
     # Three words in a row are of one sentence; TF-IDF keeps pairs.
     words = SECRET.split()
@@ -75,8 +78,20 @@ def test_no_sentence_is_left_in_figures(files, tmp_path, monkeypatch):
 
 
 def test_texts_are_there_where_they_are_asked_for(files, tmp_path):
-    folder = train(files, tmp_path / "run", "--keep-text", "--no-baselines")
+    folder = train(files, tmp_path / "run", "--keep-text", "--no-baselines", "--no-report")
     assert holding(folder, SECRET.replace("47", "49")) == {"predictions.tsv"}
+
+
+def test_the_page_alone_holds_sentences_and_what_is_shared_leaves_it_out(files, tmp_path):
+    folder = train(files, tmp_path / "run", "--no-baselines")
+    for text in (SECRET, SECRET.replace("47", "49")):
+        assert holding(folder, text) == {"report.html"}
+    said = call_main("export", folder, "--format", "folder", "--out", tmp_path / "shared")
+    assert said.code == 0, said.err
+    assert not holding(tmp_path / "shared", SECRET)
+    from superconext.export.hub import FETCHED, REPORTS
+
+    assert not any(fnmatch.fnmatch("report.html", one) for one in (*FETCHED, *REPORTS))
 
 
 def test_words_enter_the_run_and_can_be_left_out(files, tmp_path):

@@ -79,15 +79,29 @@ def test_map_names_method_classes_counts_and_errors(tmp_path, drawn):
     assert any("wrongly classified (2)" in text for text in found)
 
 
-def test_classes_differ_in_shape_and_in_lightness():
-    marks = [canvas.mark(i) for i in range(66)]
-    assert len(set(marks)) == 66
+#: Linear RGB as it is seen without red, and without green cones (Machado et al., 2009).
+BLINDNESS = (
+    ((0.152, 1.052, -0.204), (0.114, 0.786, 0.099), (-0.003, -0.048, 1.051)),
+    ((0.367, 0.860, -0.227), (0.280, 0.672, 0.047), (-0.011, 0.042, 0.968)),
+)  # fmt: skip
+
+
+def test_classes_differ_in_shape_and_in_colour_for_every_eye():
+    marks = [canvas.mark(i) for i in range(88)]
+    assert len(set(marks)) == 88
     for (shape_a, colour_a), (shape_b, colour_b) in pairwise(marks):
-        assert shape_a != shape_b
-        light_a, light_b = (
-            float(np.dot(c[:3], (0.299, 0.587, 0.114))) for c in (colour_a, colour_b)
-        )
-        assert abs(light_a - light_b) > 0.1
+        assert shape_a != shape_b and colour_a != colour_b
+    rgb = [matplotlib.colors.to_rgb(colour) for colour in canvas.COLOURS[:4]]
+    for matrix in (np.eye(3), *map(np.array, BLINDNESS)):
+        seen = np.array(rgb) ** 2.2 @ matrix.T
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=2) + np.eye(4)
+        assert apart.min() > 0.1
+
+
+def test_what_classes_are_called_decides_their_colour():
+    names = ["negative", "neutral", "positive", "post", " NEG "]
+    assert canvas.class_colours(names) == [1, 7, 0, 2, 1]
+    assert canvas.class_colours(["a", "b"]) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +237,7 @@ def test_cells_show_shares_of_the_row_and_counts(tmp_path, drawn):
         for t in axes.texts
     }
     assert cells == {
-        (0, 0): ("75%\n3", "white"),
+        (0, 0): ("75%\n3", "black"),
         (0, 1): ("25%\n1", "black"),
         (0, 2): ("0%\n0", "black"),
         (1, 0): ("0%\n0", "black"),

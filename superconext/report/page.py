@@ -1,0 +1,491 @@
+"""The page of a run: one HTML file with its scores, its sentences on a map, and its mistakes.
+
+What the page shows is gathered here; the files in `template/` lay it out. The page is one file
+that loads nothing: a content security policy allows its own style and script alone, by their
+hashes. Sentences are other people's text: Jinja2 escapes what it prints, the script sets text and
+never markup, and no sentence can end the block of JSON that it reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.core.files import write_text
+from superconext.data.inspect import script_of
+from superconext.report.canvas import class_colours
+from superconext.report.run_figures import count_pairs, curve_panels, first_stage
+from superconext.report.table import BASELINE_NAMES, clean, wilson
+
+#: Rows of the judged file on a page, and of the training rows beside them, at most.
+MOST_ROWS = 5000
+#: Bytes of all sentences on a page, about; longer sentences are cut until they fit.
+MOST_TEXT = 4_000_000
+_CUTS = (2000, 1000, 500, 250, 120)
+_NEAREST = 3
+_TELLING = 12
+_BINS = 10
+_LENGTHS = ((5, "1 to 5 words"), (10, "6 to 10"), (20, "11 to 20"), (math.inf, "more than 20"))
+_SHARES = ((0.0, "none"), (0.1, "up to 10%"), (0.3, "10 to 30%"), (1.0, "more than 30%"))
+_FILES = Path(__file__).with_name("template")
+
+
+@dataclass(frozen=True)
+class PageRows:
+    """Labelled rows as a model answered them.
+
+    Args:
+        texts, labels: `[N]`; the texts are empty where they are not known.
+        lines: of the file they are from, `[N]`.
+        predicted: labels `[N]`.
+        confidence: the largest probability of each row `[N]`.
+        probabilities: float64 `[N, C]`, where known.
+        features: sentence vectors `[N, d]`, where known.
+    """
+
+    texts: Sequence[str]
+    labels: Sequence[str]
+    lines: Sequence[int]
+    predicted: Sequence[str]
+    confidence: np.ndarray
+    probabilities: np.ndarray | None = None
+    features: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, rows: np.ndarray) -> PageRows:
+        """The rows of these numbers."""
+
+        def of(values: Sequence[Any]) -> list[Any]:
+            return [values[row] for row in rows.tolist()] if len(values) else []
+
+        return PageRows(
+            of(self.texts), of(self.labels), of(self.lines), of(self.predicted),
+            self.confidence[rows],
+            None if self.probabilities is None else self.probabilities[rows],
+            None if self.features is None else self.features[rows],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What a page is made of.
+
+    Args:
+        split: what the page calls the rows: test, dev, or the name of a file.
+        rows: the judged rows.
+        classes: the model's, in order.
+        metrics: of the rows, as `probe.metrics` has them.
+        others: metrics of baselines, controls and parts of the model on the same rows, by name.
+        train: the training rows, where known.
+        unknown: share of the words of each row `[N]` that training did not see, where known.
+        layout: the map, float64 `[N, 2]`, rows of the figure `map`; map_title: its method.
+        history: a mapping for each epoch, as the rows of history.csv.
+        made: tables of how the model was made: a title, and (what, value) pairs.
+        command: that made it.
+        notes: sentences to stand at the top.
+    """
+
+    split: str
+    rows: PageRows
+    classes: Sequence[str]
+    metrics: Mapping[str, Any]
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    train: PageRows | None = None
+    unknown: np.ndarray | None = None
+    layout: np.ndarray | None = None
+    map_title: str = ""
+    history: Sequence[Mapping[str, Any]] = ()
+    made: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
+    command: str = ""
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def right(self) -> np.ndarray:
+        """Whether each row is right, bool `[N]`."""
+        pairs = zip(self.rows.labels, self.rows.predicted, strict=True)
+        return np.array([label == predicted for label, predicted in pairs], dtype=bool)
+
+    @cached_property
+    def buckets(self) -> list[tuple[str, str, list[str], np.ndarray]]:
+        """Ways to sort the rows: key, title, names of the buckets, the bucket of each row."""
+        sorted_by = []
+        if self.rows.texts:
+            scripts = [script_of(text[: _CUTS[0]]) for text in self.rows.texts]
+            names = [name for name, _ in Counter(scripts).most_common()]
+            of_row = np.array([names.index(name) for name in scripts])
+            sorted_by.append(("script", "Script", names, of_row))
+            lengths = np.array([len(text.split()) for text in self.rows.texts])
+            sorted_by.append(("length", "Length", *_sorted_into(lengths, _LENGTHS)))
+        if self.unknown is not None:
+            unknown = _sorted_into(self.unknown, _SHARES)
+            sorted_by.append(("unknown", "Words training never saw", *unknown))
+        return sorted_by
+
+
+def write_page(path: Path, context: PageContext) -> None:
+    """Write the page to a file. Raises OSError where it cannot be written."""
+    write_text(path, render_page(context))
+
+
+def render_page(context: PageContext) -> str:
+    """The page as HTML."""
+    names, counts = count_pairs(context.rows.labels, context.rows.predicted, context.classes)
+    data, left_out = _sentences(context, names)
+    scores = _scores(context)
+    columns = counts.sum(axis=1, keepdims=True)
+    return _render(
+        "page.html",
+        context=context,
+        names=names,
+        colours=class_colours(names),
+        scores=scores,
+        domain=_domain([row["interval"] for row in scores if row["interval"]]),
+        verdict=verdict(context.split, scores),
+        counts=counts.tolist(),
+        shares=(counts / np.maximum(columns, 1)).tolist(),
+        per_class=context.metrics.get("per_class", {}),
+        slices=_slices(context),
+        reliability=_reliability(context),
+        calibration_error=context.metrics.get("expected_calibration_error"),
+        panels=_panels(context.history),
+        telling=_telling(context.train, names),
+        notes=[*context.notes, *left_out],
+        data=data,
+    )
+
+
+def _render(name: str, data: Any, **values: Any) -> str:
+    """A template with its style and script, whose hashes are all that its policy allows."""
+    from jinja2 import Environment, FileSystemLoader
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_FILES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    parts = {
+        kind: (_FILES / f"page.{kind}").read_text(encoding="utf-8").strip()
+        for kind in ("css", "js")
+    }
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
+    for kind, source in (("css", "style-src"), ("js", "script-src")):
+        digest = hashlib.sha256(parts[kind].encode()).digest()
+        policy += f"; {source} 'sha256-{base64.b64encode(digest).decode()}'"
+    html = environment.get_template(name).render(
+        **values,
+        policy=policy,
+        # Neither holds anything but the package's own lines.
+        style=Markup(parts["css"]),
+        script=Markup(parts["js"]),
+        data=Markup(_json(data)),
+    )
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+def _json(value: Any) -> str:
+    """JSON that can stand in a script element: no `<`, so nothing in it ends the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+# Scores
+
+
+def _scores(context: PageContext) -> list[dict[str, Any]]:
+    """The model and what it is compared with: names, scores, Wilson's interval of the accuracy."""
+    count = len(context.rows)
+    rows = []
+    for name, metrics in {"this model": context.metrics, **context.others}.items():
+        accuracy = metrics.get("accuracy")
+        known = isinstance(accuracy, int | float) and count > 0
+        rows.append(
+            {
+                "name": BASELINE_NAMES.get(name, name),
+                "baseline": name in context.others and not name.startswith("this model"),
+                "accuracy": accuracy,
+                "interval": wilson(float(accuracy), count)
+                if known and accuracy is not None
+                else None,
+                "macro": metrics.get("f1_macro"),
+                "weighted": metrics.get("f1_weighted"),
+                "n": count,
+            }
+        )
+    return rows
+
+
+def _domain(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The ends of an axis of shares that holds all intervals, in steps of 5 points."""
+    if not intervals:
+        return 0.0, 1.0
+    low = math.floor(min(low for low, _ in intervals) * 20 - 0.2) / 20
+    high = math.ceil(max(high for _, high in intervals) * 20 + 0.2) / 20
+    return max(low, 0.0), min(high, 1.0)
+
+
+def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the scores mean, in sentences that claim no more than they may."""
+    model, others = scores[0], [row for row in scores[1:] if row["baseline"] and row["accuracy"]]
+    if not model["interval"]:
+        return ["No row was judged."]
+    low, high = model["interval"]
+    said = [
+        f"{round(model['accuracy'] * model['n'])} of {model['n']} sentences of {split} are "
+        f"labelled right, {model['accuracy']:.1%}. Of other sentences of the same kind, expect "
+        f"{low:.1%} to {high:.1%} (95% interval of judging so few; other seeds are not in it)."
+    ]
+    if split == "dev":
+        said.append("Settings were chosen on these rows: expect somewhat less on new ones.")
+    if not others:
+        return [*said, "It was compared with no baseline here."]
+    best = max(others, key=lambda row: row["accuracy"])
+    gap = model["accuracy"] - best["accuracy"]
+    side = "above" if gap > 0 else "below"
+    said.append(
+        f"That is {abs(gap) * 100:.1f} points {side} the best baseline, {best['name']} "
+        f"({best['accuracy']:.1%})"
+        + (
+            ", which lies within the interval: these rows do not tell the two apart."
+            if low <= best["accuracy"] <= high
+            else ", more than chance among these rows explains."
+        )
+    )
+    return said
+
+
+def _slices(context: PageContext) -> list[dict[str, Any]]:
+    """Accuracy by script, by length and by unknown words, with intervals."""
+    groups = []
+    for key, title, names, of in context.buckets:
+        rows = []
+        for number, name in enumerate(names):
+            inside = of == number
+            count = int(inside.sum())
+            if count:
+                right = int(context.right[inside].sum())
+                interval = wilson(right / count, count)
+                row = {"name": name, "number": number, "n": count, "accuracy": right / count}
+                rows.append({**row, "interval": interval, "of": count / len(of)})
+        groups.append({"key": key, "title": title, "rows": rows})
+    return groups
+
+
+def _sorted_into(
+    values: np.ndarray, limits: Sequence[tuple[float, str]]
+) -> tuple[list[str], np.ndarray]:
+    ends = np.array([end for end, _ in limits[:-1]])
+    return [name for _, name in limits], np.searchsorted(ends, values)
+
+
+def _reliability(context: PageContext) -> list[dict[str, Any]]:
+    """Confidence and accuracy of the rows in each of ten bins that has any."""
+    confidence = context.rows.confidence
+    place = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
+    bins = []
+    for number in range(_BINS):
+        inside = place == number
+        if count := int(inside.sum()):
+            accuracy = float(context.right[inside].mean())
+            bins.append(
+                {
+                    "confidence": float(confidence[inside].mean()),
+                    "accuracy": accuracy,
+                    "interval": wilson(accuracy, count),
+                    "n": count,
+                }
+            )
+    return bins
+
+
+def _panels(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The training curves as points of a unit square."""
+    panels = []
+    epochs, drawn = curve_panels(first_stage(history))
+    for panel, lines in drawn:
+        values = [y for _, ys in lines for y in ys if math.isfinite(y)]
+        low, high = min(values), max(values)
+        wide, tall = max(epochs[-1] - epochs[0], 1), (high - low) or 1.0
+        shown = [
+            {
+                "name": line.name,
+                "points": [
+                    ((x - epochs[0]) / wide, 1 - (y - low) / tall)
+                    for x, y in zip(epochs, ys, strict=True)
+                    if math.isfinite(y)
+                ],
+                "last": next(y for y in reversed(ys) if math.isfinite(y)),
+            }
+            for line, ys in lines
+        ]
+        panels.append(
+            {"name": panel.name, "low": low, "high": high, "lines": shown, "epochs": epochs}
+        )
+    return panels
+
+
+def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The words, pairs of words and spellings that tell each class from the others.
+
+    They are ranked by z, the log-count ratio over its standard error: a rare n-gram needs a
+    larger ratio (Monroe, Colaresi and Quinn, 2008, "Fightin' words").
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    from superconext.probe.log_count_ratios import ALPHA, log_count_ratio
+    from superconext.probe.tfidf import WORD_OPTIONS
+
+    if train is None or not any(map(str.split, train.texts)):
+        return []
+    kinds = {
+        "words": {**WORD_OPTIONS, "min_df": 2},
+        "spellings": {"analyzer": "char_wb", "ngram_range": (3, 4), "min_df": 5},
+    }
+    labels = np.array([str(label) for label in train.labels], dtype=object)
+    found: list[dict[str, Any]] = [{"name": name} for name in names if (labels == name).any()]
+    for kind, options in kinds.items():
+        try:
+            counter = CountVectorizer(**options, binary=True, dtype=np.float64)
+            present = counter.fit_transform(train.texts)
+        except ValueError:  # no n-gram is in so many rows
+            continue
+        ngrams = counter.get_feature_names_out()
+        for one in found:
+            inside = labels == one["name"]
+            if inside.all():
+                continue
+            p, q = (np.asarray(present[part].sum(axis=0)).ravel() for part in (inside, ~inside))
+            z = log_count_ratio(present, inside) / np.sqrt(1 / (p + ALPHA) + 1 / (q + ALPHA))
+            best = [at for at in np.argsort(-z, kind="stable")[:_TELLING] if z[at] > 1]
+            one[kind] = [(ngrams[at], int(p[at]), int(p[at] + q[at])) for at in best]
+    return found
+
+
+# Sentences
+
+
+def _sentences(context: PageContext, names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """What the script reads, and what was left out, in words."""
+    rows, notes = context.rows, []
+    if not rows.texts:
+        return {"classes": list(names), "rows": {"label": []}, "train": {"label": []}}, [
+            "The sentences are not on this page: they were not kept in the run folder."
+        ]
+    kept = _sample(len(rows))
+    if len(kept) < len(rows):
+        notes.append(
+            f"Map and table show {len(kept)} of {len(rows)} sentences, drawn at random; all other "
+            "figures are of all."
+        )
+    shown = rows.select(kept)
+    train = context.train
+    if train is not None:
+        beside = _sample(len(train.labels))
+        if len(beside) < len(train.labels):
+            notes.append(
+                f"Nearest training sentences are among {len(beside)} of {len(train.labels)}, drawn "
+                "at random."
+            )
+        train = train.select(beside)
+    texts = [clean(text[: 2 * _CUTS[0]]) for text in shown.texts]
+    beside_texts = [clean(text[: 2 * _CUTS[0]]) for text in train.texts] if train else []
+    cut = next(
+        (cut for cut in _CUTS if _size(texts, cut) + _size(beside_texts, cut) < MOST_TEXT),
+        _CUTS[-1],
+    )
+    if max(map(len, [*texts, *beside_texts])) > cut:
+        notes.append(f"Sentences are cut after {cut} characters.")
+    place = {name: at for at, name in enumerate(names)}
+    data: dict[str, Any] = {
+        "text": [_cut(text, cut) for text in texts],
+        "line": [int(line) for line in shown.lines],
+        "label": [place[label] for label in shown.labels],
+        "guess": [place[label] for label in shown.predicted],
+        "sure": _rounded(shown.confidence),
+    }
+    for key, _, _, of in context.buckets:
+        data[key] = of[kept].tolist()
+    if shown.probabilities is not None:
+        order = np.argsort(-shown.probabilities, axis=1, kind="stable")[:, :3]
+        data["top"] = [
+            [[place[context.classes[k]], round(float(p[k]), 3)] for k in some]
+            for some, p in zip(order.tolist(), shown.probabilities, strict=True)
+        ]
+    near: dict[str, Any] = {"label": []}
+    points = None if context.layout is None else context.layout[kept]
+    if train is not None and train.texts:
+        # Rows of training may have labels of which no judged row is; they are classes all the same.
+        near = {"text": [_cut(text, cut) for text in beside_texts]}
+        near["label"] = [place.get(str(label), -1) for label in train.labels]
+        if train.features is not None and shown.features is not None:
+            closest, cosines = nearest(shown.features, train.features, _NEAREST)
+            data["near"], data["cosine"] = closest.tolist(), _rounded(cosines)
+            if points is not None:
+                near["x"], near["y"] = _placed(train.features, shown.features, points)
+    if points is not None:
+        data["x"], data["y"] = _rounded(points[:, 0]), _rounded(points[:, 1])
+    return {"classes": list(names), "rows": data, "train": near}, notes
+
+
+def _sample(count: int) -> np.ndarray:
+    """Numbers of the rows on the page, ascending: all, or `MOST_ROWS` drawn from a fixed seed."""
+    if count <= MOST_ROWS:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, MOST_ROWS, replace=False))
+
+
+def _size(texts: Sequence[str], cut: int) -> int:
+    return sum(len(text[:cut].encode("utf-8", "replace")) for text in texts)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _rounded(values: np.ndarray) -> Any:
+    return np.round(np.nan_to_num(values.astype(np.float64)), 3).tolist()
+
+
+def nearest(rows: np.ndarray, others: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers `[N, k]` and cosines of the `count` rows of `[M, d]` nearest to each of `[N, d]`."""
+    count = min(count, len(others))
+    unit = _unit(others)
+    found, cosines = [], []
+    for start in range(0, len(rows), 1024):
+        similar = _unit(rows[start : start + 1024]) @ unit.T
+        some = np.argpartition(-similar, count - 1, axis=1)[:, :count]
+        order = np.argsort(-np.take_along_axis(similar, some, axis=1), axis=1, kind="stable")
+        some = np.take_along_axis(some, order, axis=1)
+        found.append(some)
+        cosines.append(np.take_along_axis(similar, some, axis=1))
+    return np.concatenate(found), np.concatenate(cosines)
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    rows = np.nan_to_num(rows.astype(np.float32))
+    unit: np.ndarray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
+def _placed(train: np.ndarray, rows: np.ndarray, points: np.ndarray) -> tuple[Any, Any]:
+    """Places of training rows on the map: the mean of their three nearest judged rows'.
+
+    The nearer, the heavier; so the map of the judged rows stays what it is without them.
+    """
+    near, cosines = nearest(train, rows, _NEAREST)
+    weights = np.exp(20 * (cosines - cosines.max(axis=1, keepdims=True)))
+    weights /= weights.sum(axis=1, keepdims=True)
+    places = (np.nan_to_num(points)[near] * weights[:, :, None]).sum(axis=1)
+    return _rounded(places[:, 0]), _rounded(places[:, 1])

@@ -1,0 +1,191 @@
+"""The page of a run folder: `report.html`, or a page of other rows that the run is judged on."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.config.files import read_toml
+from superconext.core.errors import RunError
+from superconext.data.dataset import Dataset
+from superconext.fitting.evaluation import Evaluation, evaluate
+from superconext.fitting.model import Model
+from superconext.report.figures import available
+from superconext.report.page import PageContext, PageRows
+from superconext.report.run_figures import Layout, lay_out
+from superconext.runs.folder import plain_file, read_json, read_manifest
+
+#: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
+PAGE = "report.html"
+
+
+def train_page(
+    metrics: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    model: Model,
+    splits: Mapping[str, Dataset],
+    evaluations: Mapping[str, Evaluation],
+    tokens: Mapping[str, Sequence[Sequence[str]]],
+    history: Sequence[Mapping[str, Any]],
+    layout: Layout | None,
+) -> PageContext:
+    """The page of a run that was just trained, on the reported split.
+
+    tokens: of each split that is in memory. layout: where the figure of it was drawn.
+    """
+    split = metrics["reported_split"]
+    rows = _rows(splits[split], evaluations[split])
+    # Without the figures a map by t-SNE would take longer than the rest of the page.
+    layout = layout or lay_out(evaluations[split].features, "auto" if available() else "pca")
+    return PageContext(
+        split=split,
+        rows=rows,
+        classes=model.classes,
+        metrics=metrics[split],
+        others=_others(metrics, split),
+        train=_rows(splits["train"], evaluations["train"]),
+        unknown=_unknown(tokens[split], tokens["train"]),
+        layout=layout.points,
+        map_title=layout.title,
+        history=history,
+        **_made(manifest, asdict(model.config)),
+    )
+
+
+def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) -> PageContext:
+    """The page of labelled rows that the run was not reported on.
+
+    train: the training rows, for nearest sentences, telling words and unknown words.
+    """
+    evaluation = evaluate(model, corpus.texts, corpus.labels)
+    layout = lay_out(evaluation.features)
+    beside = None if train is None else evaluate(model, train.texts, train.labels)
+    vocabulary = getattr(model.indexer, "vocabulary", None)
+    known: Iterable[Sequence[str]] | None = None
+    if train is not None:
+        known = model.tokens(train.texts)
+    elif vocabulary is not None:
+        known = [vocabulary.to_json()["tokens"]]
+    tokens = model.tokens(corpus.texts)
+    others = {}
+    if evaluation.encoder_alone is not None:
+        others["this model, encoder alone"] = evaluation.encoder_alone
+    return PageContext(
+        split=Path(corpus.source).name,
+        rows=_rows(corpus, evaluation),
+        classes=model.classes,
+        metrics=evaluation.metrics,
+        others=others,
+        train=None if train is None or beside is None else _rows(train, beside),
+        unknown=None if known is None else _unknown(tokens, known),
+        layout=layout.points,
+        map_title=layout.title,
+        history=_history(run),
+        **_made(read_manifest(run), asdict(model.config)),
+    )
+
+
+def folder_page(run: Path) -> PageContext:
+    """The page of what a run folder records: its scores, and sentences where it kept them.
+
+    Raises RunError where a file is missing or damaged.
+    """
+    manifest, metrics = read_manifest(run), read_json(plain_file(run, "metrics.json"))
+    split = metrics.get("reported_split", "test")
+    path = plain_file(run, "predictions.tsv")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            table = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        rows = PageRows(
+            texts=[row["text"] for row in table] if table and "text" in table[0] else [],
+            labels=[row["label"] for row in table],
+            lines=[int(row["line"]) for row in table],
+            predicted=[row["predicted"] for row in table],
+            confidence=np.array([float(row["probability"]) for row in table]),
+        )
+        scores = metrics[split]
+        classes = list(scores["per_class"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunError(
+            f"{path}: cannot be read as this run's predictions ({error!r}); expected the files as "
+            "train wrote them: give a labelled FILE to judge the run on"
+        ) from None
+    return PageContext(
+        split=split,
+        rows=rows,
+        classes=classes,
+        metrics=scores,
+        others=_others(metrics, split),
+        history=_history(run),
+        **_made(manifest, read_toml(run / "config.toml", "name = value")),
+    )
+
+
+def _rows(corpus: Dataset, evaluation: Evaluation) -> PageRows:
+    return PageRows(
+        corpus.texts,
+        corpus.labels,
+        corpus.lines,
+        evaluation.predicted,
+        evaluation.probabilities.max(axis=1, initial=0.0),
+        evaluation.probabilities,
+        evaluation.features,
+    )
+
+
+def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) -> np.ndarray:
+    """Share of each text's tokens `[N]` that are not among the known ones."""
+    words = {word for some in known for word in some}
+    return np.array(
+        [sum(word not in words for word in some) / max(len(some), 1) for some in tokens]
+    )
+
+
+def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
+    parts = {
+        "this model, encoder alone": metrics.get("encoder_alone", {}),
+        "this model, its objective's own rule": metrics.get("native", {}),
+        **metrics.get("baselines", {}),
+    }
+    scores = {name: part.get(split) for name, part in parts.items() if isinstance(part, dict)}
+    return {name: score for name, score in scores.items() if isinstance(score, dict)}
+
+
+def _history(run: Path) -> list[dict[str, Any]]:
+    try:
+        with (run / "history.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except (OSError, ValueError):
+        return []
+
+
+def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The command and the tables of how a run was made."""
+    data = manifest.get("data")
+    rows = []
+    for split, about in (data if isinstance(data, dict) else {}).items():
+        if isinstance(about, dict):
+            counts = about.get("classes")
+            some = counts.items() if isinstance(counts, dict) else ()
+            of_classes = ", ".join(f"{name} {count}" for name, count in some)
+            file = f"{about.get('file')}, SHA-256 {str(about.get('sha256'))[:16]}"
+            rows.append((split, f"{about.get('rows')} rows ({of_classes}) of {file}"))
+    names = ("objective", "encoder", "preset", "seed", "created", "wall_seconds", "cpu_seconds")
+    about_run = [(name, manifest[name]) for name in names if manifest.get(name) is not None]
+    versions = manifest.get("versions")
+    command = manifest.get("command")
+    return {
+        "command": shlex.join(map(str, command)) if isinstance(command, list) else "",
+        "made": {
+            "Data": rows,
+            "Run": about_run,
+            "Parameters": [(k, v) for k, v in config.items() if v is not None],
+            "Versions": list(versions.items()) if isinstance(versions, dict) else [],
+        },
+    }

@@ -1,0 +1,210 @@
+"""The page of a run: right in its figures, closed to hostile text, bounded in size."""
+
+import base64
+import hashlib
+import json
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from superconext.probe.metrics import probability_metrics
+from superconext.report import page
+from superconext.report.page import PageContext, PageRows, nearest, render_page, verdict
+from superconext.report.table import clean, wilson
+
+HOSTILE = [
+    "</script><script>document.title = 'stolen'</script>",
+    "<img src=x onerror=\"document.title = 'stolen'\">",
+    "<!-- <script> {{ 7 * 7 }} {% raw %}",
+    "' onmouseover='alert(1)",
+    "]]> \u2028 \u2029 \u202e gnitrevni",
+    "&lt;b&gt; \\u003c \ud800 \x00",
+]
+
+
+class Document(HTMLParser):
+    """The elements of a page, and the text of its scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.blocks, self.text = [], [], []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self.blocks.append([tag, dict(attributes), ""])
+
+    def handle_data(self, data):
+        if self.tags[-1:] and self.tags[-1][0] in ("script", "style") and data.strip():
+            self.blocks[-1][2] += data
+        else:
+            self.text.append(data)
+
+    def json(self, name):
+        return json.loads(next(text for _, given, text in self.blocks if given.get("id") == name))
+
+
+def rows(count=60, classes=("neg", "pos"), seed=0, text=None):
+    draw = np.random.default_rng(seed)
+    truth = draw.integers(len(classes), size=count)
+    shares = draw.dirichlet(np.ones(len(classes)), size=count)
+    shares[np.arange(count), truth] += 0.6
+    shares /= shares.sum(axis=1, keepdims=True)
+    word = ["خايب", "zwin"]
+    texts = [text or f"had {word[k % 2]} lfilm number{i}" for i, k in enumerate(truth)]
+    return PageRows(
+        texts,
+        [classes[k] for k in truth],
+        list(range(1, count + 1)),
+        [classes[k] for k in shares.argmax(axis=1)],
+        shares.max(axis=1),
+        shares,
+        draw.normal(size=(count, 5)).astype(np.float32) + truth[:, None],
+    )
+
+
+def context(judged=None, **others):
+    judged = judged or rows()
+    classes = others.pop("classes", ("neg", "pos"))
+    metrics = probability_metrics(judged.labels, judged.probabilities, classes)
+    given = {
+        "train": rows(80, seed=1),
+        "unknown": np.linspace(0, 0.5, len(judged)),
+        "layout": judged.features[:, :2].astype(float),
+        "map_title": "PCA",
+        "others": {"majority": {"accuracy": 0.5}, "tfidf_logreg": {"accuracy": 0.7}},
+        "history": [{"epoch": 1, "loss": 0.7}, {"epoch": 2, "loss": 0.5, "kept": 1.0}],
+    }
+    return PageContext("test", judged, classes, metrics, **(given | others))
+
+
+def test_the_sentences_on_the_page_are_those_of_the_file_with_their_answers():
+    judged = rows()
+    data = Document(render_page(context(judged))).json("data")
+    assert data["rows"]["text"] == judged.texts
+    assert [data["classes"][k] for k in data["rows"]["label"]] == judged.labels
+    assert [data["classes"][k] for k in data["rows"]["guess"]] == judged.predicted
+    assert data["rows"]["line"] == judged.lines
+    np.testing.assert_allclose(data["rows"]["sure"], judged.confidence, atol=5e-4)
+    top = [pairs[0] for pairs in data["rows"]["top"]]
+    assert [k for k, _ in top] == data["rows"]["guess"]
+
+
+def test_nearest_agrees_with_a_plain_loop():
+    draw = np.random.default_rng(0)
+    some, others = draw.normal(size=(7, 4)), draw.normal(size=(9, 4))
+    places, cosines = nearest(some, others, 3)
+    for i, x in enumerate(some):
+        similar = [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for y in others]
+        expected = sorted(range(9), key=lambda j: -similar[j])[:3]
+        assert places[i].tolist() == expected
+        np.testing.assert_allclose(cosines[i], [similar[j] for j in expected], atol=1e-6)
+    assert nearest(some, others[:2], 3)[0].shape == (7, 2)
+    assert np.isfinite(nearest(np.zeros((2, 4)), np.full((3, 4), np.nan), 3)[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "best", "said"),
+    [(0.9, 0.88, "do not tell the two apart"), (0.9, 0.5, "more than chance"),
+     (0.5, 0.9, "40.0 points below")],
+)  # fmt: skip
+def test_the_verdict_claims_no_more_than_the_interval_allows(model, best, said):
+    shown = {"accuracy": model, "interval": wilson(model, 200), "n": 200, "baseline": False}
+    words = " ".join(
+        verdict("test", [shown, {**shown, "name": "X", "accuracy": best, "baseline": True}])
+    )
+    assert said in words and f"{round(model * 200)} of 200" in words
+    low, high = wilson(model, 200)
+    assert f"{low:.1%} to {high:.1%}" in words
+
+
+def test_reliability_and_slices_agree_with_plain_loops():
+    made = context()
+    judged = made.rows
+    right = [a == b for a, b in zip(judged.labels, judged.predicted, strict=True)]
+    for one in page._reliability(made):
+        inside = [
+            i for i, p in enumerate(judged.confidence)
+            if math.ceil(p * 10) == math.ceil(one["confidence"] * 10)
+        ]  # fmt: skip
+        assert one["n"] == len(inside)
+        assert one["accuracy"] == pytest.approx(np.mean([right[i] for i in inside]))
+    for group in page._slices(made):
+        assert sum(row["n"] for row in group["rows"]) == len(judged)
+        assert sum(row["n"] * row["accuracy"] for row in group["rows"]) == pytest.approx(sum(right))
+
+
+def test_a_word_that_tells_a_class_comes_first():
+    telling = {one["name"]: one for one in page._telling(rows(80), ("neg", "pos"))}
+    assert telling["pos"]["words"][0][0] in ("zwin", "had zwin", "zwin lfilm")
+    ngram, inside, of = telling["neg"]["words"][0]
+    assert inside == of > 2 and "خايب" in ngram
+
+
+def test_hostile_text_stays_text():
+    judged = rows(len(HOSTILE))
+    hostile = PageRows(HOSTILE, HOSTILE, judged.lines, HOSTILE[1:] + HOSTILE[:1],
+                       judged.confidence, None, judged.features)  # fmt: skip
+    scores = {"accuracy": 0.0, "per_class": {HOSTILE[0]: {"support": 1}}}
+    made = PageContext(
+        HOSTILE[0], hostile, HOSTILE[:2], scores,
+        others={HOSTILE[1]: {"accuracy": 0.1}}, train=hostile, layout=np.zeros((len(HOSTILE), 2)),
+        made={HOSTILE[0]: [(HOSTILE[1], HOSTILE[2])]}, command=HOSTILE[0], notes=[HOSTILE[1]],
+    )  # fmt: skip
+    html = render_page(made)
+    document, plain = Document(html), Document(render_page(context()))
+    assert [tag for tag, _ in document.tags if tag == "script"] == ["script"] * 3
+    kinds = {tag for tag, _ in plain.tags} | {"pre", "code", "details", "summary"}
+    assert {tag for tag, _ in document.tags} <= kinds
+    assert not any(name.startswith("on") for _, given in document.tags for name in given)
+    shown = document.json("data")["rows"]["text"]
+    assert shown == [clean(text) for text in HOSTILE]
+    assert "49" not in "".join(document.text)
+
+
+def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else():
+    document = Document(render_page(context()))
+    (policy,) = (given["content"] for tag, given in document.tags if given.get("http-equiv"))
+    assert policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none';")
+    for kind, tag in (("style-src", "style"), ("script-src", "script")):
+        (text,) = (text for name, given, text in document.blocks if name == tag and not given)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+    for tag, given in document.tags:
+        assert tag not in ("link", "img", "iframe", "object", "base", "form")
+        assert not {"src", "style", "srcdoc"} & given.keys()
+        assert given.get("href", "#").startswith("#")
+
+
+def test_a_large_set_stays_under_five_megabytes_and_says_what_is_left_out(monkeypatch):
+    judged = rows(6000, text="كلمة طويلة جدا " * 20)
+    made = context(judged, train=rows(6000, seed=1, text="جملة " * 90))
+    monkeypatch.setattr(page, "_telling", lambda *_: [])
+    html = render_page(made)
+    assert len(html.encode()) < 5_000_000
+    assert "5000 of 6000 sentences" in html and "cut after" in html and "among 5000 of 6000" in html
+    counts = [row["n"] for row in page._slices(made)[0]["rows"]]
+    assert sum(counts) == 6000
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_rows_and_missing_parts_make_a_page(count):
+    judged = rows(2).select(np.arange(count))
+    html = render_page(
+        context(judged, train=None, unknown=None, layout=None, history=[], others={})
+    )
+    assert "compared with no baseline" in html or "No row was judged" in html
+    without = PageRows([], judged.labels, judged.lines, judged.predicted, judged.confidence)
+    html = render_page(PageContext("test", without, ("neg", "pos"), {}))
+    assert "sentences are not on this page" in html and 'id="map"' not in html
+
+
+def test_classes_of_training_alone_or_of_the_rows_alone_are_shown():
+    judged = rows(9, classes=("neg", "pos", "odd"))
+    html = render_page(context(judged, classes=("neg", "odd", "pos"), train=rows(9, ("x", "neg"))))
+    data = Document(html).json("data")
+    assert set(data["train"]["label"]) <= {-1, 0}

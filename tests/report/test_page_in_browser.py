@@ -1,0 +1,203 @@
+"""The page in a real browser: no error, no request, and every control does what it says.
+
+Needs Chromium and the extra `browser`; skipped where either is missing.
+"""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from superconext.report.page import PageRows, write_page
+from tests.report.test_page import HOSTILE, context, rows
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the extra browser is not installed")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as driver:
+        # Containers often lack what the sandbox needs; the pages are this test's own.
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a page; at the end there must have been no error and no request but its own file."""
+    said, asked, contexts = [], [], []
+
+    def open_page(made, **options):
+        path = tmp_path / f"page{len(contexts)}.html"
+        write_page(path, made)
+        contexts.append(browser.new_context(**options))
+        tab = contexts[-1].new_page()
+        tab.on("console", lambda message: said.append(message.text))
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.on("dialog", lambda dialog: said.append(dialog.message))
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(path.as_uri())
+        return tab
+
+    yield open_page
+    for each in contexts:
+        each.close()
+    assert said == []
+    assert len(asked) == len(contexts)
+
+
+def place_of(tab, made, row):
+    """Where a row's point is on the screen, from the layout alone."""
+    box = tab.locator("#canvas").bounding_box()
+    xs, ys = np.round(made.layout, 3).T
+    scale = min((box["width"] - 30) / np.ptp(xs), (box["height"] - 30) / np.ptp(ys))
+    x = (xs[row] - (xs.min() + xs.max()) / 2) * scale + box["width"] / 2
+    y = ((ys.min() + ys.max()) / 2 - ys[row]) * scale + box["height"] / 2
+    return box["x"] + x, box["y"] + y
+
+
+def listed(tab):
+    return [int(row.get_attribute("data-row")) for row in tab.locator("#rows tbody tr").all()]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pointing_at_a_point_shows_its_sentence_and_its_neighbours(opened, scheme):
+    made = context()
+    tab = opened(made, color_scheme=scheme, viewport={"width": 1200, "height": 900})
+    tab.locator("#canvas").scroll_into_view_if_needed()
+    for row in (0, 17, 41):
+        tab.mouse.move(*place_of(tab, made, row))
+        card = tab.locator("#card").inner_text()
+        assert made.rows.texts[row] in card and f"line {made.rows.lines[row]}" in card
+        unit = made.train.features / np.linalg.norm(made.train.features, axis=1, keepdims=True)
+        assert made.train.texts[int((unit @ made.rows.features[row]).argmax())] in card
+
+
+def test_the_map_can_be_walked_by_keyboard_and_tapped(opened):
+    tab = opened(context(), viewport={"width": 390, "height": 800}, has_touch=True)
+    tab.focus("#canvas")
+    seen = set()
+    for key in ("ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown"):
+        tab.keyboard.press(key)
+        seen.add(tab.locator("#card .sentence").first.inner_text())
+    assert len(seen) > 2
+    made = context()
+    tab.locator("#canvas").scroll_into_view_if_needed()
+    tab.touchscreen.tap(*place_of(tab, made, 5))
+    assert tab.locator("#card .sentence").first.inner_text() == made.rows.texts[5]
+    # Nothing is wider than the phone.
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_search_mistakes_cells_and_slices_filter_the_table(opened):
+    made = context()
+    judged = made.rows
+    wrong = [i for i in range(60) if judged.labels[i] != judged.predicted[i]]
+    tab = opened(made)
+    assert sorted(listed(tab)) == wrong
+    assert listed(tab) == sorted(wrong, key=lambda i: -round(judged.confidence[i], 3))
+    tab.uncheck("#wrong")
+    tab.fill("#search", "ZWIN")
+    assert sorted(listed(tab)) == [i for i in range(60) if "zwin" in judged.texts[i]][:60]
+    tab.fill("#search", "")
+    cell = next(i for i in wrong)
+    k = [("neg", "pos").index(name) for name in (judged.labels[cell], judged.predicted[cell])]
+    tab.click(f'[data-cell="{k[0]},{k[1]}"]')
+    pairs = list(zip(judged.labels, judged.predicted, strict=True))
+    assert sorted(listed(tab)) == [i for i in range(60) if pairs[i] == pairs[cell]]
+    tab.click("#filters button")
+    tab.click("[data-slice^='unknown,0']")
+    assert tab.locator("#count").inner_text().startswith(f"{int(made.unknown[0] == 0)} of 60")
+    tab.click("#filters button")
+    tab.locator("#telling button").first.click()
+    assert listed(tab) and tab.input_value("#search")
+
+
+def test_a_line_around_points_lists_them(opened):
+    made = context()
+    tab = opened(made, viewport={"width": 1200, "height": 900})
+    tab.locator("#canvas").scroll_into_view_if_needed()
+    x, y = place_of(tab, made, 7)
+    tab.mouse.move(x - 14, y - 14)
+    tab.mouse.down()
+    for dx, dy in ((14, -14), (14, 14), (-14, 14), (-14, -14)):
+        tab.mouse.move(x + dx, y + dy, steps=3)
+    tab.mouse.up()
+    inside = []
+    for row in range(60):
+        px, py = place_of(tab, made, row)
+        if abs(px - x) < 14 and abs(py - y) < 14:
+            inside.append(row)
+    assert sorted(listed(tab)) == inside and 7 in inside
+
+
+def test_hostile_text_is_shown_and_does_not_run(opened):
+    plain = rows(len(HOSTILE))
+    judged = PageRows(HOSTILE, HOSTILE, plain.lines, HOSTILE[1:] + HOSTILE[:1], plain.confidence,
+                      None, plain.features)  # fmt: skip
+    made = context(rows(6), train=judged)
+    made = type(made)(**{**vars(made), "rows": judged, "classes": HOSTILE[:2], "unknown": None})
+    tab = opened(made)
+    tab.focus("#canvas")
+    for key in ("ArrowRight", "ArrowLeft", "ArrowUp") * 3:
+        tab.keyboard.press(key)
+    assert tab.title() == "superconext: test"
+    shown = tab.locator("#rows").inner_text()
+    assert "</script><script>document.title = 'stolen'</script>" in shown and "<img src=x" in shown
+
+
+def test_the_policy_stops_scripts_and_requests_that_are_not_the_page_s(browser, tmp_path):
+    write_page(tmp_path / "page.html", context())
+    tab = browser.new_page()
+    tab.goto((tmp_path / "page.html").as_uri())
+    stopped = tab.evaluate(
+        """async () => {
+          const broken = [];
+          const note = (event) => broken.push(event.effectiveDirective);
+          document.addEventListener("securitypolicyviolation", note);
+          const script = document.createElement("script");
+          script.textContent = "document.title = 'stolen'";
+          document.body.append(script);
+          document.body.insertAdjacentHTML("beforeend", "<img src='https://example.org/x.png'>");
+          await fetch("https://example.org/").catch(() => 0);
+          await new Promise((done) => setTimeout(done, 100));
+          return broken;
+        }"""
+    )
+    assert {one.removesuffix("-elem") for one in stopped} == {
+        "script-src",
+        "img-src",
+        "connect-src",
+    }
+    assert tab.title() == "superconext: test"
+    tab.close()
+
+
+def test_sentences_are_set_in_their_own_direction(opened):
+    texts = ["@user هذا زوين بزاف", "had lfilm zwin بزاف", "123 !", "salam"]
+    plain = rows(4)
+    judged = PageRows(texts, plain.labels, plain.lines, plain.predicted, plain.confidence)
+    made = context(rows(4))
+    tab = opened(type(made)(**{**vars(made), "rows": judged, "unknown": None}))
+    tab.uncheck("#wrong")
+    tab.select_option("#order", "line")
+    sides = [one.get_attribute("dir") for one in tab.locator("#rows .sentence").all()]
+    assert sides == ["rtl", "ltr", "auto", "auto"]
+
+
+def test_the_theme_is_switched_and_paper_is_white(opened):
+    tab = opened(context(), color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(ground)
+    tab.click("#theme")
+    assert tab.evaluate(ground) != dark
+    tab.click("#theme")
+    assert tab.evaluate(ground) == dark
+    tab.emulate_media(media="print")
+    assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+    assert not tab.locator("#theme").is_visible()
