@@ -1,10 +1,9 @@
-"""Paired significance tests: one system against another, by how the rows were drawn.
+"""Paired comparisons of two systems: an interval of the difference, and a p-value.
 
-Where every seed draws its own split, systems are paired split by split, but the training
-sets overlap, so the paired t-test is corrected for that. Where a few rows of each class are
-drawn, they are paired draw by draw, and corrected by how much the draws overlap. Where all
-systems predict the same given test rows, the rows are what could have been others, so they
-are resampled. Holm's correction accounts for several tests.
+Where all systems predict the same test rows, test rows and seeds are what could have been others,
+and both are resampled (a hierarchical bootstrap). Where every seed draws its own split, systems are
+paired split by split; the training sets overlap, so the paired t-test is corrected for that. Holm's
+correction accounts for several tests.
 """
 
 from __future__ import annotations
@@ -18,12 +17,18 @@ import numpy as np
 
 from superconext.experiments.subsampling import parse_draw
 
+#: Of the intervals; a p-value below one minus this stands beside an interval without 0.
+CONFIDENCE = 0.95
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """difference: mean of ours minus theirs; p: two-sided probability under no difference."""
+    """difference: mean of ours minus theirs; low, high: its interval at `CONFIDENCE`;
+    p: two-sided probability under no difference."""
 
     difference: float
+    low: float
+    high: float
     p: float
 
 
@@ -50,45 +55,113 @@ def resampled_t_test(
     mean = float(differences.mean())
     variance = float(differences.var(ddof=1)) * (1 / count + test_share)
     if variance == 0:
-        return Comparison(mean, 1.0 if mean == 0 else 0.0)
-    return Comparison(mean, float(2 * t.sf(abs(mean) / math.sqrt(variance), count - 1)))
+        return Comparison(mean, mean, mean, 1.0 if mean == 0 else 0.0)
+    error = math.sqrt(variance)
+    reach = error * float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
+    p = float(2 * t.sf(abs(mean) / error, count - 1))
+    return Comparison(mean, mean - reach, mean + reach, p)
 
 
-def paired_bootstrap(
+def hierarchical_bootstrap(
     truth: np.ndarray,
     ours: np.ndarray,
     theirs: np.ndarray,
     *,
-    resamples: int = 2000,
+    seeds: bool = True,
+    paired: bool = False,
+    overlap: float = 0.0,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
-    """For predictions of both systems on one fixed test set: weighted F1, rows resampled.
+    """For predictions of both systems on one fixed test set: weighted F1, rows and seeds resampled.
 
     Args:
         truth: class indices `[N]`.
-        ours, theirs: predicted class indices `[S, N]`, one row for each seed (of a system
-            without randomness: one row). A system's score is the mean over its seeds.
+        ours, theirs: predicted class indices `[S, N]` and `[T, N]`, one row for each seed (of a
+            system without randomness: one row). A system's score is the mean over its seeds.
+        seeds: False resamples test rows alone, which rejects too often where seeds vary.
+        paired: whether row s of both is of the same seed (S = T), which are then drawn together.
+        overlap: what 1/S is added to, see `resampled_t_test`: 0 for seeds that are independent.
 
-    The p-value is twice the share of resamples in which the sign of the difference turns,
-    with one added to both counts, so that it is never 0.
+    Each resample draws N rows, the same for both systems, and S - 1 of the S seeds, both with
+    replacement. With S - 1, not S, the variance over seeds comes out unbiased (Rao and Wu, 1988,
+    "Resampling inference with complex survey data"). A single seed is left as it is, and what
+    another one would change is not in the interval.
+
+    The interval has the quantiles of the resampled differences. The p-value is twice the share of
+    resamples in which the sign of the difference turns, with one added to both counts, so that it
+    is never 0.
     """
-    truth = np.asarray(truth)
-    classes = int(max(truth.max(), np.max(ours), np.max(theirs))) + 1
-    difference = _mean_f1(truth, ours, None, classes) - _mean_f1(truth, theirs, None, classes)
-    generator = np.random.default_rng(seed)
-    turned = 0
-    for _ in range(resamples):
-        rows = generator.integers(0, len(truth), len(truth))
-        weights = np.bincount(rows, minlength=len(truth))
-        resampled = _mean_f1(truth, ours, weights, classes) - _mean_f1(
-            truth, theirs, weights, classes
-        )
-        turned += resampled * difference <= 0
-    return Comparison(difference, min(1.0, 2 * (turned + 1) / (resamples + 1)))
+    truth, ours, theirs = np.asarray(truth), np.atleast_2d(ours), np.atleast_2d(theirs)
+    classes = int(max(truth.max(), ours.max(), theirs.max())) + 1
+    whole = np.ones((1, len(truth)))
+    scores = [resampled_f1(truth, of, whole, classes) for of in (ours, theirs)]
+    difference = float(scores[0].mean() - scores[1].mean())
+    rows = np.random.default_rng([seed, 0])
+    of_seeds = np.random.default_rng([seed, 1]) if seeds else None
+    resampled: list[np.ndarray] = []
+    for start in range(0, resamples, _AT_ONCE):
+        count = min(_AT_ONCE, resamples - start)
+        drawn = rows.integers(0, len(truth), (count, len(truth)))
+        weights = _counts(drawn, len(truth))
+        first, second = (resampled_f1(truth, of, weights, classes) for of in (ours, theirs))
+        if paired:
+            resampled.append(_over_seeds(first - second, of_seeds, overlap))
+        else:
+            rivals = _over_seeds(second, of_seeds, overlap)
+            resampled.append(_over_seeds(first, of_seeds, overlap) - rivals)
+    differences = np.concatenate(resampled)
+    turned = int((differences * difference <= 0).sum())
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(differences, (tail, 1 - tail))
+    p = min(1.0, 2 * (turned + 1) / (resamples + 1))
+    return Comparison(difference, float(low), float(high), p)
 
 
-def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Comparison:
-    """For one prediction of each system on one fixed test set: accuracy, rows counted.
+#: Resamples computed at once; bounds the memory.
+_AT_ONCE = 250
+
+
+def resampled_f1(
+    truth: np.ndarray, predicted: np.ndarray, weights: np.ndarray, classes: int
+) -> np.ndarray:
+    """Weighted F1 `[B, S]` of predictions `[S, N]`, the rows counted by weights `[B, N]`."""
+    weights = weights.astype(np.float32)  # counts: exact below 2 ** 24
+    names = np.arange(classes)
+    actual = (weights @ (truth[:, None] == names).astype(np.float32)).astype(np.float64)
+    scores = np.empty((len(weights), len(predicted)))
+    for column, row in enumerate(predicted):
+        named = row[:, None] == names
+        hits = named & (row == truth)[:, None]
+        counts = (weights @ np.hstack([named, hits]).astype(np.float32)).astype(np.float64)
+        f1 = 2 * counts[:, classes:] / np.maximum(actual + counts[:, :classes], 1e-12)
+        scores[:, column] = (f1 * actual).sum(axis=1) / actual.sum(axis=1)
+    return scores
+
+
+def _counts(drawn: np.ndarray, size: int) -> np.ndarray:
+    """How often each of `size` numbers stands in each row of `drawn` `[B, n]`: `[B, size]`."""
+    flat = drawn + size * np.arange(len(drawn))[:, None]
+    return np.bincount(flat.ravel(), minlength=size * len(drawn)).reshape(-1, size)
+
+
+def _over_seeds(
+    scores: np.ndarray, seeds: np.random.Generator | None, overlap: float
+) -> np.ndarray:
+    """The mean `[B]` of scores `[B, S]` over S - 1 seeds drawn for each of the B resamples; over
+    all of them without a generator, and where there is one."""
+    count = scores.shape[1]
+    mean: np.ndarray = scores.mean(axis=1)
+    if count == 1 or seeds is None:
+        return mean
+    drawn = seeds.integers(0, count, (len(scores), count - 1))
+    deviation = np.take_along_axis(scores, drawn, axis=1).mean(axis=1) - mean
+    spread: np.ndarray = mean + math.sqrt(1 + count * overlap) * deviation
+    return spread
+
+
+def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The p-value for one prediction of each system on one fixed test set: accuracy, rows counted.
 
     Args:
         truth, ours, theirs: class indices `[N]`.
@@ -102,10 +175,7 @@ def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> Co
 
     right, rival = np.asarray(ours) == truth, np.asarray(theirs) == truth
     gained, lost = int((right & ~rival).sum()), int((rival & ~right).sum())
-    difference = (gained - lost) / len(right)
-    if gained + lost == 0:
-        return Comparison(difference, 1.0)
-    return Comparison(difference, float(binomtest(gained, gained + lost).pvalue))
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -124,42 +194,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _mean_f1(
-    truth: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None, classes: int
-) -> float:
-    """Weighted F1 of each row of predictions `[S, N]`, averaged."""
-    scores = []
-    actual = np.bincount(truth, weights, minlength=classes).astype(np.float64)
-    for row in np.atleast_2d(predicted):
-        named = np.bincount(row, weights, minlength=classes)
-        right = row == truth
-        hits = np.bincount(
-            truth[right], None if weights is None else weights[right], minlength=classes
-        )
-        f1 = 2 * hits / np.maximum(actual + named, 1e-12)
-        scores.append(float((f1 * actual).sum() / actual.sum()))
-    return float(np.mean(scores))
-
-
 TESTED = "f1_weighted"
-RESAMPLES = 2000
+RESAMPLES = 10_000
 
 Lines = Sequence[Mapping[str, Any]]
 
 #: The test by how the rows were drawn.
 TESTS = {
-    "given": "paired bootstrap",
+    "given": "hierarchical bootstrap",
     "resampled": "corrected resampled t-test",
-    "shots": "corrected paired t-test",
+    "shots": "hierarchical bootstrap",
 }
 
 
 @dataclass(frozen=True)
 class Paired:
-    """difference: of the tested figure; p, p_mcnemar: None where no such test can be made."""
+    """difference: of the tested figure; result, p_mcnemar: None where no such test can be made."""
 
     difference: float
-    p: float | None = None
+    result: Comparison | None = None
     p_mcnemar: float | None = None
 
 
@@ -173,14 +226,36 @@ def design_of(lines: Lines) -> str:
 
 def compare_lines(design: str, ours: Lines, theirs: Lines) -> Paired | None:
     """Ours against theirs; None where they have no split in common."""
-    if design != "given":
-        return _split_by_split(design, ours, theirs)
+    if design == "given":
+        return _on_given_rows(ours, theirs, 0.0)
+    rivals = {line["split"]: line for line in theirs}
+    pairs = [(line, rivals[line["split"]]) for line in ours if line["split"] in rivals]
+    if not pairs:
+        return None
+    firsts, seconds = ([pair[at] for pair in pairs] for at in (0, 1))
+    first, second = ([float(line["test"][TESTED]) for line in of] for of in (firsts, seconds))
+    overlap = _overlap(design, firsts)
+    if len(pairs) == 1 or overlap is None:
+        return Paired(float(np.mean(first) - np.mean(second)))
+    same_rows = all(line["truth"] == firsts[0]["truth"] for line in firsts)
+    if design == "shots" and same_rows:
+        return _on_given_rows(firsts, seconds, overlap)
+    result = resampled_t_test(first, second, overlap)
+    return Paired(result.difference, result)
+
+
+def _on_given_rows(ours: Lines, theirs: Lines, overlap: float) -> Paired:
+    """The test where all lines predict the same test rows."""
+    ours, theirs = (sorted(of, key=lambda line: int(line["seed"])) for of in (ours, theirs))
+    paired = [line["seed"] for line in ours] == [line["seed"] for line in theirs]
     truth = np.array(ours[0]["truth"])
     first, second = (np.array([line["predictions"] for line in of]) for of in (ours, theirs))
-    result = paired_bootstrap(truth, first, second, resamples=RESAMPLES)
+    result = hierarchical_bootstrap(
+        truth, first, second, paired=paired, overlap=overlap, resamples=RESAMPLES
+    )
     alone = len(first) == len(second) == 1
-    mcnemar = mcnemar_exact(truth, first[0], second[0]).p if alone else None
-    return Paired(result.difference, result.p, mcnemar)
+    mcnemar = mcnemar_exact(truth, first[0], second[0]) if alone else None
+    return Paired(result.difference, result, mcnemar)
 
 
 def about_rows(design: str, lines: Lines) -> str:
@@ -218,40 +293,23 @@ def about_rows(design: str, lines: Lines) -> str:
 
 
 def about_test(design: str) -> str:
-    """Which test the p-values come from, and why."""
+    """Which test the intervals and p-values come from, and why."""
+    both = (
+        f"hierarchical bootstrap ({RESAMPLES:,} resamples), two-sided: test rows and {{}} are "
+        "resampled together, because both could have been others"
+    )
     return {
         "resampled": (
             "corrected resampled t-test (Nadeau and Bengio 2003), paired by split, two-sided: the "
             "splits' training sets overlap, which a plain paired t-test takes for independent "
             "evidence, so the variance is multiplied by 1/splits + test rows/training rows"
         ),
-        "shots": (
-            "t-test paired by draw, two-sided, its variance multiplied by 1/draws + "
-            "overlap/(1 - overlap), the overlap being the share of rows that two draws are "
-            "expected to have in common; it speaks for other draws, not for other test rows"
-        ),
-        "given": (
-            f"paired bootstrap over the test rows ({RESAMPLES} resamples), two-sided, of the "
-            "difference in weighted F1 averaged over seeds: all systems answer the same rows, so "
-            "seeds are no independent test sets; it speaks for other test rows, not for other "
-            "training sets"
-        ),
+        "shots": both.format("draws")
+        + "; the variance of draws is multiplied by 1 + draws × overlap/(1 - overlap), the "
+        "overlap being the share of rows that two draws are expected to have in common (a t-test "
+        "with the same correction where the test rows are drawn anew)",
+        "given": both.format("seeds") + "; the training rows stay as they are",
     }[design]
-
-
-def _split_by_split(design: str, ours: Lines, theirs: Lines) -> Paired | None:
-    """The test over the splits both have; the difference alone where that is one split."""
-    rivals = {line["split"]: line for line in theirs}
-    pairs = [(line, rivals[line["split"]]) for line in ours if line["split"] in rivals]
-    if not pairs:
-        return None
-    first = [float(line["test"][TESTED]) for line, _ in pairs]
-    second = [float(line["test"][TESTED]) for _, line in pairs]
-    share = _overlap(design, [line for line, _ in pairs])
-    if len(pairs) == 1 or share is None:
-        return Paired(float(np.mean(first) - np.mean(second)))
-    result = resampled_t_test(first, second, share)
-    return Paired(result.difference, result.p)
 
 
 def _overlap(design: str, lines: Lines) -> float | None:

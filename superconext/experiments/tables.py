@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from superconext.experiments.paired_tests import (
+    CONFIDENCE,
     TESTED,
     TESTS,
     Lines,
+    Paired,
     about_rows,
     about_test,
     compare_lines,
@@ -23,11 +25,12 @@ from superconext.experiments.paired_tests import (
 )
 from superconext.experiments.plan import name_of
 from superconext.experiments.systems import OWN_RULE, System
-from superconext.report.table import MISSING, Grid, probability, spread
+from superconext.report.table import MISSING, Grid, interval, probability, spread
 
 #: Headings of the built-in metrics; a registered one is its own heading.
 METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 LEVEL = 0.05
+INTERVAL = f"{CONFIDENCE:.0%} interval"
 
 
 @dataclass
@@ -36,7 +39,8 @@ class Row:
 
     fits: how many. means, deviations: of each metric and "seconds"; a deviation (n - 1) is None
         for one fit. values: the tested metric of each fit.
-    difference, p, p_holm: to the reference, None for it and where no test can be made.
+    difference, low, high, p, p_holm: to the reference, with its interval and p-values; None for
+        it and where no test can be made.
     p_mcnemar: exact McNemar on accuracy where both have one fit on the same rows, as it is.
     better: whether the difference is above zero and significant after correction.
     """
@@ -47,6 +51,8 @@ class Row:
     deviations: dict[str, float | None]
     values: list[float]
     difference: float | None = None
+    low: float | None = None
+    high: float | None = None
     p: float | None = None
     p_holm: float | None = None
     p_mcnemar: float | None = None
@@ -145,9 +151,12 @@ def system_notes(systems: Sequence[System]) -> list[str]:
     ]
 
 
-def _compare(row: Row, result: Any) -> None:
-    if result is not None:
-        row.difference, row.p, row.p_mcnemar = result.difference, result.p, result.p_mcnemar
+def _compare(row: Row, paired: Paired | None) -> None:
+    if paired is None:
+        return
+    row.difference, row.p_mcnemar = paired.difference, paired.p_mcnemar
+    if paired.result is not None:
+        row.low, row.high, row.p = paired.result.low, paired.result.high, paired.result.p
 
 
 def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
@@ -172,7 +181,13 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
     if any(row.p is not None for row in rows):
-        notes.append(f"p: {about_test(design)}.")
+        notes.append(f"{INTERVAL} of the difference, and p: {about_test(design)}.")
+        alone = _one_seed(lines) if design == "given" else []
+        if alone:
+            notes.append(
+                f"One seed of {', '.join(alone)}: what another seed would change is not in the "
+                "interval nor in p."
+            )
         notes.append(
             f"p (Holm): corrected for the {tested} tests of this table. Bold: better than "
             f"{reference} with p (Holm) below {LEVEL:g}."
@@ -188,6 +203,15 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         "the spot are counted in the first fit that needs them and read from the cache after it."
     )
     return notes
+
+
+def _one_seed(lines: Lines) -> list[str]:
+    """The systems that another seed would change, and that have one fit."""
+    return [
+        name
+        for name, of in by_system(lines).items()
+        if len(of) == 1 and System(name, of[0]["objective"]).is_seeded
+    ]
 
 
 def metric_columns(rows: Sequence[Row]) -> dict[str, str]:
@@ -222,6 +246,8 @@ def to_csv_rows(table: Table) -> list[dict[str, Any]]:
         cells |= {
             "reference": table.reference,
             "difference": row.difference,
+            "difference_low": row.low,
+            "difference_high": row.high,
             "p": row.p,
             "p_holm": row.p_holm,
             "p_mcnemar": row.p_mcnemar,
@@ -235,7 +261,8 @@ def to_csv_rows(table: Table) -> list[dict[str, Any]]:
 def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
     """The cells; of a better system the tested metric and the difference in bold."""
     columns = columns or metric_columns(table.rows)
-    headings = ["system", "fits", *columns.values(), "seconds", "difference", "p", "p (Holm)"]
+    tests = ["difference", INTERVAL, "p", "p (Holm)"]
+    headings = ["system", "fits", *columns.values(), "seconds", *tests]
     strong = [headings.index(name) for name in (METRICS[TESTED], "difference")]
     bold = {(at, column) for at, row in enumerate(table.rows) if row.better for column in strong}
     rows = []
@@ -247,6 +274,7 @@ def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
                 str(row.fits),
                 *metric_cells(row, columns),
                 "reference" if row.name == table.reference else difference,
+                interval(row.low, row.high),
                 probability(row.p),
                 probability(row.p_holm),
             ]

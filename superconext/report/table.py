@@ -183,7 +183,14 @@ def probability(value: float | None) -> str:
     """A p-value as a cell; None is missing."""
     if value is None:
         return MISSING
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """The limits of a difference as a cell, in points (hundredths); None is missing."""
+    if low is None or high is None:
+        return MISSING
+    return f"{100 * low:+.1f} to {100 * high:+.1f}"
 
 
 def display_width(text: str) -> int:

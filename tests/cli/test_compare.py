@@ -55,7 +55,7 @@ def test_table_on_stdout_and_progress_on_stderr(finished):
     names = [line.split("  ")[0] for line in lines[2:9]]
     baselines = ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg"]
     assert names == [*baselines, "superloss", "ce_ce", "ce_ce (own rule)"]
-    assert "paired bootstrap" in said.out and "[6/6] ce_ce" in said.err
+    assert "hierarchical bootstrap" in said.out and "[6/6] ce_ce" in said.err
     assert said.err.splitlines()[-1] == f"comparison folder: {out}"
     record = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert record["command"][:2] == ["superconext", "compare"]

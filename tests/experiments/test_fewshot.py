@@ -4,7 +4,6 @@ import csv
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
@@ -12,6 +11,7 @@ from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
 from superconext.experiments.compare import compare
 from superconext.experiments.fewshot import FIGURE, fewshot, shot_draws
+from superconext.experiments.paired_tests import hierarchical_bootstrap
 from superconext.experiments.record import read_results
 from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.verify import verify
@@ -55,23 +55,22 @@ def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
     lines = read_results(tmp_path / "out" / "results.jsonl")
     raw, found = {}, {}
     for shots in (2, 4):
-        scores = {
-            name: [lines[name, s, f"shots{shots}-{s}"]["test"]["f1_weighted"] for s in range(3)]
-            for name in ("majority", "tfidf_svm", "vectors_logreg", "superloss", "tfidf_logreg")
-        }
+        names = ("majority", "tfidf_svm", "vectors_logreg", "superloss", "tfidf_logreg")
+        fits = {name: [lines[name, s, f"shots{shots}-{s}"] for s in range(3)] for name in names}
+        scores = {name: [x["test"]["f1_weighted"] for x in of] for name, of in fits.items()}
+        predictions = {name: np.array([x["predictions"] for x in of]) for name, of in fits.items()}
+        truth = np.array(fits["majority"][0]["truth"])
         share = (shots / 25) / (1 - shots / 25)
         for row in curve.tables[str(shots)].rows:
             assert row.values == scores[row.name]
             if row.name == "tfidf_logreg":
                 continue
             found[shots, row.name] = row
-            gaps = np.subtract(scores[row.name], scores["tfidf_logreg"])
-            if gaps.any():
-                t = gaps.mean() / np.sqrt((1 / 3 + share) * gaps.var(ddof=1))
-                raw[shots, row.name] = 2 * stats.t.sf(abs(t), 2)
-            else:
-                raw[shots, row.name] = 1.0
-            assert row.p == pytest.approx(raw[shots, row.name])
+            both = predictions[row.name], predictions["tfidf_logreg"]
+            expected = hierarchical_bootstrap(truth, *both, paired=True, overlap=share)
+            assert (row.low, row.high) == (expected.low, expected.high)
+            assert row.p == expected.p
+            raw[shots, row.name] = expected.p
     highest = 0.0
     for rank, key in enumerate(sorted(raw, key=raw.get)):
         highest = max(highest, min(1, (len(raw) - rank) * raw[key]))

@@ -1,5 +1,6 @@
 """The tests: against definitions, and against worlds where the answer is known."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,9 +9,9 @@ from scipy import stats
 from sklearn.metrics import f1_score
 
 from superconext.experiments.paired_tests import (
+    hierarchical_bootstrap,
     holm,
     mcnemar_exact,
-    paired_bootstrap,
     resampled_t_test,
 )
 
@@ -26,6 +27,9 @@ def test_corrected_t_is_the_plain_one_without_overlap():
     t = plain.statistic / math.sqrt(10 * (1 / 10 + 1 / 8))
     assert corrected.p == pytest.approx(2 * stats.t.sf(abs(t), 9))
     assert corrected.p > result.p
+    reach = stats.t.ppf(0.975, 9) * math.sqrt((1 / 10 + 1 / 8) * np.var(ours - theirs, ddof=1))
+    assert corrected.high == pytest.approx(corrected.difference + reach)
+    assert corrected.low == pytest.approx(corrected.difference - reach)
 
 
 def test_no_difference_at_all():
@@ -41,21 +45,93 @@ def test_bootstrap_difference_is_scikit_learns_weighted_f1():
     theirs = np.where(generator.random(200) < 0.4, truth, generator.integers(0, 3, 200))
     expected = np.mean([f1_score(truth, row, average="weighted") for row in ours])
     expected -= f1_score(truth, theirs, average="weighted")
-    result = paired_bootstrap(truth, ours, theirs, resamples=300)
+    result = hierarchical_bootstrap(truth, ours, theirs, resamples=300)
     assert result.difference == pytest.approx(expected)
-    assert result.p < 0.02
-    turned = paired_bootstrap(truth, theirs, ours, resamples=300)
+    assert result.p < 0.02 and 0 < result.low < expected < result.high
+    turned = hierarchical_bootstrap(truth, theirs, ours, resamples=300)
     assert turned.difference == pytest.approx(-expected) and turned.p < 0.02
+
+
+def weighted_f1(truth, predicted):
+    """In plain loops."""
+    total = 0.0
+    for k in sorted(set(truth)):
+        right = sum(t == p == k for t, p in zip(truth, predicted, strict=True))
+        total += truth.count(k) * 2 * right / (truth.count(k) + predicted.count(k))
+    return total / len(truth)
+
+
+def all_resamples(truth, ours, theirs, paired, overlap):
+    """Every way to draw rows and all seeds but one, with the difference of each; plain loops."""
+
+    def over_seeds(scores):
+        count = len(scores)
+        mean = sum(scores) / count
+        for drawn in itertools.product(range(count), repeat=max(count - 1, 1)):
+            of = sum(scores[s] for s in drawn) / len(drawn)
+            yield mean + math.sqrt(1 + count * overlap) * (of - mean)
+
+    for rows in itertools.product(range(len(truth)), repeat=len(truth)):
+        first, second = (
+            [weighted_f1([truth[n] for n in rows], [row[n] for n in rows]) for row in of]
+            for of in (ours, theirs)
+        )
+        if paired:
+            yield from over_seeds([a - b for a, b in zip(first, second, strict=True)])
+        else:
+            for a, b in itertools.product(over_seeds(first), over_seeds(second)):
+                yield a - b
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "paired", "overlap"),
+    [
+        ([[0, 1, 0, 1], [0, 1, 1, 1], [2, 1, 0, 1]], [[1, 0, 0, 1]], False, 0.0),
+        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], False, 0.0),
+        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], True, 0.0),
+        ([[0, 1, 0, 1], [0, 1, 1, 0]], [[1, 1, 0, 1], [0, 0, 0, 1]], True, 0.3),
+        ([[0, 1, 0, 1]], [[0, 1, 2, 2]], True, 0.0),
+    ],
+)
+def test_bootstrap_is_the_mean_over_all_draws_of_rows_and_seeds(ours, theirs, paired, overlap):
+    truth = [0, 1, 0, 2]
+    exact = sorted(all_resamples(truth, ours, theirs, paired, overlap))
+    found = hierarchical_bootstrap(
+        truth, ours, theirs, paired=paired, overlap=overlap, resamples=40_000
+    )
+    turned = sum(value * found.difference <= 1e-12 for value in exact) / len(exact)
+    assert found.p == pytest.approx(min(1.0, 2 * turned), abs=0.02)
+    # The limits have the right share of all draws beyond them (there are ties).
+    for limit, share in ((found.low, 0.025), (found.high, 0.975)):
+        below = sum(value < limit - 1e-6 for value in exact) / len(exact)
+        most = sum(value <= limit + 1e-6 for value in exact) / len(exact)
+        assert below - 0.005 <= share <= most + 0.005
+
+
+def test_seeds_that_vary_widen_the_interval():
+    generator = np.random.default_rng(5)
+    truth = generator.integers(0, 2, 400)
+
+    def predicted(*rates):
+        return np.array([np.where(generator.random(400) < r, truth, 1 - truth) for r in rates])
+
+    steady = hierarchical_bootstrap(truth, predicted(*[0.7] * 5), predicted(0.7), resamples=500)
+    varied = hierarchical_bootstrap(
+        truth, predicted(0.5, 0.6, 0.7, 0.8, 0.9), predicted(0.7), resamples=500
+    )
+    assert varied.high - varied.low > 1.5 * (steady.high - steady.low)
 
 
 def test_bootstrap_is_rarely_sure_about_noise():
     generator = np.random.default_rng(2)
     sure = 0
-    for seed in range(40):
+    for seed in range(60):
         truth = generator.integers(0, 2, 120)
-        flips = generator.random((2, 120)) < 0.3
+        # Seeds of one system have rates of their own: nothing but noise again.
+        rates = 0.3 + generator.normal(0, 0.03, (2, 4))
+        flips = generator.random((2, 4, 120)) < rates[..., None]
         ours, theirs = np.where(flips, 1 - truth, truth)
-        sure += paired_bootstrap(truth, ours, theirs, resamples=200, seed=seed).p < 0.05
+        sure += hierarchical_bootstrap(truth, ours, theirs, resamples=200, seed=seed).p < 0.05
     assert sure <= 7
 
 
@@ -69,8 +145,7 @@ def test_mcnemar_is_the_two_sided_binomial():
         count = gained + lost
         tail = sum(math.comb(count, k) for k in range(min(gained, lost) + 1)) / 2**count
         result = mcnemar_exact(truth, ours, theirs)
-        assert result.p == pytest.approx(min(1.0, 2 * tail))
-        assert result.difference == pytest.approx((gained - lost) / 40)
+        assert result == pytest.approx(min(1.0, 2 * tail))
 
 
 def test_holm_is_sequential_rejection():

@@ -135,8 +135,18 @@ def test_given_rows_are_bootstrapped(given):
     assert not rows["tfidf_svm"].better
     assert rows["tfidf_svm"].p_mcnemar is not None and rows["ce_ce"].p_mcnemar is None
     assert rows["tfidf_logreg"].p is None
-    assert any("paired bootstrap over the test rows" in note for note in given.notes)
+    assert rows["ce_ce"].low < rows["ce_ce"].difference < rows["ce_ce"].high
+    assert any("test rows and seeds are resampled together" in note for note in given.notes)
     assert given.notes[-1] == "Data: LEAKAGE: 1 of 90 rows."
+
+
+def test_one_seed_is_said_to_say_nothing_of_others():
+    baselines = [line("tfidf_logreg", 0, "given", 40)]
+    told = "One seed of supcon: what another seed would change is not in the interval nor in p."
+    alone = make_table([*baselines, line("supcon", 0, "given", 20)], "tfidf_logreg")
+    assert told in alone.notes
+    several = [line("supcon", seed, "given", 20) for seed in range(2)]
+    assert not any("One seed" in n for n in make_table(baselines + several, "tfidf_logreg").notes)
 
 
 def test_another_reference_turns_the_sign(given, drawn):
@@ -166,7 +176,7 @@ def test_markdown_is_bold_only_where_it_is_significantly_better(given):
 def test_latex_has_even_rows_and_no_bare_signs(given):
     text = to_grid(given).latex()
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")].splitlines()[1:]
-    assert all(len(re.findall(r"(?<!\\)&", row)) == 8 and row.endswith(r"\\") for row in body)
+    assert all(len(re.findall(r"(?<!\\)&", row)) == 9 and row.endswith(r"\\") for row in body)
     assert text.count(r"\textbf") == 2 and "±" not in text and not re.search(r"(?<!\\)_", text)
     bare = text.replace(r"% needs", "")
     assert not re.search(r"(?<!\\)%", bare) and text.count("{") == text.count("}")
