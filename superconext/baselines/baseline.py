@@ -17,7 +17,7 @@ import numpy as np
 
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
-from superconext.probe.metrics import classification_metrics, probabilities_needed
+from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
@@ -187,6 +187,8 @@ def baseline_report(
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None
             predicted = baseline.predict(texts)
-            scores[split] = classification_metrics(labels, predicted, classes, probabilities)
+            metrics = classification_metrics(labels, predicted, classes, probabilities)
+            rows = texts, labels, predicted, classes, probabilities
+            scores[split] = by_script(metrics, *rows)
         report[name] = {**scores, **baseline.settings, "seconds": round(baseline.seconds, 2)}
     return report

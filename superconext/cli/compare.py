@@ -159,11 +159,15 @@ def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[Da
 
 
 def _text(compared: Compared) -> str:
-    from superconext.experiments.tables import to_grid
+    from superconext.experiments.tables import script_grid, to_grid
 
+    parts = []
+    for name, table in compared.tables.items():
+        by_script = script_grid(table)
+        grids = [to_grid(table), *([] if by_script is None else [by_script])]
+        parts.append("\n\n".join([*([name] if name else []), *(grid.text() for grid in grids)]))
     if compared.overview is None:
-        return to_grid(compared.table).text()
-    parts = [f"{name}\n\n{to_grid(table).text()}" for name, table in compared.tables.items()]
+        return parts[0]
     return "\n\n".join([*parts, f"all data sets\n\n{compared.overview.text()}"])
 
 
@@ -171,7 +175,11 @@ def _document(compared: Compared, reference: str) -> dict[str, Any]:
     from superconext.experiments.tables import mean_ranks, to_csv_rows
 
     tables = {
-        name: {"rows": to_csv_rows(table), "notes": table.notes}
+        name: {
+            "rows": to_csv_rows(table),
+            "notes": table.notes,
+            **({"by_script": table.by_script} if table.by_script else {}),
+        }
         for name, table in compared.tables.items()
     }
     if compared.overview is None:

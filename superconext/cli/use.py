@@ -64,7 +64,7 @@ def evaluate(
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
     from superconext.fitting.evaluation import evaluate as evaluate_model
-    from superconext.report.table import class_table, score_table
+    from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column, header, _known(model, run))
@@ -84,6 +84,8 @@ def evaluate(
         table["companion"] = model.ensemble.title
     click.echo(score_table(table))
     click.echo("\n" + class_table(evaluation.metrics))
+    if "by_script" in evaluation.metrics:
+        click.echo("\n" + script_table(table))
 
 
 def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[str, int]:

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,15 +19,11 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
 from superconext.data.folder import Row
 from superconext.data.lines import STDIN
+from superconext.text.scripts import script_counts, script_groups
 
 _PERCENTILES = (50, 90, 99)
 
 Keys = Mapping[str, Sequence[str]]
-
-MIXED = "mixed"
-NONE = "no letters"
-
-_MAIN = 0.9  # share of the letters from which one script counts as the text's own
 
 
 def inspect_parts(
@@ -50,8 +44,8 @@ def inspect_parts(
 
     Returns:
         `profile`; `parts` (for each its `file`, `rows`, `classes`, `characters`, `words`,
-        `scripts`); `duplicates`, `conflicts` and `near_duplicates` as `duplicates_of`,
-        `conflicts_of` and `near_duplicates_of` describe them.
+        `scripts`, `classes_by_script`); `duplicates`, `conflicts` and `near_duplicates` as
+        `duplicates_of`, `conflicts_of` and `near_duplicates_of` describe them.
 
     Raises ConfigError for an unknown profile or an impossible threshold.
     """
@@ -79,7 +73,17 @@ def _facts(name: str, part: Dataset) -> dict[str, Any]:
         "characters": _lengths([len(text) for text in part.texts]),
         "words": _lengths([len(text.split()) for text in part.texts]),
         "scripts": script_counts(part.texts),
+        "classes_by_script": _classes_by_script(part),
     }
+
+
+def _classes_by_script(part: Dataset) -> dict[str, dict[str, int]]:
+    """How many rows of each class each group of scripts has, the largest group first."""
+    counts: dict[str, Counter[str]] = {}
+    for group, label in zip(script_groups(part.texts), part.labels, strict=True):
+        counts.setdefault(group, Counter())[label] += 1
+    order = sorted(counts, key=lambda group: -counts[group].total())
+    return {group: dict(sorted(counts[group].items())) for group in order}
 
 
 def _lengths(counts: list[int]) -> dict[str, float]:
@@ -232,36 +236,6 @@ def _where(
     parts: Mapping[str, Dataset], places: Sequence[tuple[str, int]], most: int = 6
 ) -> list[str]:
     return [f"{name}:{parts[name].lines[row]}" for name, row in places[:most]]
-
-
-def script_of(text: str) -> str:
-    """`Arabic`, `Latin` and so on if nine in ten letters are, else `mixed` or `no letters`.
-
-    Addresses, mentions and hashtags count like everything else.
-    """
-    counts = Counter(map(_script, text))
-    counts.pop("", None)
-    if not counts:
-        return NONE
-    script, count = counts.most_common(1)[0]
-    return script if count >= _MAIN * counts.total() else MIXED
-
-
-def script_counts(texts: Iterable[str]) -> dict[str, int]:
-    """How many texts are in each script, the most frequent first."""
-    return dict(Counter(map(script_of, texts)).most_common())
-
-
-@lru_cache(maxsize=1 << 14)
-def _script(character: str) -> str:
-    """Script of a letter by the first word of its Unicode name, "" for all else.
-
-    `re` and `unicodedata` do not know the property Script; the names tell it for every letter
-    but a few symbols.
-    """
-    if not character.isalpha():
-        return ""
-    return unicodedata.name(character, "OTHER").split()[0].capitalize()
 
 
 #: Names of parts in the order in which they are compared and kept.

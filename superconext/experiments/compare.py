@@ -12,6 +12,7 @@ from superconext.experiments.runner import Finished, run_experiment
 from superconext.experiments.tables import (
     Table,
     make_table,
+    script_grid,
     system_notes,
     to_csv_rows,
     to_grid,
@@ -68,6 +69,9 @@ def publish(finished: Finished, progress: Progress) -> Compared:
         folder = finished.folder / name
         folder.mkdir(exist_ok=True)
         to_grid(table).write(folder, "table", to_csv_rows(table))
+        by_script = script_grid(table)
+        if by_script is not None:
+            by_script.write(folder, "by_script")
         contexts[folder / "figures"] = _figure_context({"": table})
     overview = _overview(finished, tables) if several else None
     if several:

@@ -27,7 +27,7 @@ from superconext.experiments.plan import HELD_OUT, Fit, Labelled, cut, scheme_of
 from superconext.experiments.subsampling import draw_of, expected_overlap
 from superconext.experiments.systems import fit_config
 from superconext.probe import METRICS
-from superconext.probe.metrics import metric_values, probabilities_needed
+from superconext.probe.metrics import metric_values, probabilities_needed, script_metrics
 
 if TYPE_CHECKING:
     from superconext.fitting.model import Model
@@ -51,10 +51,12 @@ _last_encoder: dict[Any, tuple[Model, dict[str, Any]]] = {}
 
 @dataclass(frozen=True)
 class Scored:
-    """Predicted labels of the dev or test rows `[N]`, and every registered metric of them."""
+    """Predicted labels of the dev or test rows `[N]`, and every registered metric of them; the
+    same of each script where there are several."""
 
     labels: list[str]
     metrics: Mapping[str, float]
+    by_script: Mapping[str, Mapping[str, float]]
 
     @classmethod
     def of(
@@ -65,7 +67,8 @@ class Scored:
         probabilities: np.ndarray | None,
     ) -> Scored:
         """Of labels predicted for these rows; see `metric_values` for the arguments."""
-        return cls(labels, metric_values(rows[1], labels, classes, probabilities))
+        values = metric_values(rows[1], labels, classes, probabilities)
+        return cls(labels, values, script_metrics(*rows, labels, classes, probabilities))
 
 
 #: By the rule ("probe", or "native" for the objective's own) and the part ("dev", "test").
@@ -91,7 +94,8 @@ def run_fit(
         system, objective, seed, split (and dataset where it has a name), rows (of each part),
         dev, test (every registered metric, of what the system predicts), seconds (wall time of
         fit and prediction), the settings of the probe and ensemble or of the baseline, truth and
-        predictions of the test rows; for an objective that predicts by itself `native` (the same
+        predictions of the test rows, `by_script` (n and metrics of the test rows of each script,
+        where two have rows enough); for an objective that predicts by itself `native` (the same
         metrics and predictions by its own rule); for a draw of some rows `draw`, `base` (how dev
         and test are split), `class_rows` (training rows of each of `labels`), `shots` and
         `overlap` (expected share of the rows in another draw).
@@ -119,6 +123,8 @@ def run_fit(
         results: dict[str, Any] = {
             name: {"n": len(of.labels), **of.metrics} for name, of in scored.items()
         }
+        if scored["test"].by_script:
+            results["by_script"] = scored["test"].by_script
         results["predictions"] = [index[label] for label in scored["test"].labels]
         line |= {"native": results} if rule == "native" else results
     line["truth"] = [index[label] for label in parts["test"][1]]
@@ -234,10 +240,9 @@ def _objective(
     predicted: Predicted = {"probe": {}}
     for name in ("dev", "test"):
         evaluation = evaluate(model, *parts[name])
-        metrics = _registered(evaluation.metrics)
-        predicted["probe"][name] = Scored(evaluation.predicted, metrics)
+        predicted["probe"][name] = _scored(evaluation.predicted, evaluation.metrics)
         if evaluation.native is not None and evaluation.native_predicted is not None:
-            native = Scored(evaluation.native_predicted, _registered(evaluation.native))
+            native = _scored(evaluation.native_predicted, evaluation.native)
             predicted.setdefault("native", {})[name] = native
     facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
     if model.ensemble is not None:
@@ -245,9 +250,10 @@ def _objective(
     return facts, predicted
 
 
-def _registered(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The registered metrics, without what else an evaluation has."""
-    return {name: value for name, value in metrics.items() if name in METRICS}
+def _scored(labels: list[str], metrics: Mapping[str, Any]) -> Scored:
+    """The registered metrics, and those by script, without what else an evaluation has."""
+    registered = {name: value for name, value in metrics.items() if name in METRICS}
+    return Scored(labels, registered, metrics.get("by_script", {}))
 
 
 def _transferred(

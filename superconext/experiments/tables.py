@@ -61,12 +61,17 @@ class Row:
 
 @dataclass
 class Table:
-    """The rows in the order of the plan; notes: what a reader must know, a line each."""
+    """The rows in the order of the plan; notes: what a reader must know, a line each.
+
+    by_script: of each system and script the mean rows `n`, and `mean` and `sd` of the tested
+        metric over the fits; empty where the test rows are of one script.
+    """
 
     rows: list[Row]
     reference: str
     test: str
     notes: list[str] = field(default_factory=list)
+    by_script: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
 
 def by_system(lines: Lines) -> dict[str, list[dict[str, Any]]]:
@@ -111,7 +116,7 @@ def make_tables(
             if row.name != reference and rival:
                 _compare(row, compare_lines(design, systems_of[row.name], rival))
         tested += [row for row in rows if row.p is not None]
-        tables[name] = Table(rows, reference, TESTS[design])
+        tables[name] = Table(rows, reference, TESTS[design], by_script=_by_script(systems_of))
     corrected = holm([row.p for row in tested if row.p is not None])
     for row, p in zip(tested, corrected, strict=True):
         row.p_holm = p
@@ -140,6 +145,34 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
         },
         columns[TESTED],
     )
+
+
+def _by_script(systems: Mapping[str, Lines]) -> dict[str, dict[str, dict[str, Any]]]:
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for system, lines in systems.items():
+        names = list(lines[0].get("by_script", {}))
+        for name in names:
+            of = [line["by_script"][name] for line in lines if name in line.get("by_script", {})]
+            values = [scores[TESTED] for scores in of]
+            found.setdefault(system, {})[name] = {
+                "n": round(float(np.mean([scores["n"] for scores in of]))),
+                "mean": float(np.mean(values)),
+                "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
+            }
+    return found
+
+
+def script_grid(table: Table) -> Grid | None:
+    """Weighted F1 of every system on the test rows of each script; None where there is one."""
+    if not table.by_script:
+        return None
+    sizes = {name: of["n"] for each in table.by_script.values() for name, of in each.items()}
+    cells = [
+        [system, *(spread(each[k]["mean"], each[k]["sd"]) if k in each else MISSING for k in sizes)]
+        for system, each in table.by_script.items()
+    ]
+    note = "Percent: weighted F1 on the test rows of each script, their number in brackets."
+    return Grid(["system", *(f"{name} ({n:,})" for name, n in sizes.items())], cells, notes=[note])
 
 
 def system_notes(systems: Sequence[System]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superconext.fitting.model import Model
-from superconext.probe.metrics import probability_metrics
+from superconext.probe.metrics import by_script, probability_metrics
 from superconext.text.tokenize import Pieces
 
 
@@ -24,7 +24,8 @@ class Evaluation:
     features: sentence vectors float32 `[N, d]`.
     probabilities: float64 `[N, C]` that the model predicts by.
     predicted: labels `[N]`.
-    metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`.
+    metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`; where two
+        scripts have rows enough, those of each as `by_script`.
     encoder_alone: the same of the probe without the n-gram models of its ensemble; None where
         the run has no ensemble.
     native, native_predicted: the same of the objective's own rule; None if it has none.
@@ -53,22 +54,24 @@ def evaluate(
     pieces: the texts as the model's tokenizer has cut them, where that is done already.
     """
     answer = model.answer(texts, pieces)
-    alone = native = native_predicted = None
-    if model.ensemble is not None:
-        alone = probability_metrics(labels, answer.probe, model.classes)
+
+    def scored(probabilities: np.ndarray) -> tuple[dict[str, Any], list[str]]:
+        metrics = probability_metrics(labels, probabilities, model.classes)
+        predicted = [model.classes[k] for k in probabilities.argmax(axis=1)]
+        rows = texts, labels, predicted, model.classes, probabilities
+        return by_script(metrics, *rows), predicted
+
+    metrics, predicted = scored(answer.probabilities)
+    alone = None if model.ensemble is None else scored(answer.probe)[0]
+    native, native_predicted = None, None
     if answer.native is not None:
-        native = probability_metrics(labels, answer.native, model.classes)
-        native_predicted = _labels(model, answer.native)
+        native, native_predicted = scored(answer.native)
     return Evaluation(
         answer.features,
         answer.probabilities,
-        _labels(model, answer.probabilities),
-        probability_metrics(labels, answer.probabilities, model.classes),
+        predicted,
+        metrics,
         alone,
         native,
         native_predicted,
     )
-
-
-def _labels(model: Model, scores: np.ndarray) -> list[str]:
-    return [model.classes[k] for k in scores.argmax(axis=1)]

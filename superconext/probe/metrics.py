@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from superconext.probe import METRICS
+from superconext.text.scripts import rows_by_script
 
 #: Bins of equal width that confidences are sorted into.
 BINS = 15
@@ -108,6 +109,39 @@ def classification_metrics(
             for name, precision, recall, f1, support in zip(names, *columns, strict=True)
         },
     }
+
+
+def script_metrics(
+    texts: Sequence[str],
+    truth: Sequence[str],
+    predicted: Sequence[str],
+    classes: Sequence[str],
+    probabilities: np.ndarray | None = None,
+) -> dict[str, dict[str, float]]:
+    """`n` and every metric of `METRICS` of the rows `[N]` of each script, by the script's name.
+
+    Empty where fewer than two scripts have rows enough, see `text.scripts.rows_by_script`.
+    """
+    scores = {}
+    for script, rows in rows_by_script(texts).items():
+        of_truth, of_predicted = ([labels[row] for row in rows] for labels in (truth, predicted))
+        some = None if probabilities is None else probabilities[rows]
+        values = metric_values(of_truth, of_predicted, classes, some)
+        scores[script] = {"n": len(rows), **values}
+    return scores
+
+
+def by_script(
+    metrics: dict[str, Any],
+    texts: Sequence[str],
+    truth: Sequence[str],
+    predicted: Sequence[str],
+    classes: Sequence[str],
+    probabilities: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """The metrics with those of each script as `by_script`, where there are several."""
+    scores = script_metrics(texts, truth, predicted, classes, probabilities)
+    return {**metrics, "by_script": scores} if scores else metrics
 
 
 def probability_metrics(

@@ -92,6 +92,7 @@ def inspection(report: Mapping[str, Any]) -> str:
         _counted("class", {part["name"]: part["classes"] for part in report["parts"]}),
         _lengths(report["parts"]),
         _counted("script", {part["name"]: part["scripts"] for part in report["parts"]}),
+        *_by_script(report["parts"]),
         _copies(report),
         _conflicts(report["conflicts"]),
     ]
@@ -133,6 +134,21 @@ def _counted(what: str, counts: Mapping[str, Mapping[str, int]]) -> str:
         rows.append(row)
     rows.append({what: "all", **totals})
     return render(rows, list(rows[0]), fmt=".1f")
+
+
+def _by_script(parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Shares of the classes within each group of scripts, in percent; none for one group."""
+    groups = [(part, group) for part in parts for group in part["classes_by_script"]]
+    if len({group for _, group in groups}) < 2:
+        return []
+    classes = sorted({label for part in parts for label in part["classes"]})
+    rows = []
+    for part, group in groups:
+        counts = part["classes_by_script"][group]
+        total = sum(counts.values())
+        shares = {f"{label} %": 100 * counts.get(label, 0) / total for label in classes}
+        rows.append({"script": group, "of": part["name"], "rows": total, **shares})
+    return [render(rows, list(rows[0]), fmt=".1f")]
 
 
 def _lengths(parts: Sequence[Mapping[str, Any]]) -> str:

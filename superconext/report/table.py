@@ -317,6 +317,24 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     return f"{title}\n{render(rows, _COLUMNS, fmt={'seconds': '.1f'})}"
 
 
+def script_table(metrics: Mapping[str, Any]) -> str:
+    """Weighted F1 on the rows of each script of the reported split, as text; "" where there are
+    not two with rows enough."""
+    split = metrics["reported_split"]
+    last = "combined" if "combined" in metrics else None
+    systems = {
+        **{BASELINE_NAMES.get(n, n): scores for n, scores in metrics.get("baselines", {}).items()},
+        "superconext" + (f" + {metrics['companion']}" if last else ""): metrics,
+    }
+    scores = {name: of.get(split, {}).get("by_script", {}) for name, of in systems.items()}
+    rows = [
+        {"model": name, **{f"{script} ({s['n']:,})": s["f1_weighted"] for script, s in of.items()}}
+        for name, of in scores.items()
+        if of
+    ]
+    return f"weighted F1 by script (rows)\n{render(rows, list(rows[0]))}" if rows else ""
+
+
 def class_table(scores: Mapping[str, Any]) -> str:
     """Precision, recall and F1 of each class, as text."""
     rows = [{"class": name, **values} for name, values in scores["per_class"].items()]

@@ -12,8 +12,6 @@ from superconext.data.inspect import (
     deduplicated,
     inspect_parts,
     named_parts,
-    script_counts,
-    script_of,
 )
 
 LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
@@ -153,24 +151,13 @@ def test_sets_without_copies():
     assert record["deduplicated"]["dev"] == {"file": "d.tsv", "sha256": "2", "rows": 1}
 
 
-@pytest.mark.parametrize(
-    ("text", "script"),
-    [
-        ("الفيلم زوين بزاف", "Arabic"),
-        ("had lfilm zwin bzaf 3jebni", "Latin"),
-        ("ça été créé", "Latin"),
-        ("شكراا bravo", "mixed"),
-        ("الفيلم زوين بزاف هاد النهار ok", "Arabic"),  # 2 letters of 26
-        ("ⴰⵣⵓⵍ", "Tifinagh"),
-        ("привет", "Cyrillic"),
-        ("123 !!! 😂😂", "no letters"),
-        ("", "no letters"),
-    ],
-)
-def test_script_of_a_text(text, script):
-    assert script_of(text) == script
-
-
-def test_counts_come_most_frequent_first():
-    assert next(iter(script_counts(["ب", "1", "a", "b"]))) == "Latin"
-    assert script_counts([]) == {}
+def test_classes_are_counted_within_each_script():
+    texts = ["زوين", "خايب", "zwin", "خايب بزاف", "شكراا bravo"]
+    part = Dataset(texts, ["good", "bad", "good", "bad", "good"], [1, 2, 3, 4, 5], "t", "1", [])
+    found = inspect_parts({"train": part}, threshold=None)["parts"][0]["classes_by_script"]
+    assert found == {
+        "Arabic": {"bad": 2, "good": 1},
+        "Latin": {"good": 1},
+        "mixed or other": {"good": 1},
+    }
+    assert next(iter(found)) == "Arabic"

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score
 
 from superconext.experiments.paired_tests import resampled_t_test
-from superconext.experiments.tables import by_system, make_table, to_csv_rows, to_grid
+from superconext.experiments.tables import by_system, make_table, script_grid, to_csv_rows, to_grid
 
 TRUTH = [k % 3 for k in range(90)]
 
@@ -193,3 +193,17 @@ def test_csv_and_json_hold_the_figures_unrounded(drawn, tmp_path):
     assert json.loads(json.dumps(to_csv_rows(table)))[1]["significantly_better"] is True
     assert (tmp_path / "table.md").read_text(encoding="utf-8") == to_grid(table).markdown() + "\n"
     assert (tmp_path / "table.tex").read_text(encoding="utf-8") == to_grid(table).latex() + "\n"
+
+
+def test_scores_of_each_script_are_means_over_the_fits():
+    lines = resampled({0: 30}, "tfidf_logreg") + resampled({0: 10, 1: 12})
+    assert script_grid(make_table(lines, "tfidf_logreg")) is None
+    for line, score in zip(lines, (0.5, 0.6, 0.8), strict=True):
+        of = {"n": 60, "f1_weighted": score}, {"n": 1030, "f1_weighted": 0.25}
+        line["by_script"] = dict(zip(("Arabic", "Latin"), of, strict=True))
+    grid = script_grid(make_table(lines, "tfidf_logreg"))
+    assert grid.headings == ["system", "Arabic (60)", "Latin (1,030)"]
+    assert grid.rows == [
+        ["tfidf_logreg", "50.0", "25.0"],
+        ["supcon", "70.0 ± 14.1", "25.0 ± 0.0"],
+    ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from superconext.baselines.baseline import baseline_report
 from superconext.probe.metrics import classification_metrics, collapse_report, collapse_warning
 
 
@@ -53,3 +54,17 @@ def test_one_point_is_a_collapse_and_is_explained(noise):
 def test_zero_vectors_do_not_divide_by_zero():
     report = collapse_report(np.zeros((5, 3), dtype=np.float32))
     assert report["collapsed"] and np.isfinite(report["mean_cosine"])
+
+
+def test_every_score_is_given_for_each_script_too():
+    texts = ["زوين بزاف"] * 60 + ["zwin bzaf"] * 50 + ["123"] * 10
+    labels = ["a"] * 40 + ["b"] * 20 + ["a"] * 10 + ["b"] * 40 + ["a"] * 10
+    split = texts, labels
+    scores = baseline_report(split, None, {"test": split}, ["majority"])["majority"]["test"]
+    assert list(scores["by_script"]) == ["Arabic", "Latin"]
+    for name, rows in (("Arabic", slice(60)), ("Latin", slice(60, 110))):
+        of = classification_metrics(labels[rows], ["a"] * len(labels[rows]), ["a", "b"])
+        del of["per_class"]
+        assert scores["by_script"][name] == of
+    one = texts[:60], labels[:60]
+    assert "by_script" not in baseline_report(split, None, {"test": one})["majority"]["test"]

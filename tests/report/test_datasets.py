@@ -89,3 +89,16 @@ def test_the_parts_written():
     lines = part_table(files).splitlines()
     assert lines[0].split() == ["class", "train", "train", "%", "dev", "dev", "%"]
     assert lines[3].split() == ["b", "1", "25.0", "0", "0.0"]
+
+
+def test_class_shares_within_each_script():
+    two = corpus(("a", "زوين"), ("b", "خايب"), ("b", "خايب"), ("b", "واو"), ("a", "zwin"))
+    text = inspection(inspect_parts({"train": two, "test": corpus(("a", "ok"))}, "none", None))
+    (block,) = [lines for lines in blocks(text) if lines[0].split()[:2] == ["script", "of"]]
+    assert block[0].split() == ["script", "of", "rows", "a", "%", "b", "%"]
+    assert [line.split() for line in block[2:]] == [
+        ["Arabic", "train", "4", "25.0", "75.0"],
+        ["Latin", "train", "1", "100.0", "0.0"],
+        ["Latin", "test", "1", "100.0", "0.0"],
+    ]
+    assert "script  of" not in inspection(inspect_parts({"train": corpus(("a", "ok"))}, "none"))

@@ -16,6 +16,7 @@ from superconext.report.table import (
     escape_markdown,
     markdown,
     render,
+    script_table,
 )
 
 MARK = "\u200e"
@@ -209,3 +210,18 @@ def test_a_grid_writes_its_files_and_unrounded_rows(tmp_path):
 
 def test_notes_are_left_out_where_there_are_none():
     assert Grid(["a"], [["b"]]).text() == "a\n-\nb"
+
+
+def test_weighted_f1_by_script():
+    def of(*scores):
+        by_script = {"Arabic": {"n": 1200, "f1_weighted": scores[0]}}
+        by_script["Latin"] = {"n": 60, "f1_weighted": scores[1]}
+        return {"test": {"n": 1260, "by_script": by_script}}
+
+    plain = {"test": {"n": 1260}, "reported_split": "test"}
+    assert script_table({**plain, "baselines": {"majority": {"test": {"n": 1260}}}}) == ""
+    baselines = {"tfidf_logreg": of(0.5, 0.25)}
+    text = script_table({**of(0.75, 0.5), "reported_split": "test", "baselines": baselines})
+    lines = text.splitlines()
+    assert lines[1].split("  ")[0] == "model" and lines[1].endswith("Arabic (1,200)  Latin (60)")
+    assert [line.split()[-2:] for line in lines[3:]] == [["0.500", "0.250"], ["0.750", "0.500"]]
