@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from superconext.core.files import write_text
-from superconext.data.inspect import script_of
 from superconext.report.canvas import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import BASELINE_NAMES, clean, wilson
+from superconext.text.scripts import script_of
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
 MOST_ROWS = 5000
