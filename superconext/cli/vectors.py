@@ -142,34 +142,34 @@ def info(
     from superconext.vectors.readers import read_vectors
     from superconext.vectors.text_corpus import Lines, recorded_tokenizer
 
-    held = read_vectors(source)
+    table = read_vectors(source)
     recorded = recorded_tokenizer(source)
-    facts: dict[str, Any] = {**facts_of(held), "notes": held.notes}
+    facts: dict[str, Any] = {**facts_of(table), "notes": table.notes}
     if recorded is not None:
         facts["profile"] = recorded.normalizer.profile
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     if text is not None:
         lines = Lines([text], text_column)
         tokenizer = _reader(source, lines, normalize)
         counts = count_words(map(tokenizer, lines))
         echo_notes(lines.notes)
         profile = tokenizer.normalizer.profile
-        found["coverage"] = {"file": text, "profile": profile, **coverage(held, counts)}
+        answers["coverage"] = {"file": text, "profile": profile, **coverage(table, counts)}
     if nearest is not None:
         # Spelt as the words of the table are, where it is known how that was.
-        tokens = recorded(nearest) if recorded is not None and nearest not in held else []
+        tokens = recorded(nearest) if recorded is not None and nearest not in table else []
         word = tokens[0] if len(tokens) == 1 else nearest
-        words = [{"word": other, "cosine": near} for other, near in held.nearest(word)]
-        found["nearest"] = {"word": word, "in_table": word in held, "words": words}
+        words = [{"word": other, "cosine": near} for other, near in table.nearest(word)]
+        answers["nearest"] = {"word": word, "in_table": word in table, "words": words}
     if as_json:
-        echo_json({**facts, **found})
+        echo_json({**facts, **answers})
         return
     echo_notes(facts.pop("notes"))
     _show(facts, False)
-    if "coverage" in found:
-        click.echo("\n" + coverage_table(found["coverage"]))
-    if "nearest" in found:
-        click.echo("\n" + nearest_table(found["nearest"]))
+    if "coverage" in answers:
+        click.echo("\n" + coverage_table(answers["coverage"]))
+    if "nearest" in answers:
+        click.echo("\n" + nearest_table(answers["nearest"]))
 
 
 @vectors.command()
@@ -207,15 +207,15 @@ def convert(
         lines = Lines([words_of], text_column)
         keep = set(count_words(map(_reader(source, lines, normalize), lines)))
         echo_notes(lines.notes)
-    held = read_vectors(source, keep=keep, limit=limit)
+    table = read_vectors(source, keep=keep, limit=limit)
 
     def also(fresh: Path) -> None:
         if recorded:
             record_tokenizer(fresh, recorded)
 
-    held.save(folder, also)
-    echo_notes(held.notes)
-    _show(facts_of(held, folder), as_json)
+    table.save(folder, also)
+    echo_notes(table.notes)
+    _show(facts_of(table, folder), as_json)
 
 
 @vectors.command()

@@ -118,8 +118,8 @@ class Registry(Generic[T]):
             return self._checked(name, entry, f"{entry!r} is no", "")
         path, _, attribute = entry.target.rpartition(":")
         if name in self.built_in:
-            found: T = getattr(importlib.import_module(path), attribute)
-            return found
+            built_in: T = getattr(importlib.import_module(path), attribute)
+            return built_in
         try:
             module = (
                 _module_of_file(path) if path.endswith(".py") else importlib.import_module(path)
@@ -131,20 +131,20 @@ class Registry(Generic[T]):
             ) from error
         return self._checked(name, getattr(module, attribute, None), f"{path} has no", attribute)
 
-    def _checked(self, name: str, found: Any, lack: str, attribute: str) -> T:
+    def _checked(self, name: str, candidate: Any, lack: str, attribute: str) -> T:
         if self.base is None:
-            right = callable(found)
+            right = callable(candidate)
             wanted = f"function or class {attribute}".rstrip()
         else:
             module, _, base_name = self.base.partition(":")
             base = getattr(importlib.import_module(module), base_name)
-            right = isinstance(found, type) and issubclass(found, base)
+            right = isinstance(candidate, type) and issubclass(candidate, base)
             wanted = f"class {attribute} that extends".replace("  ", " ") + f" {module}.{base_name}"
         if not right:
             raise ConfigError(
                 f"{self.kind} = {name!r}: {lack} {wanted}; expected one: register the right name"
             )
-        return found  # type: ignore[no-any-return]
+        return candidate  # type: ignore[no-any-return]
 
     def _entry(self, name: str) -> Entry | T:
         if name in self.built_in:

@@ -118,7 +118,7 @@ def read_times(lines: list[str], allowed: set[int], yielding: bool) -> Times:
 
     yielding: whether work of low priority makes way for this process.
     """
-    found: dict[int, tuple[float, float]] = {}
+    times: dict[int, tuple[float, float]] = {}
     for line in lines:
         name, _, rest = line.partition(" ")
         number = name.removeprefix("cpu")
@@ -126,5 +126,5 @@ def read_times(lines: list[str], allowed: set[int], yielding: bool) -> Times:
             continue
         values = [float(value) for value in rest.split()[:8]]  # guests count as user already
         free = values[_NONE] + values[_DISK] + (values[_NICE] if yielding else 0.0)
-        found[int(number)] = (free, sum(values))
-    return found
+        times[int(number)] = (free, sum(values))
+    return times

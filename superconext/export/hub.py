@@ -113,11 +113,11 @@ def cached(name: str, revision: str | None = None) -> Iterator[Path]:
         yield Path(place)
 
 
-def _copy(found: Path, place: Path) -> None:
+def _copy(snapshot: Path, place: Path) -> None:
     """Files of the cache, which holds links that a run folder must not have."""
-    for path in sorted(found.rglob("*")):
+    for path in sorted(snapshot.rglob("*")):
         if path.is_file():
-            copy = place / path.relative_to(found)
+            copy = place / path.relative_to(snapshot)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
 
@@ -152,30 +152,30 @@ def _hub_errors(name: str) -> Iterator[None]:
     try:
         yield
     except errors.RevisionNotFoundError:
-        found, advice = "the Hub has no such revision of it", "check the revision"
+        problem, advice = "the Hub has no such revision of it", "check the revision"
     except errors.RepositoryNotFoundError:
-        found = "the Hub has no such model, or none that this login may see"
+        problem = "the Hub has no such model, or none that this login may see"
         advice = "check the name, or run hf auth login"
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         offline = isinstance(error, errors.OfflineModeIsEnabled) or "HF_HUB_OFFLINE" in str(error)
-        found = "HF_HUB_OFFLINE is set" if offline else "the Hub cannot be reached"
-        found += ", and it is not in the cache" * (
+        problem = "HF_HUB_OFFLINE is set" if offline else "the Hub cannot be reached"
+        problem += ", and it is not in the cache" * (
             not isinstance(error, errors.OfflineModeIsEnabled)
         )
         advice = "go online and run it again"
     except errors.HfHubHTTPError as error:
         code = getattr(error.response, "status_code", None)
-        found = f"the Hub answered {code} ({_reason(error)})"
+        problem = f"the Hub answered {code} ({_reason(error)})"
         advice = "run it again later"
         if code in (401, 403):
-            found = f"the Hub refuses this login ({code})"
+            problem = f"the Hub refuses this login ({code})"
             advice = "run hf auth login with a token that may write there"
     # The HTTP library underneath differs from version to version.
     except Exception as error:
-        found, advice = f"the Hub cannot be reached ({_reason(error)})", "go online, run it again"
+        problem, advice = f"the Hub cannot be reached ({_reason(error)})", "go online, run it again"
     else:
         return
-    raise RunError(f"{name}: {found}; expected a model there and a connection to it: {advice}")
+    raise RunError(f"{name}: {problem}; expected a model there and a connection to it: {advice}")
 
 
 def _reason(error: BaseException) -> str:

@@ -53,9 +53,12 @@ class SentenceModule(nn.Module):
             "sentence_lengths": torch.from_numpy(lengths),
         }
         for member, encoder in enumerate(self.model.encoders):
-            own, table = encoder.vector_table(None), encoder.vector_table(store.oov_words)
-            assert own is not None and table is not None
-            features[f"oov_words_{member}"] = table[len(own) :].detach()
+            vocabulary_table, table = (
+                encoder.vector_table(None),
+                encoder.vector_table(store.oov_words),
+            )
+            assert vocabulary_table is not None and table is not None
+            features[f"oov_words_{member}"] = table[len(vocabulary_table) :].detach()
         return features
 
     def tokenize(self, texts: Sequence[str], **unused: Any) -> dict[str, Tensor]:
@@ -66,9 +69,11 @@ class SentenceModule(nn.Module):
         """Adds `sentence_embedding` to the features of `preprocess`."""
         parts = []
         for member, encoder in enumerate(self.model.encoders):
-            own = encoder.vector_table(None)
-            assert own is not None
-            table = torch.cat([own, features[f"oov_words_{member}"].to(own.device)])
+            vocabulary_table = encoder.vector_table(None)
+            assert vocabulary_table is not None
+            table = torch.cat(
+                [vocabulary_table, features[f"oov_words_{member}"].to(vocabulary_table.device)]
+            )
             output = encoder(features["input_ids"], features["sentence_lengths"], table)
             parts.append(output.sentence)
         features["sentence_embedding"] = torch.cat(parts, dim=1)

@@ -194,9 +194,9 @@ class CSSLM(SCF):
         temperature: float = 0.1,
         options: RetrievalOptions | None = None,
     ) -> None:
-        own: RetrievalOptions = options or self.options_type()
-        super().__init__(sentence_size, classes, temperature, own.form, own.weight)
-        self.options = own
+        chosen: RetrievalOptions = options or self.options_type()
+        super().__init__(sentence_size, classes, temperature, chosen.form, chosen.weight)
+        self.options = chosen
         self.fallen_back = False
 
     @classmethod

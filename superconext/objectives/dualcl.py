@@ -181,12 +181,14 @@ class DualCL(DualCLNoDual):
         the three terms, accuracy, similarities of texts and classifiers."""
         assert batch.class_states is not None
         cross_entropy, scalars = super().forward(batch)
-        own = batch.class_states[torch.arange(len(batch.labels)), batch.labels]
-        cosine = normalised(batch.sentence) @ normalised(own).T
+        true_classifiers = batch.class_states[torch.arange(len(batch.labels)), batch.labels]
+        cosine = normalised(batch.sentence) @ normalised(true_classifiers).T
         masks = pairs(batch.labels, batch.ids)
         candidates = masks.positive | masks.negative
         if self.include_own_pair:
-            candidates = candidates | torch.eye(len(cosine), dtype=torch.bool, device=own.device)
+            candidates = candidates | torch.eye(
+                len(cosine), dtype=torch.bool, device=true_classifiers.device
+            )
         dual_z = _contrast(cosine / self.temperature, masks.positive, candidates)
         dual_theta = _contrast(cosine.T / self.temperature, masks.positive, candidates)
         return cross_entropy + self.weight * (dual_z + dual_theta), {

@@ -129,13 +129,13 @@ class LaCon(Objective):
         icl = per_head.sum() if self.options.icl == "sum" else per_head.mean()
         lcl = label_centred(cosine, batch.labels, self.temperature, self.options.lcl)
         ler = label_spread(self.labels)
-        own = batch.labels[:, None] == batch.labels.new_tensor(range(cosine.shape[1]))
+        is_label = batch.labels[:, None] == batch.labels.new_tensor(range(cosine.shape[1]))
         return icl + lcl + self.options.regulariser * ler, {
             **batch_accuracy(cosine, batch.labels),
             "icl": float(icl.detach()),
             "lcl": float(lcl.detach()),
             "ler": float(ler.detach()),
-            **similarity_report(cosine.detach(), own, ~own),
+            **similarity_report(cosine.detach(), is_label, ~is_label),
         }
 
     def class_scores(self, output: EncoderOutput) -> Tensor:
@@ -188,16 +188,16 @@ def label_centred(cosine: Tensor, labels: Tensor, temperature: float, form: str)
     Source: LaCon, equation 5 (faithful).
     """
     classes = torch.arange(cosine.shape[1], device=labels.device)
-    own = classes[:, None] == labels[None, :]  # [C, N]
-    anchors = own.any(dim=1) & (~own).any(dim=1)
+    members = classes[:, None] == labels[None, :]  # [C, N]
+    anchors = members.any(dim=1) & (~members).any(dim=1)
     if form == "none" or not bool(anchors.any()):
         return (cosine * 0).sum()
-    own = own[anchors]
+    members = members[anchors]
     logits = cosine.T[anchors] / temperature
-    gap = masked_log_sum_exp(logits, ~own)[:, None] - logits
+    gap = masked_log_sum_exp(logits, ~members)[:, None] - logits
     if form == "faithful":
-        return (gap * own).sum() / len(own)
-    return ((functional.softplus(gap) * own).sum(dim=1) / own.sum(dim=1)).mean()
+        return (gap * members).sum() / len(members)
+    return ((functional.softplus(gap) * members).sum(dim=1) / members.sum(dim=1)).mean()
 
 
 def label_spread(embeddings: Tensor) -> Tensor:

@@ -67,9 +67,9 @@ class NPair(WithTemperature):
         # Only within its tuple is a pair contrasted: C x C logits for each, not M x M.
         logits = a[places] @ p[places].transpose(1, 2)
         logits = logits / (self.temperature if self.options.normalise else 1.0)
-        own = logits.diagonal(dim1=1, dim2=2)[there]
+        positive_logits = logits.diagonal(dim1=1, dim2=2)[there]
         logits = logits.masked_fill(~there[:, None, :], -torch.inf)
-        losses = torch.logsumexp(logits, dim=2)[there] - own
+        losses = torch.logsumexp(logits, dim=2)[there] - positive_logits
         tuple_set = there.nonzero()[:, 0]
         loss = class_mean(losses, tuple_set)
         if not self.options.normalise:

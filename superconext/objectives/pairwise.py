@@ -157,9 +157,9 @@ def class_blocks(labels: Tensor, ids: Tensor) -> ClassBlocks:
     number, copies = _runs(sorted_ids)
     if len(copies) == len(ids):
         return ClassBlocks(order, group, torch.arange(len(ids), device=ids.device), sizes, copies)
-    own = torch.empty_like(number).index_copy(0, place, number)[order]
+    id_number = torch.empty_like(number).index_copy(0, place, number)[order]
     _, sentence, copies = torch.unique(
-        group * len(labels) + own, return_inverse=True, return_counts=True
+        group * len(labels) + id_number, return_inverse=True, return_counts=True
     )
     return ClassBlocks(order, group, sentence, sizes, copies)
 
@@ -187,9 +187,9 @@ def cosine_sums(z: Tensor, blocks: ClassBlocks) -> tuple[Tensor, Tensor, Tensor]
     if len(blocks.copies) < len(rows):
         totals = rows.new_zeros(len(blocks.copies), width).index_add(0, blocks.sentence, rows)
         copies = totals.index_select(0, blocks.sentence)
-    own = (rows * copies).sum(dim=1)
+    same_sentence = (rows * copies).sum(dim=1)
     negative = classes.sum(dim=0).square().sum() - classes.square().sum()
-    return inner - own, own, negative
+    return inner - same_sentence, same_sentence, negative
 
 
 @torch.no_grad()
@@ -197,10 +197,10 @@ def similarities(
     sums: tuple[Tensor, Tensor, Tensor], blocks: ClassBlocks, include_self: bool = False
 ) -> dict[str, float]:
     """Mean cosine of positive and of negative pairs, as `similarity_report`, from `cosine_sums`."""
-    positive, own, negative = sums
+    positive, same_sentence, negative = sums
     count, total = int(blocks.positives.sum()), float(positive.sum())
     if include_self:
-        count, total = count + int(blocks.copies.square().sum()), total + float(own.sum())
+        count, total = count + int(blocks.copies.square().sum()), total + float(same_sentence.sum())
     report = {"positive_similarity": total / count} if count else {}
     others = int(blocks.negatives.sum())
     return report | ({"negative_similarity": float(negative) / others} if others else {})
@@ -345,7 +345,7 @@ def _part(
     of the other columns: in a batch of few classes that is much less to search. In `positive`,
     the cosines of the window, what is no positive is masked.
     """
-    own, columns = blocks.group[here], blocks.group[window]
+    group, columns = blocks.group[here], blocks.group[window]
     one_class = bool(columns[0] == columns[-1])
     if choose is not None and one_class and len(columns) < len(blocks.order):
         others = torch.cat([s[:, : window.start], s[:, window.stop :]], dim=1)
@@ -355,7 +355,7 @@ def _part(
     if one_class:
         s[:, window].fill_(_FAR)
         return s, blocks.negatives[here]
-    same = own[:, None] == columns[None, :]
+    same = group[:, None] == columns[None, :]
     positive.add_((~same).to(s.dtype), alpha=_FAR)
     if choose is None:
         s[:, window].add_(same.to(s.dtype), alpha=_FAR)

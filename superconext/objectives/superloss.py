@@ -226,11 +226,11 @@ class SuperLoss(Objective):
 
     def _weights(self, valid: Tensor, blocks: ClassBlocks) -> Tensor:
         """Of each anchor's term, summing to 1, in the order of `blocks`."""
-        own = valid.double()
+        weights = valid.double()
         if self.reduction == "macro":
-            of_class = own.new_zeros(len(blocks.sizes)).index_add(0, blocks.group, own)
-            own = own / of_class[blocks.group].clamp(min=1)
-        return own / own.sum().clamp(min=1e-30)
+            of_class = weights.new_zeros(len(blocks.sizes)).index_add(0, blocks.group, weights)
+            weights = weights / of_class[blocks.group].clamp(min=1)
+        return weights / weights.sum().clamp(min=1e-30)
 
 
 def sampled(masks: Pairs, labels: Tensor, options: Options) -> Pairs:

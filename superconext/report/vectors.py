@@ -38,8 +38,8 @@ def facts_of(vectors: WordVectors, out: Path | None = None) -> dict[str, Any]:
 
 def tokens_of(vectors: WordVectors) -> int | None:
     """Tokens a trained table was made from: one out of the cache knows it by its name only."""
-    found = re.search(r"(\d+) tokens", vectors.name)
-    return int(found[1]) if found else None
+    match = re.search(r"(\d+) tokens", vectors.name)
+    return int(match[1]) if match else None
 
 
 def facts_table(facts: Mapping[str, Any]) -> str:
@@ -79,11 +79,11 @@ def coverage_table(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def nearest_table(found: Mapping[str, Any]) -> str:
+def nearest_table(report: Mapping[str, Any]) -> str:
     """Words with their cosine to one word, closest first."""
-    how = "" if found["in_table"] else ", whose vector is that of another case or of its n-grams"
-    lines = [f"nearest to {found['word']}{how}", "cosine  word"]
-    lines += [f"{row['cosine']:6.3f}  {row['word']}" for row in found["words"]]
+    how = "" if report["in_table"] else ", whose vector is that of another case or of its n-grams"
+    lines = [f"nearest to {report['word']}{how}", "cosine  word"]
+    lines += [f"{row['cosine']:6.3f}  {row['word']}" for row in report["words"]]
     return "\n".join(lines)
 
 

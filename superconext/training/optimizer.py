@@ -161,9 +161,9 @@ class RowAdam(torch.optim.Adam):
         parameters = [p for group in self.param_groups for p in group["params"]]
         for index, saved in state_dict["state"].items():
             if "rows" in saved:  # torch has made them floating point
-                own = parameters[index]
-                self.state[own]["rows"] = saved["rows"].to(own.device, torch.int64, copy=True)
-                self._table(own)
+                table = parameters[index]
+                self.state[table]["rows"] = saved["rows"].to(table.device, torch.int64, copy=True)
+                self._table(table)
 
     def _step_rows(self, group: dict[str, Any], table: Tensor, rows: Tensor, grad: Tensor) -> None:
         known = self._table(table)

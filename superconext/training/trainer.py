@@ -277,14 +277,14 @@ class Trainer:
         return self.world.encode(encode, rows, self.store.lengths_of(rows))
 
     def _reduce_gradients(self) -> None:
-        own = [p for p in self.encoder.parameters() if p.requires_grad]
+        of_rows = [p for p in self.encoder.parameters() if p.requires_grad]
         common = [
             p
             for module in (self.head, self.objective)
             for p in module.parameters()
             if p.requires_grad
         ]
-        self.world.all_reduce_gradients(own, common)
+        self.world.all_reduce_gradients(of_rows, common)
 
     def _arithmetic(self) -> AbstractContextManager[None]:
         context: AbstractContextManager[None] = torch.autocast(

@@ -73,23 +73,23 @@ class SubwordTable:
         return len(word) + 2 >= self.min_n and (self.max_n > 1 or word != "")
 
     def compose_many(
-        self, words: Sequence[str], own: npt.NDArray[Any] | None = None
+        self, words: Sequence[str], word_vectors: npt.NDArray[Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Vectors `[n, d]` float32 of n words, and whether each has an n-gram, bool `[n]`.
 
-        A vector is the mean of the word's n-gram vectors; where there is none zeros, or `own`. own:
-        `[n, d]`, each word's own vector; when given it takes part in the mean, which is how
-        fastText makes the vector of a word of its vocabulary.
+        A vector is the mean of the word's n-gram vectors, or zeros where there is none.
+        `word_vectors` `[n, d]`, where given, take part in the mean, or are it: so fastText makes
+        the vector of a word of its vocabulary.
         """
         vectors = np.zeros((len(words), self.dimension), dtype=np.float32)
-        if own is not None:
-            vectors += own
+        if word_vectors is not None:
+            vectors += word_vectors
         has_ngram = np.zeros(len(words), dtype=bool)
         for at, ids, counts in self._batches(words):
             sums = self._sums(ids, counts)
-            if own is not None:
-                sums += own[at]
-            sums /= (counts + (own is not None))[:, None].astype(np.float32)
+            if word_vectors is not None:
+                sums += word_vectors[at]
+            sums /= (counts + (word_vectors is not None))[:, None].astype(np.float32)
             vectors[at] = sums
             has_ngram[at] = True
         return vectors, has_ngram

@@ -300,8 +300,8 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
     ones, as when a classifier is trained.
     """
     words = list(corpus.vocabulary.words)
-    table, found = vectors.lookup(words)
-    known = table[found]
+    table, has_vector = vectors.lookup(words)
+    known = table[has_vector]
     if not len(known):
         raise VectorsError(
             f"{vectors.name}: knows no word of the text; expected vectors of its language and "
@@ -309,14 +309,14 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
         )
     noise = random_stream(0, WORD_NOISE).standard_normal(table.shape) * known.std()
     noise = noise.astype(vectors.matrix.dtype)  # as it will be kept
-    table = np.where(found[:, None], table, noise).astype(np.float32)
+    table = np.where(has_vector[:, None], table, noise).astype(np.float32)
     table[0] = 0.0
-    if not found[1]:
+    if not has_vector[1]:
         table[1] = known.mean(axis=0)
-    found[:2] = True  # padding and the unknown word are no words of a table
-    if found.all():
+    has_vector[:2] = True  # padding and the unknown word are no words of a table
+    if has_vector.all():
         return table, vectors
-    added = np.flatnonzero(~found)
+    added = np.flatnonzero(~has_vector)
     note = f"{len(added)} words it lacks were read in pretraining, as noise, which is kept"
     extended = WordVectors(
         [*vectors.words, *(words[i] for i in added)],
