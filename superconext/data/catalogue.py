@@ -6,7 +6,6 @@ download is recorded (`core.download`); row counts are compared with what a pars
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.download import PublicFile
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, suggestion
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ def find(name: str) -> PublicSet:
     folded = name.casefold().replace("-", "_")
     if folded in CATALOGUE:
         return CATALOGUE[folded]
-    close = difflib.get_close_matches(folded, CATALOGUE, 1)
     raise DataError(
         f"{name!r} names no known set; expected one of {', '.join(CATALOGUE)}; "
-        + (f"did you mean {close[0]!r}?" if close else "take one of these")
+        + suggestion(folded, CATALOGUE)
     )

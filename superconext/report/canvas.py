@@ -3,10 +3,8 @@
 Figures are built with matplotlib's object API on the Agg canvas. Nothing here touches
 pyplot, so drawing is safe without a display and from several threads.
 
-From 3.11 matplotlib joins Arabic letters and orders right-to-left text by itself
-(HarfBuzz and SheenBidi through libraqm; release notes of 3.11). Before, it drew single
-letters from left to right, so the label has to be turned into joined presentation forms
-in visual order first. Doing both would reverse the label again.
+Arabic letters are joined and right-to-left text is ordered by matplotlib itself, from 3.11 on
+(HarfBuzz and SheenBidi through libraqm; release notes of 3.11).
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 #: Comes with matplotlib and has Arabic, Latin, Tifinagh, Greek and Cyrillic letters.
 FONT = "DejaVu Sans"
 
-_RENDERER_SHAPES_FROM = (3, 11)
+_SHAPES_FROM = (3, 11)
 DPI = 150
 #: What figures are written as, and what of its metadata is left out.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -58,11 +55,11 @@ _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", "p", ">", "*")
 
 
 def available() -> bool:
-    """Whether everything a figure needs is installed. Does not import matplotlib."""
+    """Whether matplotlib is there in a version that shapes Arabic. Does not import it."""
     if importlib.util.find_spec("matplotlib") is None:
         return False
-    helpers = ("arabic_reshaper", "bidi")
-    return all(importlib.util.find_spec(name) for name in helpers) or renderer_shapes()
+    numbers = tuple(map(int, version("matplotlib").split(".")[:2]))
+    return numbers >= _SHAPES_FROM
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -81,40 +78,9 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def label_text(label: str, note: str = "") -> str:
-    """A user's label for a figure: one line, shortened, then `note`, shaped, no formulas."""
-    shown = clip(clean(label), _LABEL_CELLS) + note
+    """A user's label for a figure: one line, shortened, then `note`, no formulas."""
     # matplotlib reads text between two dollar signs as a formula and may fail on it.
-    return shape(shown).replace("$", r"\$")
-
-
-def shape(label: str) -> str:
-    """`label` as the installed matplotlib must be given it to be read correctly.
-
-    Labels without right-to-left letters come back as they are, and so does every label
-    where matplotlib shapes text itself. Vowel signs are kept.
-
-    Raises MissingExtraError when matplotlib is absent, or needs arabic-reshaper and
-    python-bidi for this label and they are absent.
-    """
-    if not _right_to_left(label) or renderer_shapes():
-        return label
-    try:
-        # The package's own `bidi.get_display` leaves brackets unmirrored: ")12(".
-        from bidi.algorithm import get_display
-
-        reshaper = _reshaper()
-    except ImportError as error:
-        raise MissingExtraError("drawing Arabic labels", "plots") from error
-    return str(get_display(reshaper.reshape(label)))
-
-
-def renderer_shapes() -> bool:
-    """Whether the installed matplotlib joins and orders Arabic letters by itself."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise MissingExtraError("drawing figures", "plots") from error
-    return tuple(matplotlib.__version_info__[:2]) >= _RENDERER_SHAPES_FROM
+    return (clip(clean(label), _LABEL_CELLS) + note).replace("$", r"\$")
 
 
 def class_colours(names: Sequence[str]) -> list[int]:
@@ -176,15 +142,3 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"{target}: cannot be written ({error.strerror or error}): expected a folder with "
             "room and leave to write; choose another place"
         ) from error
-
-
-@cache
-def _reshaper() -> Any:
-    from arabic_reshaper import ArabicReshaper
-
-    # The one-glyph word for God is not in the font; its letters are.
-    return ArabicReshaper({"delete_harakat": False, "ARABIC LIGATURE ALLAH": False})
-
-
-def _right_to_left(label: str) -> bool:
-    return any(unicodedata.bidirectional(character) in ("R", "AL") for character in label)

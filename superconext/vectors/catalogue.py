@@ -7,7 +7,6 @@ fastText's vectors of 157 languages (Grave et al., 2018) are published without a
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import hashlib
 import os
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from superconext.core.download import Downloader, PublicFile
-from superconext.core.errors import VectorsError
+from superconext.core.errors import VectorsError, suggestion
 from superconext.core.files import atomic_write, cache_dir
 
 _GENSIM_DATA = "https://github.com/RaRe-Technologies/gensim-data/releases/download"
@@ -105,11 +104,9 @@ def find(name: str) -> PublicVectors:
             f"{name}: fastText has no vectors of a language {match[1]!r}; expected one of "
             f"{' '.join(sorted(FASTTEXT_LANGUAGES))}; choose another"
         )
-    close = difflib.get_close_matches(name, NAMED, 1)
     raise VectorsError(
         f"{name!r} names no known vectors; expected one of {', '.join(NAMED)}, "
-        "cc.LANG.300.vec or cc.LANG.300.bin; "
-        + (f"did you mean {close[0]!r}?" if close else "take one of these")
+        "cc.LANG.300.vec or cc.LANG.300.bin; " + suggestion(name, NAMED)
     )
 
 

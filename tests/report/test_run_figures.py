@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError, MissingExtraError, RunError
 from superconext.report import canvas, figures
-from superconext.report.canvas import shape
 from superconext.report.run_figures import (
     count_pairs,
     draw_confusion,
@@ -74,8 +73,8 @@ def test_map_names_method_classes_counts_and_errors(tmp_path, drawn):
     assert size(path) == (1125, 825)
     found = texts(drawn[0])
     assert any("t-SNE" in text and "N = 40" in text for text in found)
-    assert shape("إيجابي (14)") in found
-    assert shape("سلبي (13)") in found
+    assert "إيجابي (14)" in found
+    assert "سلبي (13)" in found
     assert any("wrongly classified (2)" in text for text in found)
 
 
@@ -244,7 +243,7 @@ def test_cells_show_shares_of_the_row_and_counts(tmp_path, drawn):
         (1, 1): ("100%\n2", "white"),
         (1, 2): ("0%\n0", "black"),  # no row of the third class: its cells stay empty
     }
-    assert [t.get_text() for t in axes.get_yticklabels()] == [shape(name) for name in ARABIC]
+    assert [t.get_text() for t in axes.get_yticklabels()] == list(ARABIC)
     assert "accuracy 0.833" in axes.get_title()
 
 
@@ -333,27 +332,6 @@ def test_one_epoch_is_a_mark_on_a_whole_number(tmp_path, drawn):
 # Arabic
 
 
-@pytest.fixture
-def old_renderer(monkeypatch):
-    pytest.importorskip("arabic_reshaper")
-    pytest.importorskip("bidi")
-    monkeypatch.setattr(canvas, "renderer_shapes", lambda: False)
-
-
-def test_labels_are_joined_and_turned_for_a_renderer_that_does_not(old_renderer):
-    assert shape("سلبي") == LOGICAL[::-1]
-    assert shape("سلبي (12)") == "(12) " + LOGICAL[::-1]
-    assert shape("neg سلبي") == "neg " + LOGICAL[::-1]
-    assert "\u064e" in shape("سَلبي")  # vowel signs stay
-    assert "\ufdf2" not in shape("الله")  # the font lacks this ligature
-    assert shape("neg (12) $x$") == "neg (12) $x$"
-
-
-def test_labels_are_left_alone_for_a_renderer_that_shapes(monkeypatch):
-    monkeypatch.setattr(canvas, "renderer_shapes", lambda: True)
-    assert shape("سلبي (12)") == "سلبي (12)"
-
-
 def ink(text):
     """Black pixels of `text` drawn alone, cut to its box."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -369,13 +347,13 @@ def ink(text):
 
 
 def test_drawn_letters_are_joined():
-    assert np.array_equal(ink(shape("سلبي")), ink(shape(LOGICAL)))
-    pieces = np.diff(ink(shape("ببب")).any(axis=0).astype(int)) == 1
+    assert np.array_equal(ink("سلبي"), ink(LOGICAL))
+    pieces = np.diff(ink("ببب").any(axis=0).astype(int)) == 1
     assert not pieces.any()  # three letters, one stroke: no empty column
 
 
 def test_drawn_letters_run_from_right_to_left():
-    tall = ink(shape("اسس"))  # alef is read first and rises above the others
+    tall = ink("اسس")  # alef is read first and rises above the others
     top = np.nonzero(tall[0])[0]
     assert top.min() > tall.shape[1] * 2 / 3
 
@@ -445,12 +423,8 @@ def test_without_matplotlib(tmp_path, monkeypatch):
     assert "superconext[plots]" in figures.UNAVAILABLE
 
 
-def test_the_reshaping_packages_are_needed_only_by_an_old_renderer(monkeypatch):
-    for name in ("bidi", "bidi.algorithm"):
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(canvas, "renderer_shapes", lambda: False)
+def test_a_matplotlib_that_does_not_shape_arabic_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(canvas, "version", lambda name: "3.10.8")
     assert not figures.available()
-    with pytest.raises(MissingExtraError):
-        shape("سلبي")
-    monkeypatch.setattr(canvas, "renderer_shapes", lambda: True)
-    assert figures.available()
+    with pytest.raises(MissingExtraError, match=r"superconext\[plots\]"):
+        draw_curves(HISTORY, tmp_path / "h.png")
