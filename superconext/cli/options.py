@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from superconext.config.parameters import (
     removal,
 )
 from superconext.config.presets import PRESETS
-from superconext.core.errors import ConfigError
+from superconext.core import files
+from superconext.core.errors import ConfigError, VectorsError
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
@@ -134,23 +134,8 @@ def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def free_folder(out: str, force: bool) -> Path:
-    """The folder to write. Raises VectorsError, before any work, if it may not be written."""
-    from superconext.core.errors import VectorsError
-
-    folder = Path(out)
-    if folder.name in ("", ".."):
-        raise VectorsError(f"{out} names no new folder; expected one to write: choose a name")
-    if os.path.lexists(folder):
-        if not force:
-            raise VectorsError(
-                f"{out} exists already; expected a new folder: choose another or add --force"
-            )
-        if not (folder / "info.json").is_file() and (not folder.is_dir() or any(folder.iterdir())):
-            raise VectorsError(
-                f"{out} is no folder of word vectors; --force expects one to replace: choose "
-                "another name, or remove it yourself"
-            )
-    return folder
+    """The folder of word vectors to write. Raises VectorsError if it may not be written."""
+    return files.free_folder(out, force, "info.json", "folder of word vectors", VectorsError)
 
 
 _TYPES: dict[type, Any] = {int: click.INT, float: click.FLOAT, str: click.STRING}

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, SuperConTextError
 from superconext.core.locks import try_lock
 
 if TYPE_CHECKING:
@@ -205,6 +205,28 @@ def _known_as(path: object, hidden: Path | None, folder: Path) -> str:
     if hidden is not None and isinstance(path, str) and Path(path).is_relative_to(hidden):
         return str(folder.joinpath(*Path(path).relative_to(hidden).parts[1:]))
     return str(folder)
+
+
+def free_folder(
+    out: str | Path, force: bool, mark: str, what: str, error: type[SuperConTextError]
+) -> Path:
+    """The folder to write: a new one, an empty one, or with `force` one with the file `mark`.
+
+    Raises `error` for any other, calling what --force expects by the words `what`.
+    """
+    folder = Path(out)
+    if folder.name in ("", ".."):
+        raise error(f"{out} names no new folder; expected one to write: choose a name")
+    if not os.path.lexists(folder):
+        return folder
+    if not force:
+        raise error(f"{out} exists already; expected a new folder: choose another or add --force")
+    if not (folder / mark).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise error(
+            f"{out} is no {what}; --force expects one to replace: choose another name, or remove "
+            "it yourself"
+        )
+    return folder
 
 
 @contextmanager

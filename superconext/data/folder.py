@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -16,7 +15,14 @@ from typing import IO, Any
 
 from superconext._version import __version__
 from superconext.core.errors import DataError
-from superconext.core.files import file_sha256, replace_folder, staging_folder, tsv_cell, write_json
+from superconext.core.files import (
+    file_sha256,
+    free_folder,
+    replace_folder,
+    staging_folder,
+    tsv_cell,
+    write_json,
+)
 
 RECORD = "dataset.json"
 
@@ -25,21 +31,7 @@ Row = tuple[str, str]  # label, text
 
 def check_folder(out: str | Path, force: bool = False) -> Path:
     """The folder to write. Raises DataError unless it is new, or a data set and `force` is set."""
-    folder = Path(out)
-    if folder.name in ("", ".."):
-        raise DataError(f"{out} names no new folder; expected one to write: choose a name")
-    if not os.path.lexists(folder):
-        return folder
-    if not force:
-        raise DataError(
-            f"{out} exists already; expected a new folder: choose another or add --force"
-        )
-    if not (folder / RECORD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DataError(
-            f"{out} is no folder of a data set; --force expects one to replace: choose another "
-            "name, or remove it yourself"
-        )
-    return folder
+    return free_folder(out, force, RECORD, "folder of a data set", DataError)
 
 
 def write_folder(

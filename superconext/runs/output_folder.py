@@ -16,6 +16,7 @@ from superconext.core import locks
 from superconext.core.errors import RunError, StoppedEarly, SuperConTextError
 from superconext.core.files import (
     clear_staging,
+    free_folder,
     remove_folder,
     replace_folder,
     staging_folder,
@@ -31,19 +32,7 @@ _IN_PLACE = "in-place"
 
 def check_out(out: Path, force: bool) -> None:
     """Raise RunError unless `out` may be written: it is new, or a run and `force` is given."""
-    if out.name in ("", ".."):
-        raise RunError(f"{out} names no new folder; expected one for the run: choose a name")
-    if not os.path.lexists(out):
-        return
-    if not force:
-        raise RunError(
-            f"{out} exists already; expected a new folder: choose another or add --force"
-        )
-    if not (out / "manifest.json").is_file() and not (out.is_dir() and not any(out.iterdir())):
-        raise RunError(
-            f"{out} is no run folder; --force expects one to replace: choose another name, or "
-            "remove it yourself"
-        )
+    free_folder(out, force, "manifest.json", "run folder", RunError)
 
 
 def partial_of(out: Path) -> Path:
