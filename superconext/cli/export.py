@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ def export(
         if pruned:
             assert test is not None
             model, report = _prune(model, test, expected)
-            facts["pruned"] = _facts(report, test)
+            facts["pruned"] = {"test": Path(test).name, **asdict(report)}
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
 
@@ -104,19 +105,6 @@ def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneR
     if wanted:
         echo_notes(wanted.notes, wanted.source)
     return prune(model, rows.texts, rows.labels, wanted.texts if wanted else None)
-
-
-def _facts(report: PruneReport, test: str) -> dict[str, Any]:
-    return {
-        "test": Path(test).name,
-        "rows": report.rows,
-        "words": list(report.words),
-        "buckets": list(report.buckets),
-        "accuracy_before": report.accuracy[0],
-        "accuracy_after": report.accuracy[1],
-        "accuracy_loss": report.loss,
-        "labels_changed": report.changed,
-    }
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:

@@ -22,20 +22,18 @@ from superconext.fitting.model import Model
 class PruneReport:
     """What was left out, and what that costs.
 
-    words, buckets: rows (before, after). accuracy: on the labelled rows (before, after).
-    changed: how many of their labels are another now, of `rows`.
+    words, buckets: rows (before, after). accuracy_before, accuracy_after: on the labelled `rows`;
+    accuracy_loss: a fraction, below 0 where the smaller model does better. labels_changed: how
+    many of their labels are another now.
     """
 
+    rows: int
     words: tuple[int, int]
     buckets: tuple[int, int]
-    accuracy: tuple[float, float]
-    changed: int
-    rows: int
-
-    @property
-    def loss(self) -> float:
-        """Accuracy lost, a fraction; below 0 where the smaller model does better."""
-        return self.accuracy[0] - self.accuracy[1]
+    accuracy_before: float
+    accuracy_after: float
+    accuracy_loss: float
+    labels_changed: int
 
 
 def prune(
@@ -53,12 +51,15 @@ def prune(
     sizes = [one.indexer.sizes() for one in (model, small)]
     before, after = (np.array(one.predict(texts)) for one in (model, small))
     truth = np.array(labels)
+    scores = [float((predicted == truth).mean()) for predicted in (before, after)]
     report = PruneReport(
+        rows=len(truth),
         words=(sizes[0].get("words", 0), sizes[1].get("words", 0)),
         buckets=(sizes[0].get("buckets", 0), sizes[1].get("buckets", 0)),
-        accuracy=(float((before == truth).mean()), float((after == truth).mean())),
-        changed=int((before != after).sum()),
-        rows=len(truth),
+        accuracy_before=scores[0],
+        accuracy_after=scores[1],
+        accuracy_loss=scores[0] - scores[1],
+        labels_changed=int((before != after).sum()),
     )
     return small, report
 

@@ -41,7 +41,7 @@ def test_known_words_lose_nothing(model, labels):
     assert len(known) > 12, "all but the rows held back"
     small, report = prune(model, known, labels[: len(known)])
     assert np.array_equal(small.features(known), model.features(known))
-    assert report.loss == 0 and report.changed == 0 and report.rows == len(known)
+    assert report.accuracy_loss == 0 and report.labels_changed == 0 and report.rows == len(known)
     assert report.words[0] == report.words[1]
 
 
@@ -62,8 +62,8 @@ def test_the_loss_is_the_difference_of_the_two_accuracies(model, labels):
     small, report = prune(model, NEW, labels[:6])
     before = np.mean(np.array(model.predict(NEW)) == np.array(labels[:6]))
     after = np.mean(np.array(small.predict(NEW)) == np.array(labels[:6]))
-    assert report.accuracy == (pytest.approx(before), pytest.approx(after))
-    assert report.loss == pytest.approx(before - after)
+    assert (report.accuracy_before, report.accuracy_after) == pytest.approx((before, after))
+    assert report.accuracy_loss == pytest.approx(before - after)
 
 
 def test_a_pruned_folder_is_smaller_newer_and_the_same(model, labels, tmp_path):
