@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from superconext.config.parameters import Config, parameter
+from superconext.config.parameters import parameter
 from superconext.core.errors import ConfigError
-from superconext.objectives.base import Batch, CheckedOptions, Objective, Shape, parse_options
+from superconext.objectives.base import Batch, CheckedOptions, WithTemperature
 from superconext.objectives.mining import Miner, Tally
 from superconext.objectives.pairwise import (
     Choice,
@@ -97,8 +97,18 @@ class Options(CheckedOptions):
     def sample(self) -> bool:
         return bool(self.n_positives or self.negatives_per_class)
 
+    @property
+    def miner(self) -> Miner:
+        return Miner(
+            self.mining,
+            self.mining_threshold,
+            self.mining_warmup,
+            self.mining_max_similarity,
+            self.mining_fallback,
+        )
 
-class SuperLoss(Objective):
+
+class SuperLoss(WithTemperature):
     """Mean positive against mean negative similarity, per anchor, in log space.
 
     For anchor i of class k with unit vectors z and s_ij = <z_i, z_j> / temperature::
@@ -126,40 +136,10 @@ class SuperLoss(Objective):
     chance_level = math.log(2)
 
     def __init__(
-        self,
-        temperature: float = 0.1,
-        reduction: str = "macro",
-        include_self: bool = False,
-        miner: Miner | None = None,
-        options: Options | None = None,
+        self, temperature: float = 0.1, options: Options | None = None, miner: Miner | None = None
     ) -> None:
-        super().__init__()
-        if not temperature > 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
-        if reduction not in ("macro", "micro"):
-            raise ValueError(f"reduction must be 'macro' or 'micro', got {reduction!r}")
-        self.temperature = temperature
-        self.reduction = reduction
-        self.include_self = include_self
-        self.miner = miner or Miner()
-        self.options = options or Options()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> SuperLoss:
-        options = parse_options(config.options, Options)
-        return cls(
-            temperature=config.temperature,
-            reduction=options.reduction,
-            include_self=options.include_self,
-            miner=Miner(
-                options.mining,
-                options.mining_threshold,
-                options.mining_warmup,
-                options.mining_max_similarity,
-                options.mining_fallback,
-            ),
-            options=options,
-        )
+        super().__init__(temperature, options)
+        self.miner = miner or self.options.miner
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.projected` `[N, p]`; scalars: similarities and mining shares."""
@@ -171,7 +151,7 @@ class SuperLoss(Objective):
         """The loss with masks over all N x N pairs, as the equations have it."""
         z = normalised(batch.projected)
         cosine = z @ z.T
-        masks = pairs(batch.labels, batch.ids, self.include_self)
+        masks = pairs(batch.labels, batch.ids, self.options.include_self)
         if self.options.sample:
             masks = sampled(masks, batch.labels, self.options)
         negative, report = masks.negative, {"kept": 1.0}
@@ -187,7 +167,7 @@ class SuperLoss(Objective):
             masked_log_mean_exp(logits, negative[valid])
             - masked_log_mean_exp(logits, masks.positive[valid])
         )
-        if self.reduction == "micro":
+        if self.options.reduction == "micro":
             return losses.mean(), scalars
         return class_mean(losses, batch.labels[valid]), scalars
 
@@ -196,11 +176,13 @@ class SuperLoss(Objective):
         z = normalised(batch.projected)
         blocks = class_blocks(batch.labels, batch.ids)
         positives, valid = blocks.positives, blocks.negatives > 0
-        if self.include_self:
+        if self.options.include_self:
             positives = blocks.sizes[blocks.group]
         valid &= positives > 0
         sums = cosine_sums(z.detach(), blocks)
-        scalars: dict[str, float] = similarities(sums, blocks, self.include_self) | {"kept": 1.0}
+        scalars: dict[str, float] = similarities(sums, blocks, self.options.include_self) | {
+            "kept": 1.0
+        }
         tally = Tally()
         choose: Choice | None = None
         if self.miner.active(batch.epoch, batch.epochs):
@@ -221,13 +203,13 @@ class SuperLoss(Objective):
             slope = weights[here] * torch.sigmoid(difference)
             return Terms(weights[here] * functional.softplus(difference), -slope, slope)
 
-        loss = pairwise_loss(z, blocks, self.temperature, rule, choose, self.include_self)
+        loss = pairwise_loss(z, blocks, self.temperature, rule, choose, self.options.include_self)
         return loss, scalars | (tally.report() if choose else {})
 
     def _weights(self, valid: Tensor, blocks: ClassBlocks) -> Tensor:
         """Of each anchor's term, summing to 1, in the order of `blocks`."""
         weights = valid.double()
-        if self.reduction == "macro":
+        if self.options.reduction == "macro":
             of_class = weights.new_zeros(len(blocks.sizes)).index_add(0, blocks.group, weights)
             weights = weights / of_class[blocks.group].clamp(min=1)
         return weights / weights.sum().clamp(min=1e-30)

@@ -10,14 +10,15 @@ from superconext.objectives.mining import Miner
 from superconext.objectives.pairwise import class_blocks
 from superconext.objectives.supcon import Options, SupCon
 from superconext.objectives.superloss import CHUNKED_FROM, SuperLoss
+from superconext.objectives.superloss import Options as SuperLossOptions
 from tests.objectives.batches import COMPOSITIONS, Largest, make_batch, random_vectors
 
 torch.set_num_threads(1)
 
 LOSSES = {
     "superloss": SuperLoss(0.2),
-    "superloss micro": SuperLoss(0.2, "micro"),
-    "superloss with self": SuperLoss(0.2, include_self=True),
+    "superloss micro": SuperLoss(0.2, SuperLossOptions(reduction="micro")),
+    "superloss with self": SuperLoss(0.2, SuperLossOptions(include_self=True)),
     "superloss cold": SuperLoss(0.01),
     "threshold": SuperLoss(0.2, miner=Miner("threshold", 0.3, 0.0)),
     "threshold, all": SuperLoss(0.2, miner=Miner("threshold", 0.9, 0.0, fallback="all")),

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.objectives.mining import Miner
-from superconext.objectives.superloss import SuperLoss
+from superconext.objectives.superloss import Options, SuperLoss
 from tests.objectives.oracles import superloss as oracle
 
 torch.set_num_threads(1)
@@ -45,7 +46,9 @@ COMPOSITIONS = {
 @pytest.mark.parametrize("temperature", [1.0, 0.1, 0.05])
 def test_equals_the_equation(labels, reduction, include_self, temperature):
     vectors = random_vectors(len(labels))
-    loss, _ = SuperLoss(temperature, reduction, include_self)(batch(vectors, labels))
+    loss, _ = SuperLoss(temperature, Options(reduction=reduction, include_self=include_self))(
+        batch(vectors, labels)
+    )
     expected = oracle(
         vectors.numpy(), labels, range(len(labels)), temperature, reduction, include_self
     )
@@ -112,8 +115,8 @@ def test_row_order_and_label_names_do_not_matter():
 def test_macro_equals_micro_at_equal_class_sizes():
     vectors = random_vectors(9)
     labels = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    macro = SuperLoss(0.1, "macro")(batch(vectors, labels))[0]
-    micro = SuperLoss(0.1, "micro")(batch(vectors, labels))[0]
+    macro = SuperLoss(0.1, Options(reduction="macro"))(batch(vectors, labels))[0]
+    micro = SuperLoss(0.1, Options(reduction="micro"))(batch(vectors, labels))[0]
     assert float(macro) == pytest.approx(float(micro), rel=1e-12)
 
 
@@ -176,10 +179,14 @@ def test_from_config_passes_every_setting():
         }
     )
     loss = objective_class("superloss").from_config(config, Shape(2, 8, 4))
-    assert (loss.temperature, loss.reduction, loss.include_self) == (0.25, "micro", False)
+    assert (loss.temperature, loss.options.reduction, loss.options.include_self) == (
+        0.25,
+        "micro",
+        False,
+    )
     assert loss.miner == Miner("topk", 7.0, 0.5, 0.9, "skip")
 
 
 def test_refuses_a_temperature_of_zero():
-    with pytest.raises(ValueError, match="temperature must be above 0"):
-        SuperLoss(0.0)
+    with pytest.raises(ConfigError, match=r"temperature = 0\.0: expected a value above 0"):
+        resolve({"temperature": 0.0})
