@@ -74,12 +74,7 @@ class SCF(Objective):
     options_type: type = SCFOptions
 
     def __init__(
-        self,
-        sentence_size: int,
-        classes: int,
-        temperature: float = 0.1,
-        form: str = "mean",
-        weight: float = 1.0,
+        self, sentence_size: int, classes: int, temperature: float = 0.1, options: Any = None
     ) -> None:
         super().__init__()
         # Without a bias: a constant part of every vector would swell every cosine.
@@ -87,23 +82,24 @@ class SCF(Objective):
         self.class_head = nn.Linear(sentence_size, sentence_size, bias=False)
         self.hidden = nn.Linear(2 * sentence_size, 2 * sentence_size)
         self.classifier = nn.Linear(2 * sentence_size, classes)
-        self.temperature, self.form, self.weight = temperature, form, weight
+        self.temperature = temperature
+        self.options = options or self.options_type()
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> SCF:
-        options = parse_options(config.options, SCFOptions)
-        return cls(shape.sentence, shape.classes, config.temperature, options.form, options.weight)
+        options: Any = parse_options(config.options, cls.options_type)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""
         vectors = self.spaces(batch.sentence)
         cross_entropy, scalars = self.classified(vectors, batch)
-        labelled = Labelled.of(batch.labels, batch.ids, self.form)
+        labelled = Labelled.of(batch.labels, batch.ids, self.options.form)
         none = nothing_retrieved(batch.labels)
         x = vectors.joint
-        contrast = css_loss(x, x[:0], labelled, none, self.temperature, self.form)
+        contrast = css_loss(x, x[:0], labelled, none, self.temperature, self.options.form)
         scalars["contrast"] = float(contrast.detach())
-        return cross_entropy + self.weight * contrast, scalars
+        return cross_entropy + self.options.weight * contrast, scalars
 
     def spaces(self, sentence: Tensor) -> Spaces:
         """d and c of sentence vectors `[n, d]`."""
@@ -118,7 +114,7 @@ class SCF(Objective):
     def classified(self, vectors: Spaces, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """L_CE of the labelled rows; scalars: it, the accuracy and the similarities of x."""
         scores = self.scores(vectors)
-        reduction = "sum" if self.form == "faithful" else "mean"
+        reduction = "sum" if self.options.form == "faithful" else "mean"
         cross_entropy = functional.cross_entropy(scores, batch.labels, reduction=reduction)
         unit = normalised(vectors.joint.detach())
         masks = pairs(batch.labels, batch.ids)
@@ -187,22 +183,8 @@ class CSSLM(SCF):
     reads_dev_score = True
     options_type: type = CSSLMOptions
 
-    def __init__(
-        self,
-        sentence_size: int,
-        classes: int,
-        temperature: float = 0.1,
-        options: RetrievalOptions | None = None,
-    ) -> None:
-        chosen: RetrievalOptions = options or self.options_type()
-        super().__init__(sentence_size, classes, temperature, chosen.form, chosen.weight)
-        self.options = chosen
-        self.fallen_back = False
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> CSSLM:
-        options: RetrievalOptions = parse_options(config.options, cls.options_type)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
+    #: Whether L_D and L_C have been dropped.
+    fallen_back = False
 
     def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
         """Decide from the dev scores whether L_D and L_C are still wanted."""
@@ -224,13 +206,13 @@ class CSSLM(SCF):
         vectors = self.spaces(batch.sentence)
         total, scalars = self.classified(vectors, batch)
         retrieved, pool = self.retrieved(vectors, batch, own_sets=not self.fallen_back)
-        labelled = Labelled.of(batch.labels, batch.ids, self.form)
-        common = (labelled, retrieved, self.temperature, self.form)
+        labelled = Labelled.of(batch.labels, batch.ids, self.options.form)
+        common = (labelled, retrieved, self.temperature, self.options.form)
         losses = {"contrast": css_loss(vectors.joint, pool.joint, *common)}
         if not self.fallen_back:
             losses |= self.level_losses(vectors, pool, labelled, retrieved)
         for name, loss in losses.items():
-            total = total + self.weight * loss
+            total = total + self.options.weight * loss
             scalars[name] = float(loss.detach())
         scalars["pool_rows"] = float(len(retrieved.rows))
         scalars["fallen_back"] = float(self.fallen_back)
@@ -240,7 +222,7 @@ class CSSLM(SCF):
         self, vectors: Spaces, pool: Spaces, labelled: Labelled, retrieved: Retrieved
     ) -> dict[str, Tensor]:
         """L_D and L_C, as far as `levels` wants them; none while nothing is retrieved."""
-        common = (labelled, retrieved, self.temperature, self.form)
+        common = (labelled, retrieved, self.temperature, self.options.form)
         losses = {}
         if len(retrieved.rows) and "D" in self.options.levels:
             losses["domain"] = domain_loss(vectors.domain, pool.domain, *common)
@@ -296,7 +278,6 @@ class CSSLMST(CSSLM):
     """
 
     options_type: type = CSSLMSTOptions
-    options: CSSLMSTOptions
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]` and `batch.pool`.
@@ -307,9 +288,9 @@ class CSSLMST(CSSLM):
         vectors = self.spaces(batch.sentence)
         total, scalars = self.classified(vectors, batch)
         retrieved, pool = self.retrieved(vectors, batch, own_sets=True)
-        labelled = Labelled.of(batch.labels, batch.ids, self.form)
+        labelled = Labelled.of(batch.labels, batch.ids, self.options.form)
         for name, loss in self.level_losses(vectors, pool, labelled, retrieved).items():
-            total = total + self.weight * loss
+            total = total + self.options.weight * loss
             scalars[name] = float(loss.detach())
         if len(retrieved.rows):
             loss, used = self._self_training(self.scores(pool), retrieved, batch.labels)
@@ -336,7 +317,7 @@ class CSSLMST(CSSLM):
             weights[kept, chosen[kept]] = 1.0
             share = float(kept.sum()) / max(int(of_any.sum()), 1)
         loss = -(weights * log_p).sum()
-        if self.form == "faithful":
+        if self.options.form == "faithful":
             return loss, share
         return loss / weights.sum().clamp(min=1), share
 
