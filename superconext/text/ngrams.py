@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, repeat
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -30,9 +28,6 @@ _BITS = 63
 _SLOTS = 4
 # Fibonacci hashing: the golden ratio times 2^64 (Knuth, The Art of Computer Programming, 6.4).
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-#: Characters of the longest words, boundary marks included, that are cut by a template.
-_TEMPLATES = 40
 
 
 @dataclass(frozen=True)
@@ -151,28 +146,11 @@ def _cut(word: str, shortest: int, longest: int) -> Collection[str]:
     if _whole(word):
         return ()
     marked = f"<{word}>"
-    first = len(marked) - shortest + 1
-    if first < 2 or len(marked) > _TEMPLATES:
-        return {
-            marked[start : start + size]
-            for size in range(shortest, longest + 1)
-            for start in range(len(marked) - size + 1)
-        }
-    ngrams: tuple[str, ...] = _template(len(marked), shortest, longest)(marked)
-    # Where no two of the shortest are equal, no two that begin with them are.
-    return ngrams if len(set(ngrams[:first])) == first else set(ngrams)
-
-
-@lru_cache(maxsize=1024)
-def _template(length: int, shortest: int, longest: int) -> itemgetter[Any]:
-    """What cuts text of so many characters into its n-grams, shorter first."""
-    return itemgetter(
-        *(
-            slice(start, start + size)
-            for size in range(shortest, longest + 1)
-            for start in range(length - size + 1)
-        )
-    )
+    return {
+        marked[start : start + size]
+        for size in range(shortest, longest + 1)
+        for start in range(len(marked) - size + 1)
+    }
 
 
 class PackedNgrams:

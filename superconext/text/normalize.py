@@ -24,9 +24,6 @@ _WEB = re.compile(r"(?:https?://|www\.|[@#])\S+")
 _ARABIZI_WORD = re.compile("(?:[A-Za-z]+[2-9]+[A-Za-z]+|[2-9][A-Za-z]{2,})[0-9A-Za-z]*")
 _ORDINAL = re.compile("[0-9](?:nd|rd|th|ers?|emes?|km|mm|cm|pm|am|dh|da|mo|go)", re.IGNORECASE)
 
-# Text of so many characters is worth a look at which are in it; so few are changed one by one.
-_LONG, _FEW = 1000, 64
-
 
 class Normalizer:
     """Text to text: the rules of a profile, with some switched on or off by name.
@@ -225,19 +222,4 @@ def _plan(rules: list[Rule]) -> list[Step]:
 
 def _translator(table: dict[int, str | None]) -> Step:
     present = re.compile(f"[{class_body((code, code) for code in sorted(table))}]").search
-    new = {chr(code): into or "" for code, into in table.items()}
-    # Whether changing one character after another is the same as changing all at once.
-    apart = not new.keys() & set("".join(new.values()))
-
-    def translate(text: str) -> str:
-        if len(text) < _LONG or not apart:
-            return text.translate(table) if present(text) else text
-        changed = new.keys() & set(text)
-        if len(changed) > _FEW:
-            return text.translate(table)
-        # `str.translate` asks a dictionary for every character, `str.replace` for none.
-        for character in changed:
-            text = text.replace(character, new[character])
-        return text
-
-    return translate
+    return lambda text: text.translate(table) if present(text) else text

@@ -160,17 +160,6 @@ def test_what_many_remembers_is_bounded_and_not_pickled(monkeypatch):
     assert again.many(["a\nb c", ""]) == [["a", "b", "c"], []]
 
 
-@given(texts, st.sampled_from(PROFILES))
-@settings(max_examples=200, deadline=None)
-def test_long_text_is_normalised_as_short_text(text, profile):
-    expected = Normalizer(profile).lines(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("superconext.text.normalize._LONG", 0)
-        assert Normalizer(profile).lines(text) == expected
-        patch.setattr("superconext.text.normalize._FEW", 0)
-        assert Normalizer(profile).lines(text) == expected
-
-
 def test_a_newline_is_no_token():
     assert tokenize("a\n\nb\n") == ["a", "b"]
 
