@@ -43,6 +43,9 @@ def train_page(
     rows = _rows(splits[split], evaluations[split])
     # Without the figures a map by t-SNE would take longer than the rest of the page.
     layout = layout or lay_out(evaluations[split].features, "auto" if available() else "pca")
+    # Of a file larger than memory no tokens are held.
+    known = tokens.get("train") or _vocabulary(model)
+    judged = tokens.get(split) or model.tokens(splits[split].texts)
     return PageContext(
         split=split,
         rows=rows,
@@ -50,7 +53,7 @@ def train_page(
         metrics=metrics[split],
         others=_others(metrics, split),
         train=_rows(splits["train"], evaluations["train"]),
-        unknown=_unknown(tokens[split], tokens["train"]),
+        unknown=None if known is None else _unknown(judged, known),
         layout=layout.points,
         map_title=layout.title,
         history=history,
@@ -66,12 +69,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     evaluation = evaluate(model, corpus.texts, corpus.labels)
     layout = lay_out(evaluation.features)
     beside = None if train is None else evaluate(model, train.texts, train.labels)
-    vocabulary = getattr(model.indexer, "vocabulary", None)
-    known: Iterable[Sequence[str]] | None = None
-    if train is not None:
-        known = model.tokens(train.texts)
-    elif vocabulary is not None:
-        known = [vocabulary.to_json()["tokens"]]
+    known = _vocabulary(model) if train is None else model.tokens(train.texts)
     tokens = model.tokens(corpus.texts)
     others = {}
     if evaluation.encoder_alone is not None:
@@ -137,6 +135,12 @@ def _rows(corpus: Dataset, evaluation: Evaluation) -> PageRows:
         evaluation.probabilities,
         evaluation.features,
     )
+
+
+def _vocabulary(model: Model) -> Sequence[Sequence[str]] | None:
+    """The words of a model as one text; None for an encoder that keeps none."""
+    vocabulary = getattr(model.indexer, "vocabulary", None)
+    return None if vocabulary is None else [vocabulary.to_json()["tokens"]]
 
 
 def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) -> np.ndarray:
