@@ -9,6 +9,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    ENCODING,
     JSON,
     QUIET,
     as_usage,
@@ -65,6 +66,7 @@ def data() -> None:
 @switch("--force", "Replace DIR if it holds a data set.")
 @_NORMALIZE
 @COLUMNS
+@ENCODING
 @JSON
 @QUIET
 def inspect(
@@ -81,6 +83,7 @@ def inspect(
     normalize: str,
     text_column: str | None,
     label_column: str | None,
+    encoding: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -99,7 +102,8 @@ def inspect(
     if deduplicate is not None:
         check_folder(deduplicate, force)
     named = as_usage(named_parts, files, dev, test)
-    parts = {name: _read(path, text_column, label_column) for name, path in named.items()}
+    columns = (text_column, label_column, encoding)
+    parts = {name: _read(path, *columns) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
     with progress.bar("looking for near-duplicates") as advance:
@@ -159,6 +163,7 @@ def inspect(
 )
 @_NORMALIZE
 @COLUMNS
+@ENCODING
 @JSON
 def split(
     file: str,
@@ -173,6 +178,7 @@ def split(
     normalize: str,
     text_column: str | None,
     label_column: str | None,
+    encoding: str | None,
     as_json: bool,
 ) -> None:
     """Split the labelled FILE into train, dev and test.
@@ -187,7 +193,7 @@ def split(
     if dev + test >= 1:
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
     check_folder(out, force)
-    corpus = _read(file, text_column, label_column)
+    corpus = _read(file, text_column, label_column, encoding)
     parts, made = split_dataset(
         corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
     )
@@ -286,9 +292,11 @@ def _find(name: str) -> Any:
         raise click.BadParameter(str(error), param_hint="NAME") from None
 
 
-def _read(path: str, text_column: str | None, label_column: str | None) -> Dataset:
+def _read(
+    path: str, text_column: str | None, label_column: str | None, encoding: str | None
+) -> Dataset:
     from superconext.data.reading import read_labelled
 
-    corpus = read_labelled(path, text_column, label_column)
+    corpus = read_labelled(path, text_column, label_column, encoding=encoding)
     echo_notes(corpus.notes, corpus.source)
     return corpus

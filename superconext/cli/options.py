@@ -71,6 +71,20 @@ HEADER = click.option(
     help="Whether the first row is a header.  [default: decided by names, and by the run's labels]",
 )
 COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
+
+
+def _known_encoding(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    from superconext.data.encodings import check_encoding
+
+    return None if name is None else as_usage(check_encoding, name)
+
+
+ENCODING = click.option(
+    "--encoding",
+    metavar="NAME",
+    callback=_known_encoding,
+    help="Encoding of files that are not UTF-8, such as windows-1256.",
+)
 CONFIG = click.option(
     "--config", metavar="TOML", help="Parameters from a file; options win over it."
 )
@@ -145,7 +159,7 @@ _GROUP_OF = {
     **dict.fromkeys(
         ("dev", "test", "datasets", "splits", "deduplicate", "deduplicate_near", "at_most"), "data"
     ),
-    **dict.fromkeys(("text_column", "label_column", "store"), "data"),
+    **dict.fromkeys(("text_column", "label_column", "encoding", "store"), "data"),
     **dict.fromkeys(
         ("out", "force", "keep_text", "no_report", "figures", "as_json", "quiet"), "output"
     ),

@@ -10,6 +10,7 @@ import click
 from superconext.cli.options import (
     COLUMNS,
     CONFIG,
+    ENCODING,
     FIGURES,
     JSON,
     QUIET,
@@ -31,6 +32,7 @@ from superconext.config.parameters import BY_NAME
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped.")
 @CONFIG
 @COLUMNS
+@ENCODING
 @click.option(
     "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
 )
@@ -53,7 +55,8 @@ def train(
 ) -> None:
     """Train on the labelled file TRAIN and write the run folder RUN.
 
-    TRAIN is CSV, TSV, JSONL (also .gz), Parquet or fastText's __label__ lines.
+    TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
+    Hugging Face datasets.
     """
     from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress

@@ -10,6 +10,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    ENCODING,
     HEADER,
     JSON,
     TEXT_COLUMN,
@@ -47,6 +48,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @click.argument("file")
 @COLUMNS
 @HEADER
+@ENCODING
 @JSON
 @NO_ROWS
 @THREADS
@@ -56,6 +58,7 @@ def evaluate(
     text_column: str | None,
     label_column: str | None,
     header: bool | None,
+    encoding: str | None,
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -67,7 +70,7 @@ def evaluate(
     from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column, header, _known(model, run))
+    corpus = read_labelled(file, text_column, label_column, header, _known(model, run), encoding)
     echo_notes(corpus.notes, corpus.source)
     if not quiet:
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
@@ -165,6 +168,7 @@ def _count(number: int, what: str) -> str:
 @click.argument("file", default="-")
 @TEXT_COLUMN
 @HEADER
+@ENCODING
 @switch("--proba", "Add the probability of every class.")
 @switch("--details", "Add the line number of every row, under a heading.")
 @click.option(
@@ -189,6 +193,7 @@ def predict(
     file: str,
     text_column: str | None,
     header: bool | None,
+    encoding: str | None,
     proba: bool,
     details: bool,
     abstain_below: float | None,
@@ -215,6 +220,7 @@ def predict(
         every_row=True,
         header=header,
         known=_known(model, run),
+        encoding=encoding,
     )
     preview = not quiet and file != "-"
     write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
@@ -336,8 +342,11 @@ def _table_row(
 @click.argument("file")
 @click.option("--out", required=True, metavar="VECTORS.npy", help="NumPy file to write.")
 @TEXT_COLUMN
+@ENCODING
 @THREADS
-def embed(run: str, file: str, out: str, text_column: str | None, threads: int) -> None:
+def embed(
+    run: str, file: str, out: str, text_column: str | None, encoding: str | None, threads: int
+) -> None:
     """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file."""
     import io
     from pathlib import Path
@@ -352,7 +361,7 @@ def embed(run: str, file: str, out: str, text_column: str | None, threads: int) 
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
-    vectors = _load_any(run, threads).features(_texts(file, text_column))
+    vectors = _load_any(run, threads).features(_texts(file, text_column, encoding))
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
@@ -384,9 +393,9 @@ def _load_any(run: str, threads: int) -> Any:
     return OnnxModel(run, threads)
 
 
-def _texts(file: str, text_column: str | None) -> Sequence[str]:
+def _texts(file: str, text_column: str | None, encoding: str | None) -> Sequence[str]:
     from superconext.data.reading import read_texts
 
-    read = read_texts(file, text_column)
+    read = read_texts(file, text_column, encoding)
     echo_notes(read.notes, read.source)
     return read.texts

@@ -1,11 +1,12 @@
 """The text column and the label column of a table.
 
-They are found by name (`text` and `label` by default), by 1-based number, or, in a table of
-two columns without a header, by looking: labels repeat, sentences do not.
+They are found by name (`text` and `label`, else the only usual name such as `tweet` and
+`sentiment`), by 1-based number, or, in a table of two columns without a header, by looking: labels
+repeat, sentences do not.
 
-A first row is a header when a column is asked for by name, when one of its cells is
-`text` or `label`, when the cell in a column asked for by number is a usual column name,
-or when all of its cells are. Anything else is an example.
+A first row is a header when a column is asked for by name, when one of its cells is `text` or
+`label`, when the cell in a column asked for by number is a usual column name, when all of its
+cells are, or when it is unlike all others (`_header_by_labels`). Anything else is an example.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LABEL_NAMES = frozenset(
     | {"étiquette", "topic", "intent", "score", "rating", "gold"}
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
+_USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
 _OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
@@ -87,8 +89,8 @@ def find_columns(
 
     Args:
         header: whether the first row is one; None to decide.
-        known: what a run knows. With it names that are usual or those of its training file are
-            taken, and an unknown header is recognised by the labels under it.
+        known: what a run knows: the names of its training file are taken before usual ones, and
+            its labels tell a header.
         commas: whether the separator may be part of the sentences.
 
     Raises DataError where a column is not there, or cannot be told from the others.
@@ -96,27 +98,8 @@ def find_columns(
     first = rows[0]
     if header is not False:
         _refuse_other_separator(first, source)
-    if known is not None or header is not None:
-        known = known or Known()
-        wanted = (text_column, label_column)
-        return _with_known(rows, wanted, source, labelled, header, known, commas)
-    by_name = any(s is not None and number_of(s) is None for s in (text_column, label_column))
-    if by_name or _is_header(first, text_column, label_column):
-        text = resolve(first, text_column, "text", "--text-column", source)
-        label = (
-            resolve(first, label_column, "label", "--label-column", source) if labelled else None
-        )
-        _refuse_same(text, label, source)
-        return Columns(text, label, True, [])
-    if text_column is not None or label_column is not None:
-        return _numbered(first, text_column, label_column, source, labelled)
-    if len(first) == 1 and not labelled:
-        return Columns(0, None, False, ["no header found: the only column read as text"])
-    if len(first) != 2:
-        raise _not_named(first, source, labelled)
-    label = _label_of_two(rows, source)
-    note = f"no header found: column {label + 1} read as label, column {2 - label} as text"
-    return Columns(1 - label, label if labelled else None, False, [note])
+    wanted = (text_column, label_column)
+    return _with_known(rows, wanted, source, labelled, header, known or Known(), commas)
 
 
 def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, source: str) -> int:
@@ -139,6 +122,12 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     wanted = name.strip().casefold()
     if wanted in folded:
         return folded.index(wanted)
+    several = [cell for cell, low in zip(found, folded, strict=True) if low in _USUAL[default]]
+    if spec is None and len(several) > 1:
+        raise DataError(
+            f"{source}: each of {_listed(several)} could be the {default} column, expected one: "
+            f"name it with {flag}"
+        )
     raise DataError(
         f"{source}: no column {shown(name)}, found {_listed(found)}"
         f"{_hint(wanted, default, found, folded)}: name it with {flag}, or rename it"
@@ -155,8 +144,7 @@ def number_of(spec: str | int) -> int | None:
 def usual(found: Sequence[str], spec: ColumnSpec, default: str) -> ColumnSpec:
     """The only one of the columns `found` with a usual name, where `default` is not there."""
     folded = _folded(found)
-    names = TEXT_NAMES if default == "text" else LABEL_NAMES
-    places = [place for place, cell in enumerate(folded) if cell in names]
+    places = [place for place, cell in enumerate(folded) if cell in _USUAL[default]]
     if spec is not None or default in folded or len(places) != 1:
         return spec
     return places[0] + 1
@@ -410,9 +398,8 @@ def _refuse_same(text: int, label: int | None, source: str) -> None:
 
 def _hint(wanted: str, default: str, found: Sequence[str], folded: list[str]) -> str:
     near = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
-    usual = TEXT_NAMES if default == "text" else LABEL_NAMES
     if wanted == default:
-        near = near or [cell for cell in folded if cell in usual]
+        near = near or [cell for cell in folded if cell in _USUAL[default]]
     return f" (did you mean {shown(found[folded.index(near[0])])}?)" if near else ""
 
 

@@ -39,17 +39,16 @@ class Wanted:
     header: bool | None = None
     known: Known | None = None
 
-    def resolve(self, names: Sequence[str], source: str) -> list[int]:
-        """0-based places of the text and, where wanted, the label among named columns."""
-        asked = [(self.text_column, "text")]
-        if self.labelled:
-            asked.append((self.label_column, "label"))
-        places = []
-        for spec, default in asked:
-            if self.known is not None:
-                spec = usual(names, self.known.column(names, spec, default), default)
-            places.append(resolve(names, spec, default, f"--{default}-column", source))
-        return places
+    def place(self, names: Sequence[str], default: str, source: str, labels: int = -1) -> int:
+        """0-based place of the `default` ("text" or "label") among named columns.
+
+        labels: the only column of labels, where the format knows one. Raises DataError.
+        """
+        spec = self.text_column if default == "text" else self.label_column
+        spec = usual(names, (self.known or Known()).column(names, spec, default), default)
+        if spec is None and default == "label" and labels >= 0:
+            return labels
+        return resolve(names, spec, default, f"--{default}-column", source)
 
 
 @dataclass
@@ -82,6 +81,7 @@ class RowFile:
         name, suffix: of the file, for messages and for choosing a format.
         notes: what was decided, for the user to read; formats add to it.
         skipped: rows and lines given to `bad`.
+        head: the first lines, as many as one read brought, once `first_line` was asked for.
         columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
             a format with columns has found them.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
@@ -98,8 +98,9 @@ class RowFile:
         self.file, self.wanted = file, wanted
         self.name, self.suffix = file.name, file.suffix
         self.look_ahead, self.cell_lines = look_ahead, cell_lines
-        self.notes: list[str] = []
+        self.notes = [f"read as {file.encoding}"] if file.encoding else []
         self.skipped = 0
+        self.head: list[str] = []
         self.columns: dict[str, Any] | None = None
         self.preview: list[tuple[str | None, str]] = []
         self._on_bad = on_bad
@@ -112,6 +113,24 @@ class RowFile:
             raise error
         self._on_bad(error)
         self.skipped += 1
+
+    def named(self, names: Sequence[str], labels: Sequence[str] = ()) -> list[str]:
+        """The names of the text column and, where wanted, the label column, which are noted.
+
+        labels: the columns that hold labels, where the format knows. Raises DataError.
+        """
+        only = list(names).index(labels[0]) if len(labels) == 1 else -1
+        wanted = ["text", "label"] if self.wanted.labelled else ["text"]
+        chosen = [names[self.wanted.place(names, name, self.name, only)] for name in wanted]
+        self.columns = {"text": chosen[0], "label": (*chosen, None)[1], "header": True}
+        asked = self.wanted.text_column, self.wanted.label_column
+        unasked = [
+            f"{shown(column, 24)} read as {name}"
+            for name, column, spec in zip(wanted, chosen, asked, strict=False)
+            if spec is None and column.strip().casefold() != name
+        ]
+        self.notes += ["column " + ", ".join(unasked)] if unasked else []
+        return chosen
 
     def runs(self) -> Iterator[Run]:
         """All lines, blank ones too, in runs: (number of the first, lines)."""
@@ -182,6 +201,7 @@ class RowFile:
             else:
                 self._pending_blank += len(lines)
             if any(map(str.strip, lines)):
+                self.head = [line for _, lines in held for line in lines]
                 self._runs = chain(_blank_runs(leading), held, runs)
                 every = chain.from_iterable(lines for _, lines in held)
                 return next(filter(None, (line.lstrip("\r\n ") for line in every)))
@@ -203,10 +223,12 @@ class FileFormat:
     Attributes:
         suffixes: lower-case endings of file names of this format, such as (".psv",).
         magic: the bytes with which every file of a binary format begins.
+        within: suffixes of other formats under which files of this one are recognised too.
     """
 
     suffixes: tuple[str, ...] = ()
     magic: bytes = b""
+    within: tuple[str, ...] = ()
 
     def __init__(self, file: RowFile) -> None:
         self.file = file
@@ -271,10 +293,16 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
     {
         "fasttext": Entry(_BUILT_IN + "FastText", "__label__ and the label, then the text"),
         "plain": Entry(_BUILT_IN + "PlainText", "one sentence a line, without labels"),
-        "jsonl": Entry(_BUILT_IN + "JsonLines", "one JSON object a line"),
-        "tsv": Entry(_BUILT_IN + "Tsv", "columns separated by tabs, without quoting"),
-        "csv": Entry(_BUILT_IN + "Csv", "columns separated by commas, quoted after RFC 4180"),
-        "parquet": Entry(_BUILT_IN + "Parquet", "columns of a Parquet file"),
+        "jsonl": Entry(
+            "superconext.data.json_formats:JsonLines", "JSON objects, a line each or in an array"
+        ),
+        "tsv": Entry(_BUILT_IN + "Tsv", "columns separated by tabs"),
+        "csv": Entry(_BUILT_IN + "Csv", "columns separated by commas, semicolons or tabs"),
+        "parquet": Entry("superconext.data.arrow:Parquet", "columns of a Parquet file"),
+        "arrow": Entry(
+            "superconext.data.arrow:Arrow", "columns of a folder of Hugging Face datasets"
+        ),
+        "xlsx": Entry("superconext.data.spreadsheet:Spreadsheet", "columns of an Excel sheet"),
     },
     "SUPERCONEXT_FILE_FORMATS",
 )
@@ -293,9 +321,9 @@ def open_rows(file: RowFile) -> FileFormat | None:
     line = file.first_line()
     if line is None:
         return None
-    fasttext = FILE_FORMATS.get("fasttext")
-    if known in (None, FILE_FORMATS.get("tsv")) and fasttext.recognises(line, file):
-        return fasttext(file)
+    for kind in built_in:
+        if file.suffix in kind.within and kind.recognises(line, file):
+            return kind(file)
     if known is not None:
         return known(file)
     for kind in (*_added(), *built_in):

@@ -58,7 +58,14 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 _FLOOR = 2
 
 
+#: Text column, label column and, where that is not UTF-8, encoding of a file.
+Columns = tuple[Any, Any] | tuple[Any, Any, str | None]
 Tokenised = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
+
+
+def row_stream(path: str | Path, columns: Columns) -> RowStream:
+    """The labelled rows of a file."""
+    return RowStream(path, *columns[:2], encoding=(*columns, None)[2])
 
 
 def processors() -> int:
@@ -305,7 +312,7 @@ def tokenised_rows(
     file: str | Path,
     sha256: str,
     tokenizer: Tokenizer,
-    columns: tuple[Any, Any],
+    columns: Columns,
     home: Path,
     advance: Callable[[int], None] = lambda done: None,
     jobs: int | None = None,
@@ -314,7 +321,7 @@ def tokenised_rows(
 
     Args:
         sha256: of the file's bytes.
-        columns: text column and label column, as `read_labelled` takes them.
+        columns: text column, label column and encoding, as `read_labelled` takes them.
         home: stores stand in `tokens` inside it.
         advance: called with the rows done so far.
         jobs: processes; by default as many as there are processors.
@@ -325,7 +332,7 @@ def tokenised_rows(
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
-        for done in tokenise_file(RowStream(file, *columns), tokenizer, folder, jobs):
+        for done in tokenise_file(row_stream(file, columns), tokenizer, folder, jobs):
             advance(done)
 
     return _kept(home / "tokens" / name[:32], FileRows, make)

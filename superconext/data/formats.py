@@ -1,10 +1,8 @@
-"""The built-in file formats.
+"""The file formats of lines and of separated cells.
 
 | format | suffix | columns |
 |---|---|---|
 | CSV, TSV | `.csv`, `.tsv` `.tab` | a header, or numbers, or two columns (see `columns`) |
-| JSON lines | `.jsonl` `.ndjson` `.json` | keys; a number counts the keys of the first record |
-| Parquet | `.parquet` `.pq` | columns by name or number; needs the `parquet` extra |
 | fastText | first line opens with `__label__` | one `__label__x` before each text |
 | plain text | `.txt`, standard input | the whole line; text only, never labelled |
 
@@ -14,13 +12,10 @@ Blank lines hold no row and are left out, with a note that counts them. Where ev
 
 from __future__ import annotations
 
-import json
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from superconext.core.errors import DataError, MissingExtraError
+from superconext.core.errors import DataError
 from superconext.data.columns import Columns, find_columns
 from superconext.data.file_format import (
     PREVIEWED,
@@ -32,6 +27,7 @@ from superconext.data.file_format import (
     parsed_rows,
 )
 from superconext.data.lines import STDIN_NAME, shown
+from superconext.data.quoting import SEPARATORS, QuotedRecord, separator_of, tabs_are_quoted
 
 FASTTEXT_PREFIX = "__label__"
 
@@ -75,6 +71,8 @@ class PlainText(FileFormat):
 class FastText(LineFormat):
     """fastText's supervised format with one label a line, before the text."""
 
+    within = (".tsv", ".tab")
+
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
         file.notes.append("read as fastText lines: __label__ and the label, then the text")
@@ -99,88 +97,6 @@ class FastText(LineFormat):
                 "is single-label only, keep one label for each text"
             )
         return rest.rstrip(), head[len(FASTTEXT_PREFIX) :]
-
-
-_DECODER = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
-)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class JsonLines(LineFormat):
-    """One JSON object a line. Numbers are taken as they are spelt, so 1 and 1.0 differ."""
-
-    suffixes = (".jsonl", ".ndjson", ".json")
-
-    def __init__(self, file: RowFile) -> None:
-        super().__init__(file)
-        self.keys: list[str] | None = None
-
-    @classmethod
-    def recognises(cls, first_line: str, file: RowFile) -> bool:
-        return first_line.startswith("{")
-
-    def row(self, line: str, number: int) -> tuple[str, str]:
-        where = f"{self.file.name}, line {number}"
-        record = json_record(line.strip(), where)
-        if self.keys is None:
-            names = list(record)
-            self.keys = [names[i] for i in self.file.wanted.resolve(names, self.file.name)]
-            self.file.columns = _named(self.keys)
-        if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
-            record[self.keys[0]] = ""
-        text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
-        return text, label
-
-
-def _named(names: Sequence[str]) -> dict[str, Any]:
-    """The columns of a format in which all have names."""
-    return {"text": names[0], "label": names[1] if len(names) > 1 else None, "header": True}
-
-
-def json_record(line: str, where: str) -> dict[str, Any]:
-    """The object on one line. Numbers stay as spelt; other constants become None."""
-    try:
-        record = _DECODER.decode(line)
-    except (ValueError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
-        raise DataError(
-            f"{where}: not valid JSON ({reason}), expected one object a line: correct the line"
-        ) from None
-    if not isinstance(record, dict):
-        raise DataError(
-            f"{where}: found a JSON {_json_type(record)}, expected one object a line such as "
-            '{"text": "...", "label": "..."}: write each record on its own line'
-        )
-    return record
-
-
-def json_value(record: dict[str, Any], key: str, where: str) -> str:
-    """The text or number under a key, as text."""
-    if key not in record:
-        names = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
-        raise DataError(
-            f"{where}: no key {shown(key)}, found {names}, expected the keys of the first record: "
-            "complete the record or remove it"
-        )
-    value = record[key]
-    if not isinstance(value, str):
-        raise DataError(
-            f"{where}: {shown(key)} is a JSON {_json_type(value)}, expected a string or a number: "
-            "one text and one label a record"
-        )
-    # JSON escapes can spell what no UTF-8 file can hold.
-    if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
-        raise DataError(
-            f"{where}: found an escaped NUL or half a surrogate pair, expected text: correct the "
-            "escape or remove the line"
-        )
-    return value
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "boolean", list: "array", dict: "object", str: "string or number"}
-    return names.get(type(value), "null or NaN")
 
 
 class TableFormat(FileFormat):
@@ -274,7 +190,7 @@ class TableFormat(FileFormat):
     def _undecided(self, first: list[str]) -> bool:
         """Whether the first row leaves open which of two columns is which."""
         wanted = self.file.wanted
-        informed = wanted.known is not None and self.file.name != STDIN_NAME
+        informed = self.file.name != STDIN_NAME
         if len(first) < 2 or (len(first) > 2 and not informed):
             return False
         if wanted.text_column is not None and not wanted.labelled and not informed:
@@ -297,7 +213,7 @@ class TableFormat(FileFormat):
             wanted.labelled,
             wanted.header,
             wanted.known,
-            commas=self.separator == ",",
+            commas=self.separator in (",", ";"),
         )
 
     def _rows(
@@ -333,6 +249,8 @@ class TableFormat(FileFormat):
         if count >= needed:
             quote = " or quote the cell" if self.quoted else ""
             advice = f"remove the extra {name}{quote}"
+        if not self.quoted and any(cell.startswith('"') for cell in record):
+            advice += ", or name the file .csv if quotes keep line ends inside cells"
         raise DataError(
             f"{self.file.name}, line {number}: found {count} "
             f"{'column' if count == 1 else 'columns'} separated by {name}s, expected "
@@ -345,45 +263,34 @@ def _is_blank(record: list[str]) -> bool:
     return len(record) == 1 and not record[0].strip()
 
 
-class Tsv(TableFormat):
-    """Columns separated by tabs; a `"` is a character."""
-
-    suffixes = (".tsv", ".tab")
-
-    @classmethod
-    def recognises(cls, first_line: str, file: RowFile) -> bool:
-        return "\t" in first_line
-
-
-class Csv(TableFormat):
-    """RFC 4180: quoting, doubled quotes, newlines inside quotes.
+class QuotedTable(TableFormat):
+    """Cells in which quotes can keep separators and line ends: RFC 4180.
 
     A `"` inside a cell that does not open with one is a character. The parser is the project's
     own because the standard one refuses fields over a process-wide limit, breaks on a stray
     carriage return, and does not say where a quote that never closes was opened.
     """
 
-    suffixes = (".csv",)
-    separator, separator_name, quoted = ",", "comma", True
-
-    @classmethod
-    def recognises(cls, first_line: str, file: RowFile) -> bool:
-        return "," in first_line and not is_plain_source(file)
+    quoted = True
 
     def records(self) -> Records:
-        record, every_row = _QuotedRecord(self.file.name), self.file.wanted.every_row
+        if not self.quoted:
+            yield from super().records()
+            return
+        record = QuotedRecord(self.file.name, self.separator)
+        every_row = self.file.wanted.every_row
         for first, lines in self.file.runs():
             if not record.lines and not any('"' in line for line in lines):
                 numbers, lines = self.file.without_blank(first, lines, True, every_row)
                 if lines:
-                    yield numbers, [line.split(",") for line in lines]
+                    yield numbers, [line.split(self.separator) for line in lines]
                 continue
             yield from self._quoted(record, deque(enumerate(lines, first)))
         if record.lines:
             yield from self._quoted(record, deque(), last=True)
 
     def _quoted(
-        self, record: _QuotedRecord, lines: deque[tuple[int, str]], last: bool = False
+        self, record: QuotedRecord, lines: deque[tuple[int, str]], last: bool = False
     ) -> Records:
         """Records of lines of which some hold a quote; the last one may stay open."""
         file = self.file
@@ -398,7 +305,7 @@ class Csv(TableFormat):
                     filled = file.without_blank(number, [line], True, every_row)
                     for at, kept in zip(*filled, strict=True):
                         numbers.append(at)
-                        cells.append(kept.split(","))
+                        cells.append(kept.split(self.separator))
                     continue
                 try:
                     whole = record.add(number, line)
@@ -423,117 +330,36 @@ class Csv(TableFormat):
             yield numbers, cells
 
 
-class _QuotedRecord:
-    """A record that may go over several lines, put together line by line.
+class Tsv(QuotedTable):
+    """Columns separated by tabs; a `"` is a character, unless the first rows are quoted."""
 
-    lines: number and text of those so far; none between two records. size: their characters.
-    """
+    suffixes = (".tsv", ".tab")
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.take()
+    def __init__(self, file: RowFile) -> None:
+        super().__init__(file)
+        self.quoted = tabs_are_quoted(file.head)
+        if self.quoted:
+            file.notes.append('cells read as quoted: `"` keeps tabs and line ends inside one')
 
-    def take(self) -> list[str]:
-        """The cells; begins a new record."""
-        cells = getattr(self, "cells", [])
-        self.lines: list[tuple[int, str]] = []
-        self.size = self.opened = 0
-        self.cells: list[str] = []
-        self.open: list[str] | None = None  # the lines of a cell whose quote is not closed
-        return cells
-
-    def add(self, number: int, line: str) -> bool:
-        """Whether the record is whole with this line. Linear in the length of the line.
-
-        Raises DataError for characters between a closing quote and the next comma.
-        """
-        self.lines.append((number, line))
-        self.size += len(line)
-        position = 0
-        while True:
-            if self.open is None:
-                if not line.startswith('"', position):
-                    comma = line.find(",", position)
-                    self.cells.append(line[position:] if comma < 0 else line[position:comma])
-                    if comma < 0:
-                        return True
-                    position = comma + 1
-                    continue
-                self.open, self.opened = [], number
-                position += 1
-            close = line.find('"', position)
-            while close >= 0 and line.startswith('""', close):
-                close = line.find('"', close + 2)
-            self.open.append(line[position:] if close < 0 else line[position:close])
-            if close < 0:
-                return False
-            self.cells.append("\n".join(self.open).replace('""', '"'))
-            self.open = None
-            position = close + 2
-            if position > len(line):
-                return True
-            if line[close + 1] != ",":
-                raise DataError(
-                    f"{self.source}, line {number}: found characters after a closing quote, "
-                    "expected a comma or the end of the line: double each quote inside a quoted "
-                    'cell ("")'
-                )
-
-    def unclosed(self) -> DataError:
-        """What is wrong with a record whose last quote is open at the end of the file."""
-        return DataError(
-            f"{self.source}, line {self.opened}: found a quote that is never closed, expected a "
-            'closing quote: close it, or double a quote that belongs to the text ("")'
-        )
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return "\t" in first_line
 
 
-class Parquet(FileFormat):
-    """Columns of a Parquet file, read in batches; needs the `parquet` extra."""
+class Csv(QuotedTable):
+    """Columns separated by commas, or by the semicolons or tabs that the first rows agree on."""
 
-    suffixes = (".parquet", ".pq")
-    magic = b"PAR1"
+    suffixes = (".csv",)
+    separator, separator_name = ",", "comma"
 
-    def blocks(self) -> Iterator[Block]:
-        file, name = self.file, self.file.name
-        try:
-            import pyarrow as arrow
-            import pyarrow.parquet as parquet
-        except ImportError:
-            raise MissingExtraError("Reading Parquet files", "parquet") from None
-        number = 1
-        try:
-            table = parquet.ParquetFile(file.file.binary())
-            names = list(table.schema_arrow.names)
-            columns = [names[place] for place in file.wanted.resolve(names, name)]
-            file.columns = _named(columns)
-            empty = columns[0] if file.wanted.every_row else None
+    def __init__(self, file: RowFile) -> None:
+        super().__init__(file)
+        if file.head and self.separator == ",":
+            self.separator = separator_of(file.head)
+            self.separator_name = SEPARATORS[self.separator]
+            if self.separator != ",":
+                file.notes.append(f"columns read as separated by {self.separator_name}s")
 
-            def parse(values: Sequence[object], number: int) -> tuple[str, str]:
-                cells = [
-                    _parquet_text(value, column, f"{name}, row {number}", column == empty)
-                    for value, column in zip(values, columns, strict=True)
-                ]
-                return cells[0], cells[1] if len(cells) > 1 else ""
-
-            for batch in table.iter_batches(4096, columns=list(dict.fromkeys(columns))):
-                rows = list(zip(*(batch.column(c).to_pylist() for c in columns), strict=True))
-                numbers = range(number, number + len(rows))
-                number += len(rows)
-                yield parsed_rows(file, numbers, rows, parse, file.wanted.labelled)
-        except (arrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise DataError(
-                f"{name}: not a readable Parquet file ({reason}): write or copy it again"
-            ) from None
-
-
-def _parquet_text(value: object, column: str, where: str, empty: bool) -> str:
-    """The text or number in one cell, as text; empty: null may stand for an empty text."""
-    if empty and value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise DataError(
-            f"{where}: {shown(column)} holds {type(value).__name__}, expected a string or a "
-            "number: complete the row or remove it"
-        )
-    return str(value)
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return "," in first_line and not is_plain_source(file)

@@ -1,6 +1,7 @@
 """The bytes of a file as lines of text, in blocks and in bounded memory.
 
-A file is UTF-8, with or without a byte order mark, plain or gzipped. `\\r\\n` and `\\n` end a
+A file is UTF-8, UTF-16 with a byte order mark, or in an encoding that is named; plain, or packed
+by gzip or bzip2. `\\r\\n` and `\\n` end a
 line; a lone `\\r` does in a file without `\\n` (one whose first piece has none) and is a stray
 character otherwise. U+2028, U+0085 and the vertical tab never end a line: they occur inside
 scraped sentences. A block holds as many lines as one read brings, so that a slow pipe is answered
@@ -9,8 +10,10 @@ line by line and a file in large pieces.
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
+import json
 import os
 import sys
 import zlib
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from superconext.core.errors import DataError
+from superconext.data.encodings import advice, encoding_of, transcoded
 
 STDIN = "-"
 STDIN_NAME = "standard input"
@@ -37,6 +41,12 @@ RUN_LINES = 4096
 #: What a gzip file read into memory may unpack to in any case (bytes), and how many times its
 #: own size beyond.
 ALWAYS_UNPACKED, MOST_RATIO = 1 << 26, 100
+
+#: What stands for the first bytes of a folder that Hugging Face `datasets` saved.
+ARROW_FOLDER = b"\0arrow folder"
+
+#: How binary formats begin, which no encoding applies to.
+_BINARY = (b"PK\x03\x04", b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 
 #: Consecutive lines and the 1-based number of the first.
 Run = tuple[int, list[str]]
@@ -58,7 +68,8 @@ class OpenFile:
         suffix: lower case, without a closing ".gz": ".tsv", ".csv", "" ...
         first: the first bytes, unpacked; empty for an empty file.
         chunks: all bytes, unpacked, without a byte order mark.
-        packed: whether the file is gzipped.
+        packed: whether the file is gzipped or bzipped.
+        encoding: the one it is in, where that is not UTF-8.
         digest: SHA-256 of the bytes read so far, as they lie on disk.
     """
 
@@ -68,6 +79,7 @@ class OpenFile:
     first: bytes
     chunks: Iterator[bytes]
     packed: bool = False
+    encoding: str | None = None
     digest: Any = field(default_factory=hashlib.sha256)
 
     def binary(self) -> Any:
@@ -124,47 +136,50 @@ class OpenFile:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             return DataError(
-                f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: convert "
-                "the file (such as iconv -f WINDOWS-1256 -t UTF-8)"
+                f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: "
+                f"{advice(raw + self.first)}"
             )
 
 
-def open_file(path: str | Path, limited: bool = False, hashed: bool = False) -> OpenFile:
+def open_file(
+    path: str | Path, limited: bool = False, hashed: bool = False, encoding: str | None = None
+) -> OpenFile:
     """Open a file, or standard input for `"-"`.
 
     Args:
         limited: whether a gzip file may unpack only to what sentences can be packed from; for
             readers that keep the whole in memory.
         hashed: whether `digest` is to be computed.
+        encoding: that of a file that is not UTF-8.
 
-    Raises DataError for a missing file, a directory, and bytes that are no text; later,
-    while reading, for a broken gzip.
+    Raises DataError for a missing file and a directory; later, while reading, for a broken gzip
+    and for bytes that are no text.
     """
     if str(path) == STDIN:
         name, suffixes, stream = STDIN_NAME, [], sys.stdin.buffer
     else:
         name, suffixes = str(path), [suffix.lower() for suffix in Path(path).suffixes]
+        if (Path(path) / "state.json").is_file():
+            return _open_folder(Path(path), name)
         stream = _open(Path(path), name)
     digest = hashlib.sha256()
     chunks = _chunks(stream, name, str(path) != STDIN, digest.update if hashed else None)
     first = next(chunks, b"")
-    gzipped = suffixes[-1:] == [".gz"]
-    if gzipped:
-        suffixes.pop()
-    # The two magic bytes cannot open a UTF-8 file, so a gzip without the suffix is safe to see.
-    gzipped = bool(first) and (gzipped or first.startswith(b"\x1f\x8b"))
-    if gzipped:
+    packing = _packing(suffixes[-1] if suffixes else "", first)
+    if packing:
+        if suffixes[-1:] == [packing]:
+            suffixes.pop()
         size = os.fstat(stream.fileno()).st_size if limited and str(path) != STDIN else None
-        chunks = _unpacked(_with_first(first, chunks), name, limited, size)
+        chunks = _unpacked(_with_first(first, chunks), packing, name, limited, size)
         first = next(chunks, b"")
-    file = _of_bytes(path, name, suffixes[-1] if suffixes else "", first, chunks)
-    file.packed, file.digest = gzipped, digest
+    file = _of_bytes(path, name, suffixes[-1] if suffixes else "", first, chunks, encoding)
+    file.packed, file.digest = bool(packing), digest
     return file
 
 
 def open_bytes(name: str, suffix: str, data: bytes) -> OpenFile:
-    """The same of bytes in memory. Raises DataError for bytes that are no text."""
-    return _of_bytes(name, name, suffix, data, iter(()))
+    """The same of bytes in memory."""
+    return _of_bytes(name, name, suffix, data, iter(()), None)
 
 
 def whole_lines(file: OpenFile) -> list[str]:
@@ -180,23 +195,50 @@ def whole_lines(file: OpenFile) -> list[str]:
 
 
 def _of_bytes(
-    path: str | Path, name: str, suffix: str, first: bytes, chunks: Iterator[bytes]
+    path: str | Path,
+    name: str,
+    suffix: str,
+    first: bytes,
+    chunks: Iterator[bytes],
+    encoding: str | None,
 ) -> OpenFile:
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(
-            f"{name}: found a UTF-16 byte order mark, expected UTF-8: save the file as UTF-8 "
-            "(iconv -f UTF-16 -t UTF-8)"
-        )
-    if first.startswith(b"PK\x03\x04"):
-        raise DataError(
-            f"{name}: found a zip archive or a spreadsheet, expected text: unpack it, or save the "
-            "sheet as CSV in UTF-8"
-        )
+    encoding = None if first.startswith(_BINARY) else encoding_of(first, encoding)
+    if encoding is not None:
+        chunks = transcoded(_with_first(first, chunks), encoding, name)
+        first = next(chunks, b"")
     body = _with_first(first.removeprefix(b"\xef\xbb\xbf"), chunks)
-    return OpenFile(path, name, suffix, first, body)
+    return OpenFile(path, name, suffix, first, body, encoding=encoding)
+
+
+def _open_folder(path: Path, name: str) -> OpenFile:
+    digest = hashlib.sha256()
+    streams = (_open(shard, str(shard)) for shard in shard_paths(path))
+    chunks = chain.from_iterable(_chunks(s, name, True, digest.update) for s in streams)
+    return OpenFile(path, name, ".arrow", ARROW_FOLDER, chunks, digest=digest)
+
+
+def shard_paths(folder: Path) -> list[Path]:
+    """The files of a folder that `save_to_disk` of Hugging Face `datasets` wrote, in order.
+
+    Raises DataError where what stands for them is damaged, or leads elsewhere.
+    """
+    try:
+        state = json.loads((folder / "state.json").read_bytes())
+        names = [str(entry["filename"]) for entry in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        names = []
+    if not names or any(Path(name).name != name for name in names):
+        raise DataError(
+            f"{folder / 'state.json'}: found no list of files, expected one as `save_to_disk` of "
+            "datasets writes it: save the data set again"
+        )
+    return [folder / name for name in names]
 
 
 def _open(path: Path, name: str) -> BinaryIO:
+    if (path / "dataset_dict.json").is_file():
+        parts = ", ".join(sorted(str(p.parent) for p in path.glob("*/state.json"))) or "none"
+        raise DataError(f"{name} holds several data sets, expected one: name one of {parts}")
     if path.is_dir():
         raise DataError(f"{name} is a directory, expected a file: name a file in it")
     try:
@@ -231,36 +273,55 @@ def _with_first(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
+#: Packings by suffix: their name, and what unpacks them.
+_PACKINGS: dict[str, tuple[str, Callable[[], Any]]] = {
+    ".gz": ("gzip", lambda: zlib.decompressobj(31)),
+    ".bz2": ("bzip2", bz2.BZ2Decompressor),
+}
+
+
+def _packing(suffix: str, first: bytes) -> str:
+    """The suffix of the packing a file is in, "" for none."""
+    if not first or suffix in _PACKINGS:
+        return suffix if first else ""
+    # The two magic bytes cannot open a UTF-8 file, so a gzip without the suffix is safe to see.
+    return ".gz" if first.startswith(b"\x1f\x8b") else ""
+
+
 def _unpacked(
-    chunks: Iterator[bytes], name: str, limited: bool, size: int | None
+    chunks: Iterator[bytes], packing: str, name: str, limited: bool, size: int | None
 ) -> Iterator[bytes]:
-    """The content of a gzip file, which may be several put one after the other.
+    """The content of a packed file, which may be several put one after the other.
 
     size: bytes of the packed file, None where only those read so far are known.
     """
-    unpacker = zlib.decompressobj(31)
+    kind, unpacker_of = _PACKINGS[packing]
+    unpacker = unpacker_of()
     taken = given = 0
     try:
         for chunk in chunks:
             taken += len(chunk)
-            while chunk:
+            waiting = False  # bytes that the unpacker of bzip2 keeps to itself
+            while chunk or waiting:
                 if unpacker.eof:
                     chunk = chunk.lstrip(b"\0")  # padding that some tapes and tools leave
                     if not chunk:
                         break
-                    unpacker = zlib.decompressobj(31)
+                    unpacker = unpacker_of()
                 if piece := unpacker.decompress(chunk, CHUNK):
                     given += len(piece)
                     _check_ratio(name, given, size or taken, limited)
                     yield piece
-                chunk = unpacker.unconsumed_tail or unpacker.unused_data
-        if piece := unpacker.flush():
+                chunk = getattr(unpacker, "unconsumed_tail", b"") or unpacker.unused_data
+                waiting = not (unpacker.eof or getattr(unpacker, "needs_input", True))
+        if packing == ".gz" and (piece := unpacker.flush()):
             yield piece
         if not unpacker.eof:
             raise zlib.error("it ends too early")
-    except zlib.error as error:
+    except (zlib.error, OSError) as error:
         raise DataError(
-            f"{name}: broken gzip ({error}), expected a whole gzip file: copy or download it again"
+            f"{name}: broken {kind} ({error}), expected a whole {kind} file: copy or download it "
+            "again"
         ) from None
 
 

@@ -44,6 +44,7 @@ class RowStream:
             out or an error: blank lines of plain text and of one-column tables, empty cells, null.
         header: whether the first row of a table, or line of plain text, is one; None to decide.
         known: what a run knows of its files, to recognise columns and headers by.
+        encoding: that of a file that is not UTF-8, such as "windows-1256".
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
@@ -64,8 +65,9 @@ class RowStream:
         every_row: bool = False,
         header: bool | None = None,
         known: Known | None = None,
+        encoding: str | None = None,
     ) -> None:
-        self.path, self.on_error = path, on_error
+        self.path, self.on_error, self.encoding = path, on_error, encoding
         label_column = label_column if labelled else None
         self.wanted = Wanted(text_column, label_column, labelled, every_row, header, known)
         self.columns: dict[str, Any] | None = None
@@ -77,7 +79,8 @@ class RowStream:
 
     def __iter__(self) -> Iterator[Block]:
         skip = self._leave_out if self.on_error == "skip" else None
-        file = RowFile(open_file(self.path), self.wanted, skip, LOOK_AHEAD, CELL_LINES)
+        opened = open_file(self.path, encoding=self.encoding)
+        file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
         for block in self._blocks(file):
             good = block if self.wanted.every_row else self._filled(file, block)
             if good:
@@ -115,7 +118,7 @@ class RowStream:
 
         Raises DataError for a row that cannot be read, or that has no text or label.
         """
-        opened = open_file(self.path, limited=True, hashed=True)
+        opened = open_file(self.path, limited=True, hashed=True, encoding=self.encoding)
         file = RowFile(opened, self.wanted)
         lines: list[int] = []
         rows = Block(lines=lines)
@@ -191,18 +194,21 @@ def read_labelled(
     label_column: ColumnSpec = None,
     header: bool | None = None,
     known: Known | None = None,
+    encoding: str | None = None,
 ) -> Dataset:
-    """Read a labelled file: CSV, TSV, JSON lines, fastText lines (also `.gz`), Parquet, or a
-    registered format.
+    """Read a labelled file of a registered format: CSV, TSV, JSON, fastText lines (also `.gz`),
+    `.xlsx`, Parquet, a folder of Hugging Face `datasets`.
 
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
     `"2"`; digits are always a number). Stray spaces around labels are stripped.
-    `"-"` reads standard input. `header` and `known` are those of `RowStream`.
+    `"-"` reads standard input. `header`, `known` and `encoding` are those of `RowStream`.
 
     Raises DataError, one line with file and line number, for anything that cannot be
-    read as examples; MissingExtraError for Parquet without pyarrow.
+    read as examples; MissingExtraError for a format whose reader is not installed.
     """
-    stream = RowStream(path, text_column, label_column, header=header, known=known)
+    stream = RowStream(
+        path, text_column, label_column, header=header, known=known, encoding=encoding
+    )
     rows, sha256 = stream.collect()
     return Dataset(
         rows.texts,
@@ -215,14 +221,16 @@ def read_labelled(
     )
 
 
-def read_texts(path: str | Path, text_column: ColumnSpec = None) -> Texts:
+def read_texts(
+    path: str | Path, text_column: ColumnSpec = None, encoding: str | None = None
+) -> Texts:
     """Read the same files as `read_labelled`, labels ignored, or plain text.
 
     A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
     `text_column` is given or the first line opens with `__label__`. Blank lines of
     plain text are left out with a note; an empty text in a column is a DataError.
     """
-    stream = RowStream(path, text_column, labelled=False)
+    stream = RowStream(path, text_column, labelled=False, encoding=encoding)
     rows, _ = stream.collect()
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
 

@@ -21,9 +21,15 @@ from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
 from superconext.data.dataset import Dataset, check_counts, check_training
-from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
+from superconext.data.file_rows import (
+    Columns,
+    FileRows,
+    TrainingRows,
+    row_stream,
+    tokenised_rows,
+)
 from superconext.data.lines import STDIN
-from superconext.data.reading import RowStream, read_labelled
+from superconext.data.reading import read_labelled
 from superconext.data.splits import stratified_holdout
 from superconext.fitting.preprocess import make_tokenizer
 
@@ -60,6 +66,7 @@ class TrainRequest:
     given: dict[str, Any] = field(default_factory=dict)
     text_column: str | None = None
     label_column: str | None = None
+    encoding: str | None = None
     force: bool = False
     keep_text: bool = False
     command: tuple[str, ...] = ()
@@ -89,7 +96,8 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     """Read and check the labelled files; without a dev file a tenth of train is held back."""
 
     def read(path: str) -> Dataset:
-        corpus = read_labelled(path, request.text_column, request.label_column)
+        columns = (request.text_column, request.label_column)
+        corpus = read_labelled(path, *columns, encoding=request.encoding)
         for note in corpus.notes:
             progress.say(f"note: {corpus.source}: {note}")
         return corpus
@@ -138,7 +146,7 @@ def _read_train(
 ) -> tuple[Dataset, Dataset | None]:
     """The training rows, and those of a file larger than memory that are held back as dev."""
     if is_big(request.train, request.store):
-        columns = (request.text_column, request.label_column)
+        columns = (request.text_column, request.label_column, request.encoding)
         share = 0.0 if request.dev else HELD_BACK
         return read_big(request.train, columns, config, request.store, share, progress)
     train = read(request.train)
@@ -150,13 +158,13 @@ def is_big(path: str, store: str | None) -> bool:
     """Whether a labelled file is read in a stream: for its size, or because a store is named."""
     if path == STDIN or not Path(path).is_file():
         return False
-    packed = 4 if path.lower().endswith((".gz", ".parquet", ".pq")) else 1
+    packed = 4 if path.lower().endswith((".gz", ".bz2", ".parquet", ".pq", ".xlsx")) else 1
     return store is not None or Path(path).stat().st_size * packed >= STREAMED_FROM
 
 
 def read_big(
     path: str,
-    columns: tuple[str | None, str | None],
+    columns: Columns,
     config: Config,
     store: str | None,
     hold_back: float,
@@ -165,14 +173,14 @@ def read_big(
     """The training rows of a file and, where `hold_back` is not 0, those held back as dev.
 
     Args:
-        columns: text column and label column.
+        columns: text column, label column and encoding.
         store: folder to keep the tokens in; by default the project's cache.
         hold_back: share of the rows to hold back, though `MOST_HELD` at most.
 
     Raises DataError for rows that cannot be read or trained on.
     """
     sha256 = file_sha256(Path(path))
-    stream = RowStream(path, *columns)
+    stream = row_stream(path, columns)
     blocks = stream.large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
     tokenizer = make_tokenizer(config, head)
@@ -227,11 +235,11 @@ def _every_class(labels: np.ndarray, order: np.ndarray, count: int) -> np.ndarra
     return np.argsort(rank, kind="stable")[: max(count, len(ahead))]
 
 
-def _texts(path: str, columns: tuple[str | None, str | None], wanted: np.ndarray) -> Iterable[str]:
+def _texts(path: str, columns: Columns, wanted: np.ndarray) -> Iterable[str]:
     """The texts of the given rows, ascending, in a second pass over the file."""
     found: list[str] = []
     at, position = 0, 0
-    for block in RowStream(path, *columns).large_blocks():
+    for block in row_stream(path, columns).large_blocks():
         end = at + len(block.texts)
         while position < len(wanted) and wanted[position] < end:
             found.append(block.texts[wanted[position] - at])

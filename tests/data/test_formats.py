@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError, MissingExtraError
 from superconext.data.file_format import RowFile, Wanted
-from superconext.data.formats import Csv, JsonLines, Tsv
+from superconext.data.formats import Csv, Tsv
+from superconext.data.json_formats import JsonLines
 from superconext.data.lines import open_bytes
 from superconext.data.reading import read_labelled, read_texts
 
@@ -144,7 +145,7 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
         ('["a", "b"]', "found a JSON array"),
         ('"a"', "found a JSON string"),
         ('{"text": "a"}', "no key 'label', found 'text'"),
-        ('{"text": "a", "label": ["p", "q"]}', "'label' is a JSON array"),
+        ('{"text": "a", "label": ["p", "q"]}', "'label' has several values ('p', 'q')"),
         ('{"text": {"a": 1}, "label": "p"}', "'text' is a JSON object"),
         ('{"text": null, "label": "p"}', "'text' is a JSON null"),
         ('{"text": NaN, "label": "p"}', "null or NaN"),

@@ -180,7 +180,7 @@ def test_imdb(tmp_path):
         ("chemprot", "train", '{"text": "a", "label": 3}\n', "line 1"),
         ("chemprot", "train", "[1]\n", "line 1"),
         ("chemprot", "train", "404: Not Found", "line 1"),
-        ("tsac", "test/positive", b"\xff\xfe", "UTF-16"),
+        ("tsac", "test/positive", b"\xff\xfe", "is empty"),
         ("imdb", "all", b"<html></html>", "broken archive"),
         ("sst2_phrases", "all", b"<html></html>", "broken archive"),
     ],

@@ -95,20 +95,23 @@ def test_numbers_on_a_file_without_a_header_keep_the_first_row(write):
 
 
 def test_missing_column_lists_those_found_and_a_near_match(write):
+    path = write("a.csv", "sentenca,label\na,b\n")
+    other = write("b.csv", "sentence,phrase,label\na,b,c\n")
+    refused(lambda: read_labelled(path, "sentence"), "'sentenca', 'label'", "did you mean")
+    refused(lambda: read_labelled(other), "'sentence', 'phrase' could be the text", "--text-col")
     path = write("a.csv", "sentence,label\na,b\n")
-    refused(lambda: read_labelled(path), "no column 'text'", "'sentence', 'label'", "did you mean")
+    assert read_labelled(path).notes[0].startswith("first row read as a header: column 'sentence'")
     refused(lambda: read_labelled(path, "sentense"), "did you mean 'sentence'")
     refused(lambda: read_labelled(path, 3, 2), "no column number 3", "found 2")
     refused(lambda: read_labelled(path, 0, 2), "counted from 1")
     refused(lambda: read_labelled(path, 2, 2), "both text and label")
-    refused(lambda: read_texts(path), "did you mean 'sentence'")
 
 
 def test_more_columns_without_a_header_need_to_be_named(write):
     refused(lambda: read_labelled(write("a.tsv", "1\tpos\tgood\n")), "'1', 'pos', 'good'")
     refused(lambda: read_labelled(write("a.tsv", "1\tpos\tgood\n"), 3), "--label-column")
-    refused(lambda: read_labelled(write("b.csv", "text;label\na b;x\n")), "';'", "commas")
-    refused(lambda: read_labelled(write("c.csv", "text\tlabel\na b\tx\n")), ".tsv")
+    refused(lambda: read_labelled(write("b.tsv", "text;label\na b;x\n")), "';'", "commas")
+    assert read_labelled(write("c.csv", "text\tlabel\na b\tx\n")).texts == ["a b"]
 
 
 # -- labels and texts -----------------------------------------------------------------------
@@ -178,10 +181,14 @@ def test_encodings(write):
     bad = b"pos\ta b\nneg\tc\xe9 d\n"
     refused(lambda: read_labelled(write("b.tsv", bad)), "line 2", "0xe9", "UTF-8")
     refused(lambda: read_labelled(write("b.tsv", b"\xef\xbb\xbf" + bad)), "line 2", "0xe9")
-    refused(lambda: read_labelled(write("c.tsv", good.encode("utf-16"))), "UTF-16", "iconv")
+    for codec in ("utf-16", "utf-32"):
+        corpus = read_labelled(write("c.tsv", good.encode(codec)))
+        assert corpus.texts == ["عجبني بزاف", "ça va pas"] and f"read as {codec}" in corpus.notes
+    cut = write("c.tsv", good.encode("utf-16")[:-1])
+    refused(lambda: read_labelled(cut), "line 2", "utf-16", "--encoding")
     refused(lambda: read_labelled(write("d.tsv", good.encode("utf-16-le"))), "d.tsv, line 1")
     refused(lambda: read_labelled(write("e.tsv", "pos\ta\nneg\tb\0c\n")), "line 2", "NUL")
-    refused(lambda: read_labelled(write("f.xlsx", b"PK\x03\x04 \x00")), "spreadsheet")
+    refused(lambda: read_labelled(write("f.xlsx", b"PK\x03\x04 \x00")), "workbook")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

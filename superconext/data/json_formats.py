@@ -1,0 +1,266 @@
+"""JSON lines, JSON arrays, and what annotation tools export in them.
+
+A record's keys are its columns; one of a tool is made flat first (`flattened`). Several votes of
+annotators on one text count where they agree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from superconext.core.errors import DataError
+from superconext.data.file_format import Block, LineFormat, RowFile, parsed_rows
+from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
+
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
+)
+_ARRAY = re.compile(r"\[\s*(\{|$)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+#: A string, or as much of one as is on the line, and brackets; possessive, so linear.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
+
+
+class JsonLines(LineFormat):
+    """One JSON object a line, or an array of objects.
+
+    Numbers are taken as they are spelt, so 1 and 1.0 differ.
+    """
+
+    suffixes = (".jsonl", ".ndjson", ".json")
+
+    def __init__(self, file: RowFile) -> None:
+        super().__init__(file)
+        self.keys: list[str] | None = None
+
+    @classmethod
+    def recognises(cls, first_line: str, file: RowFile) -> bool:
+        return first_line.startswith("{") or bool(_ARRAY.match(first_line))
+
+    def blocks(self) -> Iterator[Block]:
+        if not _ARRAY.match(self.file.first_line() or ""):
+            yield from super().blocks()
+            return
+        labelled = self.file.wanted.labelled
+        numbers: list[int] = []
+        records: list[str] = []
+        for number, record in array_items(self.file.runs(), self.file.name):
+            numbers.append(number)
+            records.append(record)
+            if len(records) == RUN_LINES:
+                yield parsed_rows(self.file, numbers, records, self.row, labelled)
+                numbers, records = [], []
+        yield parsed_rows(self.file, numbers, records, self.row, labelled)
+
+    def row(self, line: str, number: int) -> tuple[str, str]:
+        where = f"{self.file.name}, line {number}"
+        record, tool = flattened(json_record(line.strip(), where), where)
+        votes = [key for key, value in record.items() if isinstance(value, Votes)]
+        if self.keys is None:
+            if tool and not votes and self.file.wanted.labelled:  # not annotated yet
+                return json_value(record, self._text_key(record), where), ""
+            if tool:
+                self.file.notes.append(f"read as an export of {tool}")
+            self.keys = self.file.named(list(record), votes)
+        if tool and self.file.wanted.labelled:
+            record.setdefault(self.keys[1], "")
+        if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
+            record[self.keys[0]] = ""
+        text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
+        return text, label
+
+    def _text_key(self, record: dict[str, Any]) -> str:
+        return list(record)[self.file.wanted.place(list(record), "text", self.file.name)]
+
+
+class Votes(list[str]):
+    """The labels that annotators gave one text."""
+
+
+def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
+    """The columns of a record, and the annotation tool that it comes from, "" for none.
+
+    What annotators answered are `Votes`. Raises DataError for several choices in one answer.
+
+    Label Studio: the fields of `data`, and for each control the choices of all annotations.
+    Argilla: the fields, and for each question the responses that were submitted; before 2.0 the
+    text among `inputs` and `annotation`. doccano: `text` and `label`, or numbers of labels among
+    `annotations`.
+    """
+    data, fields, given = (record.get(key) for key in ("data", "fields", "annotations"))
+    given = record.get("completions", given)
+    if isinstance(data, dict) and isinstance(given, list):
+        votes: dict[str, Votes] = {}
+        for entry in filter(_is_kept, given):
+            for result in filter(_is_choice, entry.get("result") or ()):
+                name = str(result.get("from_name", "label"))
+                votes.setdefault(name, Votes()).append(_only(result["value"]["choices"], where))
+        return {**data, **votes}, "Label Studio"
+    if isinstance(fields, dict) and isinstance(record.get("responses"), dict | list):
+        return {**fields, **_responses(record["responses"], where)}, "Argilla"
+    if "annotation" in record and ("inputs" in record or "annotation_agent" in record):
+        inputs = record.get("inputs")
+        inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
+        answer = record["annotation"]
+        votes_given = Votes([] if answer is None else [_only(answer, where)])
+        return {**inputs, "label": votes_given}, "Argilla"
+    if isinstance(given, list) and all(isinstance(a, dict) and "label" in a for a in given):
+        return {**record, "label": Votes(_only(a["label"], where) for a in given)}, "doccano"
+    label = record.get("label")
+    if isinstance(label, list) and isinstance(data, str) and "text" not in record:
+        return {
+            **record,
+            "text": data,
+            "label": Votes([_only(label, where)] * bool(label)),
+        }, "doccano"
+    return record, ""
+
+
+def _is_kept(annotation: object) -> bool:
+    return isinstance(annotation, dict) and not annotation.get("was_cancelled")
+
+
+def _is_choice(result: object) -> bool:
+    value = result.get("value") if isinstance(result, dict) else None
+    return isinstance(value, dict) and isinstance(value.get("choices"), list)
+
+
+def _only(answer: object, where: str) -> str:
+    choices = answer if isinstance(answer, list) else [answer]
+    if len(choices) != 1:
+        several = ", ".join(shown(str(choice), 24) for choice in choices[:4]) or "none"
+        raise DataError(
+            f"{where}: found an annotation of {len(choices)} labels ({several}), expected one: "
+            "classification here is single-label only, keep one label for each text"
+        )
+    return str(choices[0])
+
+
+def _responses(responses: Any, where: str) -> dict[str, Votes]:
+    """The submitted answers to each question, of Argilla 2 (by question) or 1 (by annotator)."""
+    votes: dict[str, Votes] = {}
+    if isinstance(responses, dict):
+        pairs = [(q, a) for q, answers in responses.items() for a in answers or ()]
+    else:
+        pairs = [
+            (question, {**answer, "status": entry.get("status")})
+            for entry in responses
+            if isinstance(entry, dict) and isinstance(entry.get("values"), dict)
+            for question, answer in entry["values"].items()
+            if isinstance(answer, dict)
+        ]
+    for question, answer in pairs:
+        kept = votes.setdefault(question, Votes())
+        if isinstance(answer, dict) and answer.get("status") in (None, "submitted"):
+            kept.append(_only(answer.get("value"), where))
+    return votes
+
+
+def array_items(runs: Iterable[Run], name: str, key: str = "") -> Iterator[tuple[int, str]]:
+    """Line and text of each object in a top-level array, or in arrays under `key`.
+
+    Memory is bounded by the longest of them. Raises DataError for one that is too long, an array
+    that is not closed, and where there are none.
+    """
+    inside: list[bool] = []  # of each open bracket, whether items stand between it and its end
+    item, size, start, last, found = [""], 0, 0, "", False
+    depth = 0  # of the item that is open, 0 for none
+    for first, lines in runs:
+        for number, line in enumerate(lines, first):
+            begin = 0
+            for match in _TOKEN.finditer(line):
+                token = match[0]
+                if token in ("{", "["):
+                    if token == "{" and not depth and inside and inside[-1]:
+                        depth, start, begin, item, size = (
+                            len(inside) + 1,
+                            number,
+                            match.start(),
+                            [],
+                            0,
+                        )
+                    wanted = last == f'"{key}"' if key else not inside
+                    inside.append(token == "[" and wanted)
+                elif token in ("}", "]"):
+                    if not inside:
+                        raise _broken(name, number, "a closing bracket too many")
+                    if len(inside) == depth:
+                        item.append(line[begin : match.end()])
+                        yield start, "\n".join(item)
+                        depth, found = 0, True
+                    inside.pop()
+                last = token
+            if depth:
+                item.append(line[begin:])
+                size += len(line) + 1
+                if size > LONGEST:
+                    raise _broken(
+                        name, start, f"an object longer than {LONGEST >> 20} Mi characters"
+                    )
+    if inside:
+        raise _broken(name, start, "an array or object that is never closed")
+    if not found:
+        raise _broken(name, 1, "an array without objects")
+
+
+def _broken(name: str, line: int, what: str) -> DataError:
+    return DataError(
+        f"{name}, line {line}: found {what}, expected a JSON array of objects: correct the file, "
+        "or write one object a line"
+    )
+
+
+def json_record(line: str, where: str) -> dict[str, Any]:
+    """The object on one line. Numbers stay as spelt; other constants become None."""
+    try:
+        record = _DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
+        raise DataError(
+            f"{where}: not valid JSON ({reason}), expected one object a line: correct the line"
+        ) from None
+    if not isinstance(record, dict):
+        raise DataError(
+            f"{where}: found a JSON {_json_type(record)}, expected one object a line such as "
+            '{"text": "...", "label": "..."}: write each record on its own line'
+        )
+    return record
+
+
+def json_value(record: dict[str, Any], key: str, where: str) -> str:
+    """The text or number under a key, as text."""
+    if key not in record:
+        names = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
+        raise DataError(
+            f"{where}: no key {shown(key)}, found {names}, expected the keys of the first record: "
+            "complete the record or remove it"
+        )
+    value = record[key]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        if len(set(value)) > 1:
+            several = ", ".join(shown(item, 24) for item in value[:4])
+            raise DataError(
+                f"{where}: {shown(key)} has several values ({several}), expected one: "
+                "classification here is single-label only, keep one label for each text"
+            )
+        value = value[0] if value else ""
+    if not isinstance(value, str):
+        raise DataError(
+            f"{where}: {shown(key)} is a JSON {_json_type(value)}, expected a string or a number: "
+            "one text and one label a record"
+        )
+    # JSON escapes can spell what no UTF-8 file can hold.
+    if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
+        raise DataError(
+            f"{where}: found an escaped NUL or half a surrogate pair, expected text: correct the "
+            "escape or remove the line"
+        )
+    return value
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "boolean", list: "array", dict: "object", str: "string or number"}
+    return names.get(type(value), "null or NaN")

@@ -1,0 +1,311 @@
+"""Files as people have them, read through the command line: what is understood, what refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from itertools import pairwise
+
+import pytest
+
+from tests.cli.conftest import blame, call_main
+
+PAIRS = [("pos", "زوين بزاف"), ("neg", "c'est très nul, non; vraiment"), ("pos", "had lfilm zwin")]
+TEXTS, LABELS = [text for _, text in PAIRS], [label for label, _ in PAIRS]
+
+
+def rows_of(path, *words):
+    """The rows of a file as `data split` writes them, sorted, and the notes."""
+    out = path.with_name("split")
+    none = ("--dev", 0, "--test", 0, "--normalize", "none", "--force", "--format", "jsonl")
+    said = call_main("data", "split", path, "--out", out, *none, *words)
+    assert said.code == 0, said.err
+    lines = (out / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    return sorted((r["label"], r["text"]) for r in map(json.loads, lines)), said.err
+
+
+def understood(path, *words, pairs=PAIRS):
+    rows, notes = rows_of(path, *words)
+    assert rows == sorted(pairs), notes
+    return notes
+
+
+def refused(path, *words):
+    line = blame(call_main("data", "split", path, "--out", path.with_name("none"), *words))
+    assert path.name in line and not path.with_name("none").exists()
+    return line
+
+
+def table(separator, header=("label", "text"), quote='"'):
+    cells = [header, *PAIRS]
+    quoted = [
+        separator.join(f"{quote}{c}{quote}" if set(c) & set(",;") else c for c in row)
+        for row in cells
+    ]
+    return "\n".join(quoted) + "\n"
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# Separators
+
+
+@pytest.mark.parametrize("separator,name", [(";", "semicolon"), ("\t", "tab"), ("|", "bar")])
+@pytest.mark.parametrize("header", [("label", "text"), ("sentiment", "tweet"), ("التصنيف", "النص")])
+def test_csv_with_other_separators(tmp_path, separator, name, header):
+    notes = understood(write(tmp_path / "x.csv", table(separator, header)))
+    assert f"separated by {name}s" in notes
+    assert header[0] == "label" or f"'{header[1]}' read as text, '{header[0]}' as label" in notes
+
+
+def test_the_separator_is_the_one_on_which_rows_agree(tmp_path):
+    commas = [("a", "un, deux; trois"), ("b", "non; si"), ("a", "oui")] * 3
+    text = "\n".join(f'{label},"{text}"' for label, text in commas)
+    assert "separated" not in understood(write(tmp_path / "x.csv", text), pairs=commas)
+    bare = [("a", "un, deux, trois"), ("b", "non, si"), ("a", "oui")] * 3
+    text = "\n".join(f"{text};{label}" for label, text in bare)
+    assert "semicolons" in understood(write(tmp_path / "y.csv", text), pairs=bare)
+
+
+def test_rows_that_agree_on_no_separator(tmp_path):
+    assert "1 column" in refused(write(tmp_path / "x.csv", "text,label\nun; deux\na,b\n"))
+    line = refused(write(tmp_path / "y.csv", "texte;classe\nun;a\ndeux;b;c\n"))
+    assert "line 3" in line and "semicolons" in line and "quote the cell" in line
+
+
+def test_tsv_as_pandas_quotes_it(tmp_path):
+    pairs = [("pos", 'il a dit "oui"\nhier'), ("neg", "sans rien"), ("neg", "un\tdeux")]
+    cells = [f'{label}\t"{text.replace(chr(34), chr(34) * 2)}"' for label, text in pairs]
+    path = write(tmp_path / "x.tsv", "\n".join(["label\ttext", *cells]))
+    assert "cells read as quoted" in understood(path, pairs=pairs)
+    bare = [("pos", '"des guillemets"'), ("neg", '"un" mot "deux"'), ("neg", 'x ""y""')]
+    path = write(tmp_path / "y.tsv", "label\ttext\n" + "\n".join("\t".join(p) for p in bare))
+    assert "quoted" not in understood(path, pairs=bare)
+
+
+def test_tsv_with_one_quoted_cell_over_lines_names_csv(tmp_path):
+    line = refused(write(tmp_path / "x.tsv", 'label\ttext\na\t"un" b\nb\tc\n"c\nd\te\n'))
+    assert "line 4" in line and ".csv" in line
+
+
+# Columns
+
+
+def test_usual_names_are_used_and_several_refused(tmp_path):
+    path = write(tmp_path / "x.csv", "id,tweet,comment,polarity\n1,a b,c,p\n2,c d,e,n\n")
+    line = refused(path)
+    assert "'tweet', 'comment' could be the text column" in line and "--text-column" in line
+    notes = understood(path, "--text-column", "tweet", pairs=[("p", "a b"), ("n", "c d")])
+    assert "'polarity' as label" in notes
+    path = write(tmp_path / "x.jsonl", '{"review": "a b", "category": 1, "class": 2}\n')
+    assert "'category', 'class' could be the label column" in refused(path)
+
+
+# Encodings
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be-bom", "utf-32"])
+def test_wide_encodings_with_a_mark(tmp_path, codec):
+    mark = b"\xfe\xff" if codec == "utf-16-be-bom" else b""
+    data = mark + table(";").encode(codec.removesuffix("-bom"))
+    assert f"read as {codec[:6]}" in understood(write(tmp_path / "x.csv", data))
+    assert "line" in refused(write(tmp_path / "y.csv", data[:-1]))
+
+
+def test_a_named_encoding_is_that_of_what_is_not_utf_8(tmp_path):
+    data = table(",").encode("windows-1256")
+    path = write(tmp_path / "x.csv", data)
+    line = refused(path)
+    assert "line 2" in line and "not UTF-8" in line and "--encoding" in line
+    assert "windows-1256" in understood(path, "--encoding", "windows-1256")
+    same = write(tmp_path / "y.csv", table(","))
+    assert "windows" not in understood(same, "--encoding", "windows-1256")
+    assert "line 2" in refused(path, "--encoding", "ascii")
+    assert call_main("data", "split", path, "--out", "x", "--encoding", "klingon").code == 2
+
+
+def test_the_likely_encoding_is_offered(tmp_path):
+    pytest.importorskip("charset_normalizer")
+    text = "label,text\n" + "pos,الفيلم زوين بزاف والممثلين مزيانين\n" * 5
+    line = refused(write(tmp_path / "x.csv", text.encode("windows-1256")))
+    assert "--encoding windows-1256 if 'pos,الفيلم" in line
+    text = "label,text\n" + "pos,c'était très réussi, j'ai adoré\n" * 5
+    assert "windows-1252" in refused(write(tmp_path / "x.csv", text.encode("cp1252")))
+
+
+# Spreadsheets
+
+
+def workbook(path, *sheets):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for number, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"sheet{number}")
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_spreadsheet(tmp_path):
+    sheet = [[], ["id", "sentence", "label"], [1, "a b", 1.0], [], [2, 12, True], [3, "c", "x"]]
+    notes = understood(
+        workbook(tmp_path / "x.xlsx", [], sheet, [["other"]]),
+        pairs=[("1", "a b"), ("TRUE", "12"), ("x", "c")],
+    )
+    assert "sheet 'sheet1' read, not 'sheet0', 'sheet2'" in notes and "blank line" in notes
+    path = workbook(tmp_path / "y.xlsx", [["text", "label"], ["a", "p"], ["b"]])
+    assert "line 3" in (line := refused(path)) and "empty label" in line
+    assert "is empty" in refused(workbook(tmp_path / "z.xlsx", []))
+
+
+def test_a_spreadsheet_that_is_none(tmp_path):
+    assert "workbook" in refused(write(tmp_path / "x.xlsx", b"label,text\na,b\n"))
+    assert "workbook" in refused(write(tmp_path / "y.xlsx", b"PK\x03\x04broken"))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("train.csv", "label,text\na,b\n")
+    assert "unpack" in refused(write(tmp_path / "z.csv", packed.getvalue()))
+
+
+def hostile(path, sheet, shared=""):
+    """A workbook whose one sheet has this XML."""
+    good = workbook(path.with_name("good.xlsx"), [["text", "label"], ["a", "b"]])
+    with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w", 8) as out:
+        for member in source.namelist():
+            content = source.read(member)
+            if member.endswith("sheet1.xml"):
+                content = sheet
+            if member.endswith("sharedStrings.xml") and shared:
+                content = shared
+            out.writestr(member, content)
+    return path
+
+
+SHEET = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+
+
+@pytest.mark.parametrize(
+    "sheet,said",
+    [
+        (SHEET + "<row>" * 30, "not a readable workbook"),
+        (SHEET + '<row r="9999999"><c r="A9999999"><v>1</v></c></row></sheetData>', "rows"),
+        (SHEET + " " * (200 << 20), "unpacks to"),
+        (
+            '<!DOCTYPE w [<!ENTITY a "aaaaaaaaaa">'
+            + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise("abcdefghi"))
+            + "]>" + SHEET + '<row><c t="str"><v>&i;</v></c></row></sheetData></worksheet>',
+            "not a readable workbook",
+        ),
+    ],
+)  # fmt: skip
+def test_a_hostile_spreadsheet(tmp_path, sheet, said):
+    assert said in refused(hostile(tmp_path / "x.xlsx", sheet))
+
+
+# Parquet and Hugging Face datasets
+
+
+def test_parquet_with_class_names(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    feature = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+    about = {b"huggingface": json.dumps({"info": {"features": {"label": feature}}}).encode()}
+    columns = {"sentence": TEXTS, "label": [int(label == "pos") for label in LABELS]}
+    whole = arrow.table(columns).replace_schema_metadata(about)
+    parquet.write_table(whole, tmp_path / "x.parquet")
+    assert "'sentence' read as text" in understood(tmp_path / "x.parquet")
+    assert "Parquet" in refused(write(tmp_path / "y.parquet", b"PAR1 broken PAR1"))
+
+    for place, name in ((0, "data-0.arrow"), (2, "data-1.arrow")):
+        folder = tmp_path / "saved" / "train"
+        folder.mkdir(parents=True, exist_ok=True)
+        part = whole.slice(place, 2)
+        with arrow.ipc.new_stream(str(folder / name), part.schema) as out:
+            out.write_table(part)
+    files = [{"filename": "data-0.arrow"}, {"filename": "data-1.arrow"}]
+    write(folder / "state.json", json.dumps({"_data_files": files}))
+    understood(folder)
+    write(tmp_path / "saved" / "dataset_dict.json", '{"splits": ["train"]}')
+    assert "saved/train" in refused(tmp_path / "saved").replace("\\", "/")
+    write(folder / "state.json", json.dumps({"_data_files": [{"filename": "../../x.parquet"}]}))
+    assert "state.json" in blame(call_main("data", "inspect", folder))
+    write(folder / "state.json", json.dumps({"_data_files": files}))
+    write(folder / "data-1.arrow", b"broken")
+    assert "not a readable Arrow file" in blame(call_main("data", "inspect", folder))
+
+
+# Annotation tools
+
+
+def choice(label, **others):
+    result = {"from_name": "sentiment", "type": "choices", "value": {"choices": [label]}}
+    return {"result": [result], **others}
+
+
+def vote(label):
+    return {"value": label, "status": "submitted"}
+
+
+EXPORTS = {
+    "Label Studio": [
+        {"data": {"text": text}, "annotations": [choice("x", was_cancelled=True), choice(label)]}
+        for label, text in PAIRS
+    ],
+    "Argilla": [
+        {
+            "fields": {"text": text},
+            "responses": {"feeling": [vote(label), {"value": "x", "status": "draft"}]},
+        }
+        for label, text in PAIRS
+    ],
+    "Argilla 1": [
+        {
+            "fields": {"text": text},
+            "responses": [{"values": {"feeling": {"value": label}}, "status": "submitted"}],
+        }
+        for label, text in PAIRS
+    ],
+    "Argilla 0": [
+        {"inputs": {"text": text}, "annotation": label, "annotation_agent": "me"}
+        for label, text in PAIRS
+    ],
+    "doccano": [{"id": 1, "data": text, "label": [label]} for label, text in PAIRS],
+    "doccano 1": [{"text": text, "annotations": [{"label": label}]} for label, text in PAIRS],
+    "": [{"text": text, "label": [label]} for label, text in PAIRS],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_exports_of_annotation_tools(tmp_path, tool):
+    records = EXPORTS[tool]
+    lines = "\n".join(map(json.dumps, records))
+    for name, content in [
+        ("x.jsonl", lines),
+        ("x.json", json.dumps(records)),
+        ("y.json", json.dumps(records, indent=2, ensure_ascii=False)),
+    ]:
+        notes = understood(write(tmp_path / name, content))
+        assert not tool or f"export of {tool.split(' ')[0]}" in notes or "Studio" in notes
+
+
+def test_exports_that_are_wrong(tmp_path):
+    two = {"id": 2, "data": {"text": "b"}, "annotations": [choice("x")]}
+    two["annotations"][0]["result"][0]["value"]["choices"].append("y")
+    first = EXPORTS["Label Studio"][0]
+    assert "2 labels ('x', 'y')" in refused(write(tmp_path / "a.json", json.dumps([first, two])))
+    none = [{"id": 1, "data": {"text": "b"}, "annotations": []}, first]
+    assert "empty label" in refused(write(tmp_path / "b.json", json.dumps(none)))
+    whole = json.dumps(EXPORTS["Label Studio"])
+    assert "never closed" in refused(write(tmp_path / "c.json", whole[:-2]))
+    assert "bracket too many" in refused(write(tmp_path / "d.json", whole + "]"))
+    assert "without objects" in refused(write(tmp_path / "e.json", "[\n1, 2]"))
+    assert "nested too deep" in refused(
+        write(tmp_path / "f.json", '[{"a":' + "[" * 99_999 + "]" * 99_999 + "}]")
+    )
