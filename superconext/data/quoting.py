@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import accumulate
 
 from superconext.core.errors import DataError
 from superconext.data.columns import LABEL_NAMES, TEXT_NAMES
@@ -11,7 +11,8 @@ from superconext.data.columns import LABEL_NAMES, TEXT_NAMES
 #: Characters that may separate the cells of a `.csv`, the likely ones first.
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
-_ROWS = 200  # records that decide
+_ROWS = 200  # lines that decide, of so many characters
+_CHARACTERS = 1 << 16
 _OPEN = 50  # lines that a quoted cell may go over at the end of those looked at
 _AGREED = 0.9  # share of the records that have as many cells as the first
 
@@ -89,6 +90,7 @@ def separator_of(head: Sequence[str]) -> str:
     one under which most records have as many cells as the first, quotes respected; of several,
     the one with the column of fewest distinct cells.
     """
+    head = _within(head[:_ROWS], _CHARACTERS)
     tables = {mark: _table(head, mark) for mark in SEPARATORS}
     usual = TEXT_NAMES | LABEL_NAMES
     named = [
@@ -118,7 +120,7 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     """
     if not any('"' in line for line in head):
         return False
-    table = _table(head, "\t", most=len(head))
+    table = _table(head, "\t")
     if not table or _share(table) < 1:
         return False
     cells = [cell for record in table for cell in record]
@@ -128,10 +130,16 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     return any('""' in cell[1:-1] for cell in raw)
 
 
-def _table(head: Sequence[str], separator: str, most: int = _ROWS) -> _Table | None:
-    """Some records; None where quotes are wrong. What is open at the end is left out."""
+def _within(lines: Sequence[str], characters: int) -> Sequence[str]:
+    """The first lines, as many as have so many characters."""
+    sizes = accumulate(map(len, lines))
+    return lines[: sum(size <= characters for size in sizes)]
+
+
+def _table(head: Sequence[str], separator: str) -> _Table | None:
+    """The records; None where quotes are wrong. What is open at the end is left out."""
     record, table = QuotedRecord("", separator), []
-    for number, line in enumerate(islice(filter(str.strip, head), most)):
+    for number, line in enumerate(filter(str.strip, head)):
         try:
             if record.add(number, line):
                 table.append(record.take())
