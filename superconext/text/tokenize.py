@@ -145,13 +145,9 @@ class Tokenizer:
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The tokens of each text: what a call for each gives, several times as fast."""
-        token_lists: list[list[str]] = []
         # Some at a time: the pieces take more room than the text.
-        for start in range(0, len(texts), _AT_ONCE):
-            rows = [text.split(" ") for text in texts[start : start + _AT_ONCE]]
-            get = self._cut(dict.fromkeys(chain.from_iterable(rows))).__getitem__
-            token_lists += [list(chain.from_iterable(map(get, row))) for row in rows]
-        return token_lists
+        parts = [texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE)]
+        return [tokens for part in parts for tokens in self.pieces(part).lists()]
 
     def pieces(self, texts: Sequence[str]) -> Pieces:
         """The tokens of each text, every distinct piece of all texts once.

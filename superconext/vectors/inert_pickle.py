@@ -7,12 +7,14 @@ empty stand-ins for the classes it was allowed to name; every other name is refu
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO, ClassVar
 
 from superconext.core.errors import VectorsError
 
-_AGAIN = "copy the file again, or write the vectors as text and read that"
+#: What to do about a damaged file of vectors.
+AGAIN = "copy the file again, or write the vectors as text and read that"
 #: What may be a key or a member of a set. Hashing a tuple that holds itself twice over, many
 #: levels deep, would take for ever, and one that is nested a million deep end the process.
 _KEYS = (str, bytes, int, float, bool, type(None))
@@ -21,6 +23,19 @@ _KEYS = (str, bytes, int, float, bool, type(None))
 def first_line(error: Exception) -> str:
     """Kind and first line of an error of another library, for a message of one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+
+@contextmanager
+def readable(source: object, expected: str) -> Iterator[None]:
+    """Turn whatever a damaged file makes a reader fail with into a VectorsError of one line."""
+    try:
+        yield
+    except VectorsError:
+        raise
+    except Exception as error:
+        raise VectorsError(
+            f"{source}: cannot be read ({first_line(error)}); expected {expected}; {AGAIN}"
+        ) from error
 
 
 class Inert:
@@ -189,12 +204,5 @@ def load_inert(
 
     Raises VectorsError: the pickle names anything else, or is damaged.
     """
-    try:
+    with readable(source, "a whole pickle, as it was saved"):
         return _InertUnpickler(_Bounded(stream, size), source, allowed).load()
-    except VectorsError:
-        raise
-    except Exception as error:  # whatever a random byte makes an unpickler do
-        raise VectorsError(
-            f"{source}: not a whole pickle ({first_line(error)}); expected the file as it was "
-            f"saved; {_AGAIN}"
-        ) from error

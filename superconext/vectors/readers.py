@@ -31,7 +31,7 @@ from superconext.vectors.binary_formats import (
     read_gensim_vectors,
     read_word2vec_binary,
 )
-from superconext.vectors.inert_pickle import first_line
+from superconext.vectors.inert_pickle import readable
 from superconext.vectors.table import TEXT_ROWS, RowCollector, WordVectors, collect_rows
 from superconext.vectors.torchtext_format import (
     LEGACY_TORCH,
@@ -88,18 +88,14 @@ def read_vectors(
         return _read_folder(path, keep, limit)
     file, member = _locate(path)
     try:
-        vectors = _read_file(file, member, keep, limit)
-        vectors.name = file.name if member is None else f"{file.name}:{member}"
-        vectors.sha256 = _sha256(file)
+        with readable(path, "a whole file of word vectors"):
+            vectors = _read_file(file, member, keep, limit)
+            vectors.name = file.name if member is None else f"{file.name}:{member}"
+            vectors.sha256 = _sha256(file)
     except VectorsError as error:
         if str(file) in str(error):
             raise
         raise VectorsError(f"{path}: {error}") from error
-    except Exception as error:  # a damaged archive can make its reader fail in many ways
-        raise VectorsError(
-            f"{path}: cannot be read ({first_line(error)}); expected a whole file of word "
-            "vectors; copy it again"
-        ) from error
     return vectors
 
 

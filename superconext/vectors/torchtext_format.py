@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
-from superconext.vectors.inert_pickle import Inert, first_line, load_inert
+from superconext.vectors.inert_pickle import AGAIN, Inert, load_inert, readable
 from superconext.vectors.table import WordVectors, collect_rows
 
 LEGACY_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # torch.save before torch 1.6
@@ -45,7 +45,6 @@ _VOCAB_GLOBALS: dict[tuple[str, str], type] = {
     **_TENSORS,
 }
 
-_AGAIN = "copy the file again, or write the vectors as text and read that"
 #: Characters of a word. A pickle can name one long text over and over in a few bytes.
 _MAX_WORD = 4_096
 
@@ -59,15 +58,8 @@ def read_torchtext_vocab(source: Any) -> list[str]:
     """
     if is_torchtext(source):
         return object_words(source)
-    try:
+    with readable(source, "a torchtext vocabulary"):
         words = _vocab_words(_TorchFile(Path(source), _VOCAB_GLOBALS, tensors=False).value)
-    except VectorsError:
-        raise
-    except Exception as error:  # a damaged archive can make its reader fail in many ways
-        raise VectorsError(
-            f"{source}: cannot be read ({first_line(error)}); expected a torchtext vocabulary; "
-            "copy it again"
-        ) from error
     if not _are_words(words):
         raise VectorsError(
             f"{source}: holds no list of words; expected a torchtext Vocab; save the words with "
@@ -98,17 +90,10 @@ def read_torchtext_vectors(
 
     Raises VectorsError: another content, parts that do not fit, or a damaged file.
     """
-    try:
+    with readable(path, "a torchtext vector cache"):
         file = _TorchFile(path, _TENSORS)
         loaded = file.value
         matrix = file.floats(loaded[2]) if isinstance(loaded, tuple | list) else None
-    except VectorsError:
-        raise
-    except Exception as error:  # a damaged archive can make its reader fail in many ways
-        raise VectorsError(
-            f"{path}: cannot be read ({first_line(error)}); expected a torchtext vector cache; "
-            f"{_AGAIN}"
-        ) from error
     if not isinstance(loaded, tuple | list) or len(loaded) != 4:
         raise VectorsError(
             f"{path}: holds a {type(loaded).__name__}; expected torchtext's tuple (words, ids, "
@@ -118,12 +103,12 @@ def read_torchtext_vectors(
     if not _are_words(words) or matrix is None:
         raise VectorsError(
             f"{path}: its parts are {', '.join(type(part).__name__ for part in loaded)}; expected "
-            f"a list of words, ids, a float tensor and a number; {_AGAIN}"
+            f"a list of words, ids, a float tensor and a number; {AGAIN}"
         )
     if matrix.shape != (len(words), dimension):
         raise VectorsError(
             f"{path}: {len(words)} words and dimension {dimension} beside vectors of shape "
-            f"{list(matrix.shape)}; expected [words, dimension]; {_AGAIN}"
+            f"{list(matrix.shape)}; expected [words, dimension]; {AGAIN}"
         )
     return collect_rows(words, matrix, str(path), keep, limit)
 
