@@ -20,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -216,8 +216,9 @@ class Downloader:
             return Checked(sha256, "nothing: no hash is published")
         recorded = self._recorded().get(name)
         if recorded is None:
-            if name.endswith(".gz"):
-                self._check_gzip(path)
+            if name.endswith(".gz"):  # its own checksum still tells a damaged one
+                for _ in gunzipped(path, self.error):
+                    pass
             self.record(name, sha256)
             self.say(
                 f"{name}: no hash is published; found SHA-256 {sha256}, recorded in {self.ledger}"
@@ -230,20 +231,6 @@ class Downloader:
                 f"{name} out of {self.ledger} to accept the new one"
             )
         return Checked(sha256, "SHA-256 as at the first download")
-
-    def _check_gzip(self, path: Path) -> None:
-        """Where nobody published a hash, the file's own checksum still tells a damaged one."""
-        try:
-            with gzip.open(path, "rb") as stream:
-                if not stream.read(1):  # gzip takes a file of no bytes for a whole one
-                    raise EOFError("there is nothing in it")
-                while stream.read(_BLOCK):
-                    pass
-        except (OSError, EOFError, zlib.error) as error:
-            raise self.error(
-                f"{path}: not a whole gzip file ({error}); expected one, and not the page of a "
-                "proxy; fetch it again"
-            ) from error
 
     def _transfer(
         self,
@@ -468,6 +455,22 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
                 "the network for a proxy, and do not trust that address"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def gunzipped(path: Path, error: type[SuperConTextError]) -> Iterator[bytes]:
+    """The content of a gzip file, block by block. Raises `error` for one that is not whole."""
+    block = b""
+    try:
+        with gzip.open(path, "rb") as stream:
+            for block in iter(partial(stream.read, _BLOCK), b""):
+                yield block
+        if not block:  # gzip takes a file of no bytes for a whole one
+            raise EOFError("there is nothing in it")
+    except (OSError, EOFError, zlib.error) as problem:
+        raise error(
+            f"{path}: not a whole gzip file ({problem}); expected one, and not the page of a "
+            "proxy; fetch it again"
+        ) from problem
 
 
 def _read(response: Any) -> bytes:

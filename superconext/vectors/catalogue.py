@@ -7,17 +7,15 @@ fastText's vectors of 157 languages (Grave et al., 2018) are published without a
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import re
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from superconext.core.download import Downloader, PublicFile
+from superconext.core.download import Downloader, PublicFile, gunzipped
 from superconext.core.errors import VectorsError, suggestion
 from superconext.core.files import atomic_write, cache_dir
 
@@ -185,21 +183,8 @@ def _destination(entry: PublicVectors, out: str | Path) -> Path:
 def _unpack(packed: Path, final: Path, limit: int) -> str:
     """Gunzip into place; the SHA-256 of what came out."""
     digest, written = hashlib.sha256(), 0
-    with (
-        atomic_write(final) as temporary,
-        temporary.open("wb") as sink,
-        gzip.open(packed, "rb") as source,
-    ):
-        while True:
-            try:
-                block = source.read(1 << 20)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise VectorsError(
-                    f"{packed}: not a whole gzip file ({error}); expected one, and not the page "
-                    "of a proxy; fetch it again"
-                ) from error
-            if not block:
-                return digest.hexdigest()
+    with atomic_write(final) as temporary, temporary.open("wb") as sink:
+        for block in gunzipped(packed, VectorsError):
             written += len(block)
             if written > limit:
                 raise VectorsError(
@@ -208,3 +193,4 @@ def _unpack(packed: Path, final: Path, limit: int) -> str:
                 )
             digest.update(block)
             sink.write(block)
+    return digest.hexdigest()

@@ -20,11 +20,6 @@ AGAIN = "copy the file again, or write the vectors as text and read that"
 _KEYS = (str, bytes, int, float, bool, type(None))
 
 
-def first_line(error: Exception) -> str:
-    """Kind and first line of an error of another library, for a message of one line."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
-
-
 @contextmanager
 def readable(source: object, expected: str) -> Iterator[None]:
     """Turn whatever a damaged file makes a reader fail with into a VectorsError of one line."""
@@ -33,8 +28,9 @@ def readable(source: object, expected: str) -> Iterator[None]:
     except VectorsError:
         raise
     except Exception as error:
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
         raise VectorsError(
-            f"{source}: cannot be read ({first_line(error)}); expected {expected}; {AGAIN}"
+            f"{source}: cannot be read ({reason}); expected {expected}; {AGAIN}"
         ) from error
 
 
