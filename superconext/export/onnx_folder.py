@@ -28,7 +28,7 @@ import torch
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import file_sha256, write_json
 from superconext.encoders.onnx_graph import GraphBuilder
-from superconext.export.onnx_model import FORMAT, EncodedTexts, run_session, session_of
+from superconext.export.onnx_model import FORMAT, run_session, session_of
 from superconext.fitting.model import Model
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.text.vocabulary import PAD_ID
@@ -162,7 +162,7 @@ def _difference(model: Model, folder: Path) -> float:
         ids = generator.integers(1, words + new, (rows, width))
         ids[np.arange(width) >= lengths[:, None]] = 0
         oov_words = generator.standard_normal((new, sum(sizes))).astype(np.float32)
-        answered = run_session(session, EncodedTexts(ids, oov_words))
+        answered = run_session(session, ids, oov_words)
         parts = []
         extras = np.split(oov_words, np.cumsum(sizes)[:-1], axis=1)
         for encoder, own, extra in zip(model.encoders, known, extras, strict=True):

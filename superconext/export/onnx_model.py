@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,6 @@ FORMAT = 1
 
 #: Sentences that one call of the session gets.
 _BLOCK = 256
-
-
-@dataclass(frozen=True)
-class EncodedTexts:
-    """What the graph takes: ids int64 `[N, T]`, oov_words float32 `[U, members * e]`."""
-
-    ids: np.ndarray
-    oov_words: np.ndarray
 
 
 class OnnxModel:
@@ -84,7 +75,7 @@ class OnnxModel:
         # Sentences of alike length together save the arithmetic on padding.
         order = np.argsort(store.lengths, kind="stable")
         parts = [
-            run_session(self._session, EncodedTexts(store.pad(rows)[0], oov_words))
+            run_session(self._session, store.pad(rows)[0], oov_words)
             for rows in (order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK))
         ]
         back = np.argsort(order)
@@ -120,8 +111,13 @@ def session_of(path: Path, threads: int = 1) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def run_session(session: Any, texts: EncodedTexts) -> tuple[np.ndarray, np.ndarray]:
-    """(probabilities `[N, C]`, sentence vectors `[N, d]`)."""
-    fed = {"ids": texts.ids.astype(np.int64), "oov_words": texts.oov_words}
+def run_session(
+    session: Any, ids: np.ndarray, oov_words: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(probabilities `[N, C]`, sentence vectors `[N, d]`) of what the graph takes.
+
+    ids: int64 `[N, T]`; oov_words: float32 `[U, members * e]`.
+    """
+    fed = {"ids": ids.astype(np.int64), "oov_words": oov_words}
     probabilities, sentence = session.run(["probabilities", "sentence"], fed)
     return probabilities, sentence

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +227,7 @@ def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int
     facts = {
         "text": text.identity(),
         "vectors": vectors.sha256 or vectors.content_sha256(),
-        "settings": settings.to_dict(),
+        "settings": asdict(settings),
         "threads": threads,
         "versions": [torch.__version__, _TRAINING],
     }
@@ -277,7 +277,7 @@ def _make(
         "sentences": len(corpus.trained),
         "tokens": corpus.tokens,
         "predicted_words": len(corpus.counts),
-        "settings": settings.to_dict(),
+        "settings": asdict(settings),
         "threads": threads,
         "history": trainer.history,
     }
