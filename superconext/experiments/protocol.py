@@ -11,7 +11,7 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ _FOLDER = "protocols"
 _PLAIN = ("train", "all", "data")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PaperTable:
     """A table of the paper, or one of ours where it printed a figure.
 
@@ -39,14 +39,14 @@ class PaperTable:
 
     title: str
     rows: tuple[str, ...]
-    metric: str
-    draw: str | None
-    top: int | None
+    metric: str = "accuracy"
+    draw: str | None = None
+    top: int | None = None
     paper: Mapping[str, Mapping[str, tuple[float, ...]]]
     misprints: Mapping[tuple[str, str], str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """Systems and draws that are fitted together, into a folder of their own.
 
@@ -61,11 +61,11 @@ class Study:
     seeds: int
     reference: str
     given: Mapping[str, Any]
-    own_dev: bool
+    own_dev: bool = True
     tables: tuple[PaperTable, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Protocol:
     """same: other names of a data set of the paper; near: those of sets that are like it, and
     what is different."""
@@ -76,8 +76,8 @@ class Protocol:
     answers: str
     encoder: str
     departs: tuple[str, ...]
-    misprints: tuple[str, ...]
-    needs: str
+    misprints: tuple[str, ...] = ()
+    needs: str = ""
     same: Mapping[str, str]
     near: Mapping[str, tuple[str, str]]
     studies: tuple[Study, ...]
@@ -103,43 +103,38 @@ def load_protocol(name: str) -> Protocol:
     file = resources.files("superconext.experiments") / _FOLDER / f"{name}.toml"
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     near_sets = document.get("near", {})
-    return Protocol(
-        name=name,
-        title=document["title"],
-        paper=document["paper"],
-        answers=document["answers"],
-        encoder=document["encoder"],
-        departs=tuple(document["departs"]),
-        misprints=tuple(document.get("misprints", ())),
-        needs=document.get("needs", ""),
-        same={plain_name(other): key for key, of in document["same"].items() for other in of},
-        near={
+    made = {
+        "name": name,
+        "same": {plain_name(other): key for key, of in document["same"].items() for other in of},
+        "near": {
             plain_name(other): (key, what)
             for key, of in near_sets.items()
             for other, what in of.items()
         },
-        studies=tuple(_study(table, document, f"protocol {name}") for table in document["study"]),
-    )
+        "studies": tuple(_study(table, f"protocol {name}") for table in document["study"]),
+    }
+    return Protocol(**{**_as_given(Protocol, document), **made})
 
 
-def _study(table: Mapping[str, Any], document: Mapping[str, Any], where: str) -> Study:
-    name = table["name"]
-    made = [_system(system, f"{where}, study {name}") for system in table["system"]]
+def _as_given(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass that stand in a table of the file under their own names."""
+    given = {field.name: table[field.name] for field in fields(kind) if field.name in table}
+    return {name: tuple(of) if isinstance(of, list) else of for name, of in given.items()}
+
+
+def _study(table: Mapping[str, Any], where: str) -> Study:
+    systems = [_system(system, f"{where}, study {table['name']}") for system in table["system"]]
     draws = tuple(table.get("draws", [""]))
     for draw in filter(None, draws):
         parse_draw(draw)
-    return Study(
-        name=name,
-        answers=table["answers"],
-        systems=tuple(system for system, moves in made if not moves),
-        transferred=tuple(system for system, moves in made if moves),
-        draws=draws,
-        seeds=table["seeds"],
-        reference=table["reference"],
-        given=dict(checked_parameters(table.get("given", {}), where)),
-        own_dev=table.get("own_dev", True),
-        tables=tuple(_table(of) for of in table.get("table", ())),
-    )
+    made = {
+        "systems": tuple(system for system, moves in systems if not moves),
+        "transferred": tuple(system for system, moves in systems if moves),
+        "draws": draws,
+        "given": dict(checked_parameters(table.get("given", {}), where)),
+        "tables": tuple(_table(of) for of in table.get("table", ())),
+    }
+    return Study(**{**_as_given(Study, table), **made})
 
 
 def _system(table: Mapping[str, Any], where: str) -> tuple[System, bool]:
@@ -150,18 +145,12 @@ def _system(table: Mapping[str, Any], where: str) -> tuple[System, bool]:
 
 
 def _table(table: Mapping[str, Any]) -> PaperTable:
-    return PaperTable(
-        title=table["title"],
-        rows=tuple(table["rows"]),
-        metric=table.get("metric", "accuracy"),
-        draw=table.get("draw"),
-        top=table.get("top"),
-        paper={
-            encoder: {key: tuple(map(float, values)) for key, values in of.items()}
-            for encoder, of in table.get("paper", {}).items()
-        },
-        misprints={(of["dataset"], of["row"]): of["says"] for of in table.get("misprint", ())},
-    )
+    paper = {
+        encoder: {key: tuple(map(float, values)) for key, values in of.items()}
+        for encoder, of in table.get("paper", {}).items()
+    }
+    misprints = {(of["dataset"], of["row"]): of["says"] for of in table.get("misprint", ())}
+    return PaperTable(**{**_as_given(PaperTable, table), "paper": paper, "misprints": misprints})
 
 
 def plain_name(name: str) -> str:
