@@ -18,7 +18,8 @@ from superconext.cli.compare import compare
 from superconext.cli.data import data
 from superconext.cli.export import export, pull, push
 from superconext.cli.fewshot import fewshot
-from superconext.cli.labelling import audit
+from superconext.cli.labelling import audit, merge, suggest
+from superconext.cli.labelling import explain as explain_texts
 from superconext.cli.pretrain import pretrain
 from superconext.cli.report import report
 from superconext.cli.sweep import sweep
@@ -110,13 +111,14 @@ def cli(debug: bool) -> None:
 
 _COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Train and use a run": (train, evaluate, predict, embed, report),
-    "Label": (audit,),
+    "Label": (audit, suggest, explain_texts),
     "Experiments": (compare, fewshot, sweep),
     "Word vectors, encoders and data": (vectors, pretrain, data),
     "Export and share a run": (export, push, pull),
 }
 for _command in (command for commands in _COMMANDS.values() for command in commands):
     cli.add_command(_command)
+data.add_command(merge)
 
 
 def main(arguments: list[str] | None = None) -> None:

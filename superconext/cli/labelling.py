@@ -1,9 +1,10 @@
-"""`superconext audit`: the commands for those who label."""
+"""`superconext audit`, `suggest`, `explain` and `data merge`: the commands for those who label."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,21 +13,24 @@ from superconext.cli.options import (
     COLUMNS,
     HEADER,
     JSON,
+    LEAVE_OUT,
     QUIET,
+    TEXT_COLUMN,
     THREADS,
     echo_json,
     echo_notes,
     number,
+    switch,
 )
 
 if TYPE_CHECKING:
-    from superconext.data.dataset import Dataset
+    from superconext.labelling.explain import Explanation
 
 #: Rows shown on a terminal, and cells of a text there.
 _SHOWN, _WIDTH = 20, 60
 
 OUT = click.option(
-    "--out", metavar="FILE", help="Write the rows here, as CSV where it ends in .csv, else as TSV."
+    "--out", metavar="FILE", help="New file for the rows: CSV where it ends in .csv, else TSV."
 )
 
 
@@ -61,6 +65,7 @@ def audit(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
     from superconext.labelling.audit import audit as audit_rows
+    from superconext.runs.folder import read_manifest
 
     _check_out(out)
     rows = read_labelled(file, text_column, label_column, header)
@@ -68,10 +73,13 @@ def audit(
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None:
-        from superconext.cli.use import _load
-
-        _warn_of_own_rows(run, rows, progress.warn)
-        vectors = _load(run, threads).features(rows.texts)
+        model = _load(run, threads)
+        if read_manifest(Path(run)).get("data", {}).get("train", {}).get("sha256") == rows.sha256:
+            progress.warn(
+                f"{run} was trained on {rows.source}: its vectors agree with wrong labels too; "
+                "expected a run of other rows, or none"
+            )
+        vectors = model.features(rows.texts)
     with progress.bar("fitting models of the other rows") as advance:
         found = audit_rows(rows, vectors, advance)
     listed = [suspect.to_dict() for suspect in found.ranked[:count]]
@@ -80,20 +88,214 @@ def audit(
     if as_json:
         echo_json({**found.summary, "ranked": listed})
         return
-    give_rows([{**row, "why": "; ".join(row["why"])} for row in listed], out)
+    _give([{**row, "why": "; ".join(row["why"])} for row in listed], out)
 
 
-def _warn_of_own_rows(run: str, rows: Dataset, warn: Any) -> None:
-    from pathlib import Path
+@click.command()
+@click.argument("run")
+@click.argument("file", metavar="UNLABELLED")
+@number("-n", 50, "Sentences to suggest.", name="count")
+@LEAVE_OUT
+@click.option(
+    "--balance", type=click.Choice(["class", "script"]), help="As many of each, as it is predicted."
+)
+@click.option(
+    "--for",
+    "tool",
+    type=click.Choice(["label-studio", "doccano", "csv"]),
+    help="Write what this tool imports, with the predictions.",
+)
+@switch("--blind", "Without what the run predicts.")
+@number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
+@OUT
+@TEXT_COLUMN
+@JSON
+@QUIET
+@THREADS
+def suggest(
+    run: str,
+    file: str,
+    count: int,
+    leave_out: tuple[str, ...],
+    balance: str | None,
+    tool: str | None,
+    blind: bool,
+    seed: int,
+    out: str | None,
+    text_column: str | None,
+    as_json: bool,
+    quiet: bool,
+    threads: int,
+) -> None:
+    """Sentences of UNLABELLED to label next: RUN is uncertain of them, and they differ.
 
-    from superconext.runs.folder import read_manifest
+    Of near-duplicates one is given, and none of a sentence in a --leave-out file, such as the
+    rows labelled so far. Fill in the column label, and add the rows with data merge.
+    """
+    from superconext.data.reading import read_texts
+    from superconext.labelling import suggest as suggesting
 
-    manifest = read_manifest(Path(run))
-    if manifest.get("data", {}).get("train", {}).get("sha256") == rows.sha256:
-        warn(
-            f"{run} was trained on {rows.source}: its vectors agree with the labels, wrong ones "
-            "too; expected a run of other rows, or none"
+    _check_out(out)
+    texts = read_texts(file, text_column)
+    if not quiet:
+        echo_notes(texts.notes, texts.source)
+    labelled = [text for path in leave_out for text in read_texts(path).texts]
+    model = _load(run, threads)
+    found = suggesting.suggest(model, texts, count, labelled, balance, seed)
+    if len(texts) > suggesting.POOL and not quiet:
+        echo_notes([f"{suggesting.POOL} texts looked at, drawn at random"], texts.source)
+    if as_json:
+        echo_json(suggesting.table(found, blind))
+    elif tool in ("label-studio", "doccano"):
+        if tool == "label-studio" and not quiet:
+            echo_notes(
+                [f"labelling interface of the project: {suggesting.interface(model.classes)}"]
+            )
+        _write(suggesting.pre_annotated(found, tool, blind), out, len(found))
+    else:
+        _give(suggesting.table(found, blind), out, tool == "csv")
+
+
+@click.command()
+@click.argument("run")
+@click.argument("texts", metavar="TEXT...", nargs=-1)
+@click.option("--file", metavar="FILE", help="Explain the texts of this file (- is stdin).")
+@click.option("--train", metavar="FILE", help="Labelled file to show the nearest sentences of.")
+@OUT
+@TEXT_COLUMN
+@JSON
+@THREADS
+def explain(
+    run: str,
+    texts: tuple[str, ...],
+    file: str | None,
+    train: str | None,
+    out: str | None,
+    text_column: str | None,
+    as_json: bool,
+    threads: int,
+) -> None:
+    """What each word contributes to the answer of RUN for each TEXT.
+
+    A contribution is what the log-odds of the predicted class lose without the word, of
+    everything RUN predicts with. A run keeps no training texts: name their --train file to
+    see the nearest. Gives a row for each word as TSV, on a terminal coloured sentences.
+    """
+    from superconext.data.reading import read_labelled, read_texts
+    from superconext.labelling.explain import explain as explain_texts
+    from superconext.labelling.explain import nearest
+
+    if bool(texts) == bool(file):
+        raise click.UsageError("expected either TEXTs or --file")
+    _check_out(out)
+    asked = [*texts] if file is None else read_texts(file, text_column).texts
+    if not all(map(str.strip, asked)):
+        raise click.UsageError("found a TEXT without a word; expected some")
+    model = _load(run, threads)
+    found = explain_texts(model, asked)
+    near: list[list[dict[str, Any]]] = [[] for _ in asked]
+    if train is not None:
+        rows = read_labelled(train)
+        near = [
+            [
+                {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}
+                | {"cosine": round(cosine, 4)}
+                for at, cosine in one
+            ]
+            for one in nearest(model, asked, rows.texts)
+        ]
+    if as_json:
+        more = [{"nearest": similar} if train else {} for similar in near]
+        echo_json([{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)])
+    elif out is None and sys.stdout.isatty():
+        for one, similar in zip(found, near, strict=True):
+            _show_words(one)
+            for row in similar:
+                click.echo(f"  nearest: {row['cosine']:.2f}  {row['label']}  {row['text']}")
+    else:
+        _give(
+            [
+                {"sentence": place, "label": one.label, "probability": round(one.probability, 4)}
+                | {"word": word, "contribution": round(value, 4)}
+                for place, one in enumerate(found, 1)
+                for word, value in one.words
+            ],
+            out,
         )
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--keep",
+    type=click.Choice(["both", "old", "new"]),
+    default="both",
+    show_default=True,
+    help="Whose label counts where a text has another one in the other file.",
+)
+@OUT
+@COLUMNS
+@JSON
+def merge(
+    old: str,
+    new: str,
+    keep: str,
+    out: str | None,
+    text_column: str | None,
+    label_column: str | None,
+    as_json: bool,
+) -> None:
+    """The labelled rows of OLD and NEW as one file, every text once.
+
+    A text with several labels is listed on stderr and kept with each of them, unless --keep
+    decides. --text-column and --label-column are those of both files.
+    """
+    from superconext.data.lines import shown
+    from superconext.data.merge import merge as merge_sets
+    from superconext.data.reading import read_labelled
+
+    _check_out(out)
+    first, second = (read_labelled(path, text_column, label_column) for path in (old, new))
+    for part in (first, second):
+        echo_notes(part.notes, part.source)
+    merged = merge_sets(first, second, keep)
+    for conflict in merged.conflicts:
+        labels = (
+            f"{shown(label, 24)} ({', '.join(at)})" for label, at in conflict["labels"].items()
+        )
+        click.echo(f"conflict: {shown(conflict['text'], 60)} is {' and '.join(labels)}", err=True)
+    click.echo(
+        f"{len(merged.rows)} rows; left out {merged.repeated} repeated and {merged.replaced} "
+        f"replaced; {len(merged.conflicts)} conflicts",
+        err=True,
+    )
+    rows = [{"label": label, "text": text} for label, text in merged.rows]
+    if as_json:
+        counts = {"repeated": merged.repeated, "replaced": merged.replaced}
+        echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
+    if out or not as_json:
+        _give(rows, out)
+
+
+def _show_words(explained: Explanation) -> None:
+    """One sentence, words for the label blue, against it yellow, strong ones bold."""
+    most = max(abs(value) for _, value in explained.words)
+    words = [
+        click.style(word, fg="blue" if value > 0 else "yellow", bold=abs(value) > most / 2)
+        if abs(value) > most / 10
+        else word
+        for word, value in explained.words
+    ]
+    click.echo(f"{explained.label} {explained.probability:.2f}  {' '.join(words)}")
+    ordered = sorted(explained.words, key=lambda pair: -abs(pair[1]))
+    click.echo("  " + "  ".join(f"{word} {value:+.2f}" for word, value in ordered[:8]))
+
+
+def _load(run: str, threads: int) -> Any:
+    from superconext.cli.use import _load as load_run
+
+    return load_run(run, threads)
 
 
 def _show_summary(summary: Mapping[str, Any]) -> None:
@@ -114,53 +316,55 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
 
 
 def _check_out(out: str | None) -> None:
-    """Refuse, before any work, a file that cannot be written."""
-    from pathlib import Path
-
+    """Refuse, before any work, a file that cannot be written or stands there already."""
     from superconext.core.errors import DataError
 
     if out is not None and not Path(out).parent.is_dir():
         raise DataError(f"{out}: found no folder {Path(out).parent}; expected one to write into")
-    if out is not None and Path(out).is_dir():
-        raise DataError(f"{out} is a folder; expected the name of a file to write: choose another")
+    if out is not None and Path(out).exists():
+        raise DataError(f"{out} exists already; expected a new file: choose another name")
 
 
-def give_rows(rows: Sequence[Mapping[str, Any]], out: str | None) -> None:
+def _give(rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False) -> None:
     """Rows of the same keys to a file or stdout, under a heading; a table on a terminal.
 
-    TSV has no quoting: tabs and line ends inside a cell become spaces. CSV begins with a byte
-    order mark, without which spreadsheets do not take it for UTF-8.
+    TSV has no quoting: tabs and line ends inside a cell become spaces. A CSV file begins with a
+    byte order mark, without which spreadsheets do not take it for UTF-8.
     """
     import csv
     import io
-    from pathlib import Path
 
-    from superconext.core.files import tsv_cell, write_text
+    from superconext.core.files import tsv_cell
     from superconext.report.table import clip, render
 
-    if out is None and sys.stdout.isatty():
+    if as_csv or (out or "").lower().endswith(".csv"):
+        stream = io.StringIO()
+        table = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+        _write("\ufeff" * (out is not None) + stream.getvalue().rstrip("\n"), out, len(rows))
+    elif out is None and sys.stdout.isatty():
         shown = [
             {
-                name: clip(cell, _WIDTH) if isinstance(cell, str) else cell
-                for name, cell in row.items()
+                key: clip(cell, _WIDTH) if isinstance(cell, str) else cell
+                for key, cell in row.items()
             }
             for row in rows[:_SHOWN]
         ]
         click.echo(render(shown, list(rows[0])))
         if len(rows) > _SHOWN:
             click.echo(f"{_SHOWN} of {len(rows)} rows shown; --out FILE writes all", err=True)
-        return
-    if out is not None and out.lower().endswith(".csv"):
-        stream = io.StringIO()
-        table = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        write_text(Path(out), "\ufeff" + stream.getvalue())
     else:
         lines = [rows[0], *(row.values() for row in rows)]
-        text = "\n".join("\t".join(tsv_cell(str(cell)) for cell in line) for line in lines)
-        if out is None:
-            click.echo(text)
-            return
-        write_text(Path(out), text + "\n")
-    click.echo(f"{out}: {len(rows)} rows", err=True)
+        cells = ("\t".join(tsv_cell(str(cell)) for cell in line) for line in lines)
+        _write("\n".join(cells), out, len(rows))
+
+
+def _write(text: str, out: str | None, rows: int) -> None:
+    from superconext.core.files import write_text
+
+    if out is None:
+        click.echo(text)
+        return
+    write_text(Path(out), text + "\n")
+    click.echo(f"{out}: {rows} rows", err=True)

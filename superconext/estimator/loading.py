@@ -8,7 +8,7 @@ estimator of the same run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from superconext.estimator.validation import check_texts, typed_labels
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
     from superconext.fitting.model import Model
+    from superconext.labelling.explain import Explanation
+    from superconext.labelling.suggest import Suggestion
 
 
 class PredictMixin:
@@ -44,6 +46,27 @@ class PredictMixin:
         """
         scores = self._model().decision(check_texts(X))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def explain(self, X: Iterable[str]) -> list[Explanation]:
+        """What each word of each text contributes to its prediction."""
+        from superconext.labelling.explain import explain
+
+        return explain(self._model(), check_texts(X))
+
+    def suggest(
+        self,
+        X: Iterable[str],
+        count: int = 50,
+        labelled: Sequence[str] = (),
+        balance: str | None = None,
+    ) -> list[Suggestion]:
+        """Which texts to label next, see `labelling.suggest`; `line` is the place, from 1."""
+        from superconext.data.dataset import Texts
+        from superconext.labelling.suggest import suggest
+
+        texts = check_texts(X)
+        pool = Texts(texts, [*range(1, len(texts) + 1)], "texts", [])
+        return suggest(self._model(), pool, count, labelled, balance)
 
     def _model(self) -> Model:
         raise NotImplementedError

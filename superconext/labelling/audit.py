@@ -119,7 +119,9 @@ def audit(
     truth = np.array([index[label] for label in labels])
     keys = text_keys({"": rows.texts})[0][""]
     groups = near_duplicate_groups(keys)
-    shares = out_of_fold(rows.texts, truth, _numbered(groups), vectors, rows.source, progress)
+    # A row of no group (-1) is one of its own.
+    own = np.where(groups < 0, -1 - np.arange(len(groups)), groups)
+    shares = out_of_fold(rows.texts, truth, own, vectors, rows.source, progress)
     suspicion, rivals = suspicions(shares, truth)
     contradictions = _contradictions(groups, truth)
     found = []
@@ -168,9 +170,8 @@ def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarra
         labels: class indices `[N]`, 0 to C - 1, each there.
     """
     rows = np.arange(len(labels))
-    likelihoods = np.log(np.maximum(probabilities, 1e-9)) - np.log(
-        np.bincount(labels) / len(labels)
-    )
+    classes = np.bincount(labels) / len(labels)
+    likelihoods = np.log(np.maximum(probabilities, 1e-9)) - np.log(classes)
     given = likelihoods[rows, labels]
     likelihoods[rows, labels] = -np.inf
     rivals = likelihoods.argmax(axis=1)
@@ -204,7 +205,7 @@ def out_of_fold(
     from superconext.probe.tfidf import FoldRows
 
     _, first, members = np.unique(groups, return_index=True, return_inverse=True)
-    counts = np.bincount(labels[first])
+    counts = np.bincount(labels[first], minlength=labels.max() + 1)
     if (counts >= 2).sum() < 2 or not any(map(str.split, texts)):
         raise DataError(
             f"{source or 'rows'}: found {(counts >= 2).sum()} classes with two different texts or "
@@ -226,10 +227,6 @@ def out_of_fold(
                 scale = scale * np.sqrt(vectors.shape[1] / 2)
                 dense = [csr_matrix((vectors[part] - mean) / scale) for part in (fitted, other)]
                 features, questions = hstack([features, dense[0]]), hstack([questions, dense[1]])
-            classes = np.unique(labels[fitted])
-            if len(classes) < 2:
-                shares[np.ix_(other, classes)] = 1
-                continue
             model = LogisticRegression(C=C, max_iter=1000).fit(features.tocsr(), labels[fitted])
             shares[np.ix_(other, model.classes_)] = model.predict_proba(questions.tocsr())
             if progress is not None:
@@ -238,36 +235,17 @@ def out_of_fold(
 
 
 def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:
-    """Labels that look like a commoner one but for case, spaces or, where rare, a letter or two.
+    """Labels that are a commoner one but for case, spaces or invisible characters, and that one.
 
-    Args:
-        counts: rows of each label.
-
-    Returns the label each may be meant to be, the most frequent of its spellings.
+    counts: rows of each label.
     """
-    import difflib
-
     spellings: dict[str, str] = {}
-    found: dict[str, str] = {}
     for label in sorted(counts, key=lambda label: (-counts[label], label)):
-        same = spellings.setdefault(_folded(label), label)
-        if same != label:
-            found[label] = same
-            continue
-        # Labels that differ in a number or at their head (happy, unhappy) are different ones.
-        known = [
-            other
-            for other in spellings.values()
-            if 100 * counts[label] <= counts[other] and other[:1] == label[:1]
-        ]
-        close = difflib.get_close_matches(label, known, n=1, cutoff=0.8)
-        if close and not any(map(str.isdigit, label)):
-            found[label] = close[0]
-    return found
+        spellings.setdefault(_folded(label), label)
+    return {label: spellings[_folded(label)] for label in counts if label not in spellings.values()}
 
 
 def _folded(label: str) -> str:
-    """The label without case, spaces and invisible characters."""
     plain = unicodedata.normalize("NFKC", label).casefold()
     return "".join(c for c in plain if not c.isspace() and ord(c) not in INVISIBLE)
 
@@ -291,11 +269,6 @@ def _decoded(run: str) -> str:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
         return run
-
-
-def _numbered(groups: np.ndarray) -> np.ndarray:
-    """The groups, each row of none (-1) being one of its own."""
-    return np.where(groups < 0, -1 - np.arange(len(groups)), groups)
 
 
 def _contradictions(groups: np.ndarray, labels: np.ndarray) -> dict[int, tuple[np.ndarray, float]]:

@@ -1,0 +1,101 @@
+"""What each word contributes to the answer of a run, found by leaving it out.
+
+The contribution of a word to a class is the log-odds of the class for the text, less those for
+the text without the word. It holds for whatever a run predicts with, n-grams included, for it asks
+nothing but the one rule of prediction. Two words that say the same hide each other: without one
+the other still stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from superconext.text.characters import UNSPACED
+
+if TYPE_CHECKING:
+    from superconext.fitting.model import Model
+
+#: Texts that are predicted at once, about.
+_AT_ONCE = 4096
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer for one text and what its words do to it.
+
+    label: the predicted class. probability: its own.
+    words: (word, contribution) in the order of the text, the contribution in units of log-odds;
+        above 0 speaks for the label.
+    spans: where each word stands in the text, (first, last + 1).
+    """
+
+    text: str
+    label: str
+    probability: float
+    words: list[tuple[str, float]]
+    spans: list[tuple[int, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        words = [{"word": word, "contribution": round(value, 4)} for word, value in self.words]
+        return {
+            "text": self.text,
+            "label": self.label,
+            "probability": round(self.probability, 4),
+            "words": words,
+        }
+
+
+def explain(model: Model, texts: Sequence[str]) -> list[Explanation]:
+    """An explanation of each text. Characters of scripts without spaces count as words."""
+    found: list[Explanation] = []
+    begin = size = 0
+    for end, text in enumerate(texts, 1):
+        size += 1 + len(_WORD.findall(text))
+        if size >= _AT_ONCE or end == len(texts):
+            found += _explained(model, texts[begin:end])
+            begin, size = end, 0
+    return found
+
+
+def _explained(model: Model, texts: Sequence[str]) -> list[Explanation]:
+    spans = [[match.span() for match in _WORD.finditer(text)] for text in texts]
+    asked: list[str] = []
+    for text, places in zip(texts, spans, strict=True):
+        asked += [text, *(text[:first] + text[last:] for first, last in places)]
+    shares = np.clip(model.probabilities(asked), 1e-12, 1 - 1e-12)
+    odds = np.log(shares) - np.log1p(-shares)
+    found, at = [], 0
+    for text, places in zip(texts, spans, strict=True):
+        best = int(shares[at].argmax())
+        change = odds[at, best] - odds[at + 1 : at + 1 + len(places), best]
+        words = [
+            (text[first:last], float(value))
+            for (first, last), value in zip(places, change, strict=True)
+        ]
+        found.append(Explanation(text, model.classes[best], float(shares[at, best]), words, places))
+        at += 1 + len(places)
+    return found
+
+
+def nearest(
+    model: Model, texts: Sequence[str], others: Sequence[str], count: int = 3
+) -> list[list[tuple[int, float]]]:
+    """For each text the rows of `others` with the most similar sentence vectors: (row, cosine)."""
+    units = []
+    for part in (texts, others):
+        vectors = model.features(part)
+        units.append(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12))
+    found = []
+    for vector in units[0]:
+        cosines = units[1] @ vector
+        rows = np.argsort(-cosines, kind="stable")[:count]
+        found.append([(int(row), float(cosines[row])) for row in rows])
+    return found

@@ -1,0 +1,80 @@
+"""Two labelled sets as one: nothing lost, copies once, disagreements listed."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from superconext.data.dataset import Dataset
+from superconext.data.merge import merge
+from superconext.data.reading import read_labelled
+from tests.cli.conftest import blame, call_main
+
+OLD = [("pos", "zwin bzaf"), ("neg", "khayb"), ("pos", "zwin bzaf"), ("neg", "ghali\tbzaf")]
+NEW = [("neg", "zwin bzaf"), ("neg", "khayb"), ("pos", "mzyan"), ("neg", "ghali bzaf")]
+
+
+def data_set(pairs):
+    return Dataset([text for _, text in pairs], [label for label, _ in pairs])
+
+
+def test_copies_once_conflicts_listed_and_kept():
+    merged = merge(data_set(OLD), data_set(NEW))
+    assert merged.rows == [*OLD[:2], OLD[3], NEW[0], NEW[2]]
+    assert merged.repeated == 3 and merged.replaced == 0
+    places = {"pos": ["old:1", "old:3"], "neg": ["new:1"]}
+    assert merged.conflicts == [{"text": "zwin bzaf", "labels": places}]
+
+
+def test_one_of_the_sets_decides():
+    assert merge(data_set(OLD), data_set(NEW), "old").rows == [*OLD[:2], OLD[3], NEW[2]]
+    newer = merge(data_set(OLD), data_set(NEW), "new")
+    assert newer.rows == [OLD[1], OLD[3], NEW[0], NEW[2]]
+    assert newer.replaced == 2 and len(newer.conflicts) == 1
+
+
+def test_a_conflict_inside_one_set_is_kept_whoever_decides():
+    torn = [("pos", "x"), ("neg", "x")]
+    for keep in ("old", "new", "both"):
+        for pair in ((torn, NEW), (NEW, torn)):
+            rows = merge(*map(data_set, pair), keep=keep).rows
+            assert {("pos", "x"), ("neg", "x")} <= set(rows)
+
+
+ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("uvwxyz")), max_size=12)
+
+
+@given(ROWS, ROWS, st.sampled_from(["both", "old", "new"]))
+def test_nothing_is_lost(old, new, keep):
+    merged = merge(data_set(old), data_set(new), keep)
+    assert len(set(merged.rows)) == len(merged.rows)
+    assert {text for _, text in merged.rows} == {text for _, text in old + new}
+    if keep == "both":
+        assert set(merged.rows) == set(old + new)
+    deciding = {"old": old, "new": new}.get(keep, [])
+    assert set(deciding) <= set(merged.rows)
+    assert len(merged.rows) + merged.repeated + merged.replaced == len(old + new)
+    labels = {}
+    for label, text in old + new:
+        labels.setdefault(text, set()).add(label)
+    torn = {text for text in labels if len(labels[text]) > 1}
+    assert {conflict["text"] for conflict in merged.conflicts} == torn
+
+
+def test_the_command_writes_one_file_and_tells_the_conflicts(tmp_path):
+    for name, pairs in (("old", OLD[:3]), ("new", NEW)):
+        lines = ["label\ttext", *(f"{label}\t{text}" for label, text in pairs)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = tmp_path / "old.tsv", tmp_path / "new.tsv"
+    out = tmp_path / "all.csv"
+    said = call_main("data", "merge", *files, "--keep", "new", "--out", out, "--json")
+    assert said.code == 0 and "'zwin bzaf' is 'pos' (old:2, old:4) and 'neg' (new:2)" in said.err
+    document = json.loads(said.out)
+    assert len(document["rows"]) == 4 and document["replaced"] == 2 and document["repeated"] == 1
+    rows = read_labelled(out)
+    merged = list(zip(rows.labels, rows.texts, strict=True))
+    assert merged == [OLD[1], NEW[0], NEW[2], NEW[3]]
+    assert call_main("data", "merge", *files).out.splitlines()[0] == "label\ttext"
+    assert "exists already" in blame(call_main("data", "merge", *files, "--out", out))

@@ -1,0 +1,131 @@
+"""`superconext explain`: the words that a run's answer stands on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import superconext
+from superconext.data.reading import read_labelled
+from superconext.labelling.explain import explain, nearest
+from tests.cli.conftest import BAD, GOOD, blame, call_main
+
+
+class Counts:
+    """A model whose log-odds are known: one for each good word, minus one for each bad one."""
+
+    classes = ("neg", "pos")
+
+    def probabilities(self, texts):
+        odds = np.array(
+            [sum((w in GOOD) - (w in BAD) for w in text.split()) for text in texts], dtype=float
+        )
+        positive = 1 / (1 + np.exp(-odds))
+        return np.column_stack([1 - positive, positive])
+
+
+def test_contributions_are_the_log_odds_lost():
+    text = f"had {GOOD[1]} bzaf {GOOD[2]} ou {BAD[1]}"
+    (found,) = explain(Counts(), [text])
+    assert found.label == "pos" and found.probability == pytest.approx(1 / (1 + np.exp(-1)))
+    assert [word for word, _ in found.words] == text.split()
+    assert [value for _, value in found.words] == pytest.approx([0, 1, 0, 1, 0, -1], abs=1e-9)
+    assert [text[a:b] for a, b in found.spans] == text.split()
+
+
+def test_characters_of_scripts_without_spaces_count_as_words():
+    (found,) = explain(Counts(), ["好電影 zwin"])
+    assert [word for word, _ in found.words] == ["好", "電", "影", "zwin"]
+
+
+def test_many_texts_are_explained_as_one_by_one(finished):
+    model = superconext.load(finished.folder).model_
+    texts = [*read_labelled(finished.data.test).texts, "zwin", "!!", "كولشي ديما مزيان"] * 3
+    together = explain(model, texts)
+    assert [one.text for one in together] == texts
+    for one in (0, 5, 13, 14):
+        (alone,) = explain(model, [texts[one]])
+        assert alone.label == together[one].label
+        pairs = zip(alone.words, together[one].words, strict=True)
+        assert all(a == b and x == pytest.approx(y, abs=1e-4) for (a, x), (b, y) in pairs)
+
+
+def test_removing_the_top_words_changes_the_answer_more_than_removing_others(sample_run):
+    """Faithfulness: two words with the largest contributions against two at random."""
+    model = sample_run.model_
+    texts = read_labelled("data/sample/test.tsv").texts
+    texts = [text for text in texts if len(text.split()) >= 4]
+    draw = np.random.default_rng(0)
+
+    def lost(one, removed):
+        kept = [word for at, (word, _) in enumerate(one.words) if at not in removed]
+        column = model.classes.index(one.label)
+        return one.probability - model.probabilities([" ".join(kept)])[0, column]
+
+    top, others = [], []
+    for one in explain(model, texts):
+        order = np.argsort([-value for _, value in one.words])
+        top.append(lost(one, set(order[:2].tolist())))
+        others.append(lost(one, set(draw.permutation(len(order))[:2].tolist())))
+    assert len(texts) > 50 and np.mean(top) > 1.5 * np.mean(others) > 0
+    assert np.mean(np.array(top) >= np.array(others) - 1e-9) > 0.8
+
+
+def test_nearest_sentences_are_those_with_the_highest_cosine(finished):
+    model = superconext.load(finished.folder).model_
+    texts, others = (
+        read_labelled(path).texts for path in (finished.data.test, finished.data.train)
+    )
+    vectors, rows = model.features(texts), model.features(others)
+    for vector, found in zip(vectors, nearest(model, texts, others), strict=True):
+        cosines = rows @ vector / np.linalg.norm(rows, axis=1) / np.linalg.norm(vector)
+        assert [cosine for _, cosine in found] == pytest.approx(
+            np.sort(cosines)[::-1][:3], abs=1e-5
+        )
+        assert [cosines[row] for row, _ in found] == pytest.approx([c for _, c in found], abs=1e-5)
+
+
+def test_the_estimator_explains_too(finished):
+    text = read_labelled(finished.data.test).texts[0]
+    (found,) = superconext.load(finished.folder).explain([text])
+    assert found.label == superconext.load(finished.folder).predict([text])[0]
+
+
+# The command
+
+
+def test_a_row_for_each_word_and_json_and_a_file(finished):
+    text = read_labelled(finished.data.test).texts[0]
+    said = call_main("explain", finished.folder, text)
+    lines = [line.split("\t") for line in said.out.splitlines()]
+    assert said.code == 0 and lines[0] == [
+        "sentence",
+        "label",
+        "probability",
+        "word",
+        "contribution",
+    ]
+    assert [line[3] for line in lines[1:]] == text.split()
+    words = ("explain", finished.folder, "--file", finished.data.test, "--json")
+    document = json.loads(call_main(*words, "--train", finished.data.train).out)
+    assert len(document) == 12 and len(document[0]["nearest"]) == 3
+    assert [row["word"] for row in document[0]["words"]] == text.split()
+    assert "nearest" not in json.loads(call_main(*words).out)[0]
+
+
+def test_a_terminal_gets_coloured_words_and_numbers(capsys):
+    from superconext.cli.labelling import _show_words
+
+    (found,) = explain(Counts(), [f"had {GOOD[1]} {BAD[1]} {GOOD[2]}"])
+    _show_words(found)
+    shown = capsys.readouterr().out
+    assert f"{GOOD[1]} +1.00" in shown and f"{BAD[1]} -1.00" in shown
+
+
+def test_wrong_usage_is_said(finished, tmp_path):
+    assert call_main("explain", finished.folder).code == 2
+    assert call_main("explain", finished.folder, "x", "--file", finished.data.test).code == 2
+    assert call_main("explain", finished.folder, "  ").code == 2
+    blame(call_main("explain", tmp_path / "none", "x"))

@@ -1,0 +1,172 @@
+"""`superconext suggest`: uncertain sentences, unlike each other, in the form a tool imports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import superconext
+from superconext.core.errors import DataError
+from superconext.data.dataset import Texts
+from superconext.data.reading import read_labelled
+from superconext.labelling.suggest import UNCERTAIN, interface, select, suggest
+from superconext.text.scripts import script_of
+from tests.cli.conftest import blame, call_main, rows
+
+UNLABELLED = "data/sample/unlabelled.txt"
+
+
+def pool(texts):
+    return Texts(list(texts), list(range(1, len(texts) + 1)), "pool.txt", [])
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return [text for _, text in rows(150, seed=11)]
+
+
+@pytest.fixture(scope="module")
+def model(finished):
+    return superconext.load(finished.folder).model_
+
+
+def test_select_takes_uncertain_rows_one_of_each_group():
+    """Four tight groups; in each the rows are equally uncertain, the rest are certain."""
+    draw = np.random.default_rng(0)
+    centres = np.array([[0, 0], [9, 0], [0, 9], [9, 9]])
+    vectors = np.concatenate([centre + draw.normal(0, 0.1, (10, 2)) for centre in centres])
+    vectors = np.concatenate([vectors, draw.normal(40, 5, (60, 2))])
+    certain = np.concatenate([np.full(40, 0.55), np.full(60, 0.99)])
+    chosen = select(np.column_stack([certain, 1 - certain]), vectors, 4)
+    assert sorted(row // 10 for row in chosen) == [0, 1, 2, 3]
+
+
+def test_select_gives_as_many_as_asked_for_even_of_equal_vectors():
+    shares = np.full((30, 2), 0.5)
+    assert len(set(select(shares, np.zeros((30, 3)), 7).tolist())) == 7
+    assert len(select(shares, np.zeros((30, 3)), 50)) == 30
+    assert len(select(np.full((0, 2), 0.5), np.zeros((0, 3)), 5)) == 0
+
+
+def test_suggestions_are_among_the_least_certain_and_sorted(model, texts):
+    found = suggest(model, pool(texts), 5)
+    shares = np.sort(model.probabilities(list(dict.fromkeys(texts))), axis=1)
+    limit = np.sort(shares[:, -1] - shares[:, -2])[UNCERTAIN * 5]
+    assert len(found) == 5
+    assert all(2 * one.certainty - 1 <= limit + 1e-3 for one in found)
+    assert [one.certainty for one in found] == sorted(one.certainty for one in found)
+    for one in found:
+        assert texts[one.line - 1] == one.text
+        assert model.predict([one.text]) == [one.prediction]
+    assert found == suggest(model, pool(texts), 5)
+
+
+def test_near_duplicates_once_and_no_labelled_text(model, texts):
+    text = "had lfilm dyal lbare7 kan momtaz bzaf ou l9issa zwina"
+    copies = [text, text.upper(), text + " !", *texts[:3]]
+    found = [one.text for one in suggest(model, pool(copies), 50)]
+    assert found.count(text) == 1 and len(found) == 1 + len({*map(str.lower, texts[:3])})
+    found = [one.text for one in suggest(model, pool(copies), 50, labelled=[text + "!!"])]
+    assert all("momtaz bzaf ou" not in one.lower() for one in found)
+    with pytest.raises(DataError, match="no text that is not labelled"):
+        suggest(model, pool(copies[:3]), 50, labelled=[text])
+
+
+@pytest.mark.parametrize("balance", ["class", "script"])
+def test_balance_gives_equal_numbers_and_fills_up(sample_run, balance):
+    lines = Path(UNLABELLED).read_text(encoding="utf-8").splitlines()[:400]
+    found = suggest(sample_run.model_, pool(lines), 12, balance=balance)
+    kinds = Counter(script_of(o.text) if balance == "script" else o.prediction for o in found)
+    assert len(found) == 12 and max(kinds.values()) - min(kinds.values()) <= 1
+    arabic = [line for line in lines if script_of(line) == "Arabic"][:60]
+    few = [line for line in lines if script_of(line) == "Latin"][:2]
+    found = suggest(sample_run.model_, pool(arabic + few), 10, balance="script")
+    assert Counter(script_of(one.text) for one in found) == {"Arabic": 8, "Latin": 2}
+
+
+def test_the_estimator_suggests_too(finished, texts):
+    found = superconext.load(finished.folder).suggest(texts, 3)
+    assert len(found) == 3 and all(texts[one.line - 1] == one.text for one in found)
+
+
+# The command
+
+
+@pytest.fixture
+def given(finished, texts, tmp_path):
+    path = tmp_path / "pool.txt"
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return finished.folder, path, "-n", 4
+
+
+def test_tsv_to_fill_in_that_train_reads(given, tmp_path):
+    said = call_main("suggest", *given)
+    table = [line.split("\t") for line in said.out.splitlines()]
+    assert said.code == 0 and table[0] == ["label", "text", "line", "prediction", "certainty"]
+    assert len(table) == 5 and all(row[0] == "" for row in table[1:])
+    filled = tmp_path / "filled.tsv"
+    filled.write_text(
+        "\n".join(["\t".join(table[0]), *("\t".join(["pos", *row[1:]]) for row in table[1:])])
+    )
+    assert read_labelled(filled).texts == [row[1] for row in table[1:]]
+    blind = call_main("suggest", *given, "--blind").out.splitlines()
+    assert blind[0] == "label\ttext\tline"
+    assert [line.split("\t")[1] for line in blind] == [row[1] for row in table]
+
+
+def test_leave_out_and_json(given, tmp_path):
+    first = json.loads(call_main("suggest", *given, "--json").out)
+    done = tmp_path / "done.tsv"
+    lines = ["label\ttext", *(f"pos\t{row['text']}" for row in first)]
+    done.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    second = json.loads(call_main("suggest", *given, "--json", "--leave-out", done).out)
+    assert len(second) == 4 and not {r["text"] for r in first} & {r["text"] for r in second}
+
+
+def test_what_the_tools_import_is_read_back_once_it_is_annotated(given, tmp_path):
+    plain = json.loads(call_main("suggest", *given, "--json").out)
+    said = call_main("suggest", *given, "--for", "label-studio")
+    tasks = json.loads(said.out)
+    assert interface(["neg", "pos"]) in said.err
+    for task, row in zip(tasks, plain, strict=True):
+        assert task["data"] == {"text": row["text"], "line": row["line"]}
+        (prediction,) = task["predictions"]
+        assert prediction["score"] == row["certainty"]
+        # What Label Studio exports: the annotator has confirmed what was predicted.
+        task["annotations"] = [{"result": prediction["result"], "was_cancelled": False}]
+    pytest.importorskip("superconext.data.json_formats")
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
+    rows_back = read_labelled(export)
+    assert rows_back.texts == [row["text"] for row in plain]
+    assert rows_back.labels == [row["prediction"] for row in plain]
+    said = call_main("suggest", *given, "--for", "doccano")
+    export = tmp_path / "all.jsonl"
+    export.write_text(said.out, encoding="utf-8")
+    assert read_labelled(export).labels == rows_back.labels
+    blind = call_main("suggest", *given, "--for", "doccano", "--blind").out.splitlines()
+    assert all(json.loads(line)["label"] == [] for line in blind)
+    blind = call_main("suggest", *given, "--for", "label-studio", "--blind").out
+    assert "predictions" not in blind
+    table = list(csv.DictReader(io.StringIO(call_main("suggest", *given, "--for", "csv").out)))
+    assert [row["text"] for row in table] == [row["text"] for row in plain]
+
+
+def test_names_of_classes_are_escaped_in_the_interface():
+    from xml.etree import ElementTree
+
+    names = ['a<b&"', "ا'b", "c"]
+    choices = ElementTree.fromstring(interface(names)).iter("Choice")
+    assert [choice.get("value") for choice in choices] == names
+
+
+def test_what_cannot_be_done_is_one_line(given, tmp_path):
+    assert "exists already" in blame(call_main("suggest", *given, "--out", given[1]))
+    assert "no such" in blame(call_main("suggest", given[0], tmp_path / "no.txt")).lower()
+    assert call_main("suggest", *given, "--balance", "colour").code == 2
