@@ -18,7 +18,6 @@ from superconext.config.parameters import (
     Parameter,
     removal,
 )
-from superconext.config.presets import PRESETS
 from superconext.core import files
 from superconext.core.errors import ConfigError, VectorsError
 from superconext.encoders import ENCODERS
@@ -275,11 +274,8 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
 
 
 def _help(parameter: Parameter) -> str:
-    """The parameter's help and its default under each preset where they differ."""
-    values = {
-        name: preset.values.get(parameter.name, parameter.default)
-        for name, preset in PRESETS.items()
-    }
+    """The parameter's help and its default, under each preset and encoder where they differ."""
+    values = parameter.defaults
     default = values.pop("dialect")
     others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
     if default is None and not others:

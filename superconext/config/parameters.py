@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import textwrap
 import types
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from superconext.config.presets import PRESETS
+from superconext.config.presets import OF_ENCODERS, PRESETS
 from superconext.core.errors import ConfigError
 
 #: Headings of `--help`, in their order.
@@ -82,7 +83,17 @@ class Parameter:
     @property
     def governed(self) -> bool:
         """Whether a preset may set it, so that callers leave it `None` by default."""
-        return any(self.name in preset.values for preset in PRESETS.values())
+        return len(self.defaults) > 1
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default under each preset that has its own, then under each encoder that has; just
+        the first preset's where nobody has."""
+        presets = {name: preset.values for name, preset in PRESETS.items()}
+        some = any(self.name in values for values in presets.values())
+        encoders = {n: values for n, values in OF_ENCODERS.items() if self.name in values}
+        kept = presets if some or encoders else {"dialect": presets["dialect"]}
+        return {name: of.get(self.name, self.default) for name, of in (kept | encoders).items()}
 
     def check(self, value: Any) -> None:
         """Raise ConfigError unless `value` has the right type and lies in its limits."""
@@ -165,8 +176,8 @@ class Config:
     )
     options: str | None = _objective(
         None,
-        "Settings of one objective alone, as name=value,name=value; of superloss among others "
-        "mining=topk,mining_threshold=20 (docs/objectives.md lists all).",
+        "Settings of one objective or encoder alone, as name=value,name=value; of superloss among "
+        "others mining=topk,mining_threshold=20 (docs/objectives.md and docs/transformer.md).",
     )
     projection: str = _objective(
         "mlp",
@@ -174,6 +185,14 @@ class Config:
         choices=("mlp", "linear", "identity"),
     )
     encoder: str = _encoder("bilstm", "Sentence encoder, by name.")
+    model: str | None = _encoder(
+        None,
+        "Pretrained model that the encoder transformer starts from: a folder, or a name on the "
+        "Hugging Face Hub.",
+    )
+    freeze: bool = _encoder(
+        False, "Leave the encoder as it starts; the probe alone is fitted, on its vectors."
+    )
     layers: int = _encoder(1, "BiLSTM layers.", low=1, high=8)
     hidden_size: int = _encoder(128, "LSTM units in each direction.", low=1, high=8192)
     dropout: float = _encoder(
@@ -187,8 +206,8 @@ class Config:
     )
     pooling: str = _encoder(
         "max",
-        "Token states to sentence vector.",
-        choices=("last", "mean", "max"),
+        "Token states to sentence vector; cls, the first token's, is for transformers.",
+        choices=("last", "mean", "max", "cls"),
     )
     epochs: int | None = _training(
         None,
@@ -325,6 +344,14 @@ BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 #: Parameters whose value is a file or a folder.
 FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related")
 
+
+def names_file(name: str, value: Any) -> bool:
+    """Whether the value of a parameter is a file or a folder."""
+    return bool(value) and (
+        name in FILE_PARAMETERS or (name == "model" and os.path.isdir(str(value)))
+    )
+
+
 #: Before the name of a single option of the objective: `options.mining` is one of `options`.
 OPTION = "options."
 
@@ -405,7 +432,8 @@ def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> N
 
 
 def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
-    """The full configuration: what is given, else the preset's value, else the default.
+    """The full configuration: what is given, else the encoder's value, else the preset's, else the
+    default.
 
     A value of None counts as not given. `options` may be a mapping, and `options.NAME` sets a
     single one. Raises ConfigError for unknown names, wrong types and values outside their limits.
@@ -424,7 +452,8 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
             explicit[name] = float(value)
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
-    return Config(**{**PRESETS[preset].values, **explicit})
+    of_encoder = OF_ENCODERS.get(explicit.get("encoder", BY_NAME["encoder"].default), {})
+    return Config(**{**PRESETS[preset].values, **of_encoder, **explicit})
 
 
 def options_text(options: str | Mapping[str, Any] | None, more: Mapping[str, Any]) -> str | None:
@@ -493,8 +522,7 @@ def docstring() -> str:
         lines += textwrap.wrap(
             row.help, 90, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
         )
-        ours = {name: preset.values.get(row.name) for name, preset in PRESETS.items()}
         if row.governed:
-            told = ", ".join(f"{n}: {ours.get(n, row.default)!r}" for n in PRESETS)
-            lines.append(f"    None is the preset's value ({told}).")
+            told = ", ".join(f"{name}: {value!r}" for name, value in row.defaults.items())
+            lines.append(f"    None is the value of the preset or encoder ({told}).")
     return "\n".join(lines)

@@ -79,6 +79,19 @@ _BEST = replace(
     },
 )
 
+#: Values of the encoders that replace the preset's. Transformers are fine-tuned in small steps:
+#: Devlin et al. (2019), appendix A.3, and Gunel et al. (2021) name such rates and batches.
+OF_ENCODERS: dict[str, dict[str, Any]] = {
+    "transformer": {
+        "dropout": 0.1,
+        "word_dropout": 0.0,
+        "pooling": "mean",
+        "batch_size": 32,
+        "learning_rate": 3e-5,
+        "keep": "last",
+    }
+}
+
 PRESETS: dict[str, Preset] = {
     "dialect": _DIALECT,
     "best": _BEST,

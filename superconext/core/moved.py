@@ -22,7 +22,7 @@ MOVED = {
     "superconext.loading": "superconext.estimator.loading",
     "superconext.training.early_stopping": "superconext.training.callbacks",
     "superconext.training.tensorboard": "superconext.training.callbacks",
-    "superconext.objectives.options": "superconext.objectives.base",
+    "superconext.objectives.options": "superconext.config.options",
 }
 
 

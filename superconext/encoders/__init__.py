@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 ENCODERS: Registry[type[Encoder]] = Registry(
     "encoder",
     "superconext.encoders.base:Encoder",
-    {"bilstm": Entry("superconext.encoders.bilstm:BiLSTMEncoder", "BiLSTM over word vectors")},
+    {
+        "bilstm": Entry("superconext.encoders.bilstm:BiLSTMEncoder", "BiLSTM over word vectors"),
+        "transformer": Entry(
+            "superconext.encoders.transformer:TransformerEncoder", "pretrained transformer"
+        ),
+    },
     "SUPERCONEXT_ENCODERS",
 )
 

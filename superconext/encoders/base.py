@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.core.errors import RunError
+from superconext.config.options import CheckedOptions, own_options, parse_options
+from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenStore
 from superconext.encoders.indexer import NO_ONNX, TextIndexer
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 #: Tokens an encoder reads at once from ragged input.
 MOST_TOKENS = 1 << 14
+
+#: What the backward pass of one layer keeps of one token, in bytes for each of its outputs:
+#: gates, cells, states, input and dropout's mask.
+BYTES_PER_OUTPUT = 40
 
 
 @dataclass
@@ -66,6 +71,11 @@ class Encoder(nn.Module):
         reads_streams: whether it can be trained on rows that are read from the disk.
         has_class_tokens: whether it can read texts with a trained token for each class.
         reads_pretrained: whether `build` can start from a folder of `superconext pretrain`.
+        reads_text: whether its indexer splits words itself: the tokens that it is given are then
+            what stands between white space, as it is written unless `normalize` names a profile.
+        reads_model: whether it starts from `model`, a pretrained model of others.
+        poolings: values of `pooling` that it can have.
+        options_type: dataclass of the settings that it alone has, see `config.options`.
     """
 
     indexer_class: ClassVar[type[TextIndexer]]
@@ -75,6 +85,26 @@ class Encoder(nn.Module):
     reads_streams: bool = False
     has_class_tokens: bool = False
     reads_pretrained: bool = False
+    reads_text: bool = False
+    reads_model: bool = False
+    poolings: tuple[str, ...] = ("last", "mean", "max")
+    options_type: type = CheckedOptions
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        """Raise ConfigError for a configuration that this encoder cannot have, before any file of
+        rows is read, and MissingExtraError where a package is missing."""
+        parse_options(own_options(config.options, cls.options_type), cls.options_type)
+        if config.model and not cls.reads_model:
+            raise ConfigError(
+                f"model = {config.model!r} with encoder = {config.encoder!r}, which starts from no "
+                "model; expected an encoder that does: add encoder transformer, or leave it out"
+            )
+        if config.pooling not in cls.poolings:
+            raise ConfigError(
+                f"pooling = {config.pooling!r} with encoder = {config.encoder!r}; expected one of "
+                f"{', '.join(cls.poolings)}"
+            )
 
     @classmethod
     def fit_indexer(
@@ -113,8 +143,28 @@ class Encoder(nn.Module):
         """
         raise NotImplementedError
 
-    def start_class_tokens(self, vectors: np.ndarray, known: np.ndarray) -> None:
-        """Put vectors `[C, e]` into the class tokens for which `known` `[C]` holds."""
+    def start_class_tokens(self, indexer: TextIndexer, classes: Sequence[str]) -> None:
+        """Put what the classes are called into their class tokens, as far as it is known."""
+
+    def parameter_groups(
+        self, learning_rate: float, others: Sequence[nn.Parameter]
+    ) -> list[dict[str, Any]]:
+        """All that is trained as groups of `params` with their `lr` and, where it is not 0, their
+        `decay`: each step makes their weights smaller by `lr` times that share.
+
+        others: trained weights of the projection head and of the objective.
+        """
+        trained = [p for p in self.parameters() if p.requires_grad]
+        return [{"params": [*trained, *others], "lr": learning_rate}]
+
+    def rate(self, done: float) -> float:
+        """What learning rates are multiplied by when this share of all steps is done."""
+        return 1.0
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the backward pass keeps of one token, in bytes, about."""
+        return BYTES_PER_OUTPUT * self.sentence_size
 
     def finish(self) -> Encoder:
         """The encoder as it is saved and predicts, in evaluation mode; no training follows."""
@@ -171,13 +221,21 @@ class Encoder(nn.Module):
 
 
 def length_groups(lengths: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Positions `[n]` cut into up to `groups` parts of alike length, shortest first.
+    """Positions `[n]` cut into `groups` parts of alike length, more where these are long, shortest
+    first.
 
     Encoding the parts one by one saves the arithmetic on padding. It changes no result,
     since an encoder treats every sentence alone.
     """
     order = np.argsort(lengths, kind="stable")
-    return [part for part in np.array_split(order, min(groups, len(order))) if len(part)]
+    parts = [part for part in np.array_split(order, min(groups, len(order))) if len(part)]
+    # Each in pieces of about `MOST_TOKENS`, padding counted.
+    pieces = [-(-len(part) * int(lengths[part[-1]]) // MOST_TOKENS) for part in parts]
+    return [
+        piece
+        for part, count in zip(parts, pieces, strict=True)
+        for piece in np.array_split(part, min(count, len(part)))
+    ]
 
 
 def token_groups(lengths: np.ndarray, tokens: int = MOST_TOKENS) -> list[np.ndarray]:

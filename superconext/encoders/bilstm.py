@@ -13,6 +13,7 @@ training puts the tokens of each text in a random order; otherwise they stand as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch.nn import functional
 
 from superconext.config.parameters import Config
 from superconext.encoders.base import EncoderOutput, TextIndexer
+from superconext.encoders.indexer import WordIndexer
 from superconext.encoders.layers import POOLING, Dropout
 from superconext.encoders.packed_inference import PACKED_POOLING, pooled_rows, read_rows
 from superconext.encoders.packed_lstm import Packing, align, packed_bilstm, surround
@@ -104,10 +106,15 @@ class BiLSTMEncoder(WordEncoder):
     def width_of(cls, config: Config) -> int:
         return 2 * config.hidden_size
 
-    def start_class_tokens(self, vectors: np.ndarray, known: np.ndarray) -> None:
-        assert self.class_rows is not None
+    def start_class_tokens(self, indexer: TextIndexer, classes: Sequence[str]) -> None:
+        assert self.class_rows is not None and isinstance(indexer, WordIndexer)
+        vectors, known = indexer.class_vectors(classes)
         with torch.no_grad():
             self.class_rows[torch.from_numpy(known)] = torch.from_numpy(vectors[known])
+
+    @property
+    def kept_bytes(self) -> int:
+        return len(self.forwards) * super().kept_bytes
 
     def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
         from superconext.encoders.onnx_graph import BiLSTMNodes

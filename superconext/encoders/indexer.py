@@ -63,11 +63,6 @@ class TextIndexer:
         """How many of the words of texts the encoder does not know, for the manifest."""
         return {}
 
-    def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Input vectors float32 `[C, e]` that say what each class is called, and for which
-        classes there is one, bool `[C]`; None if the encoder has none."""
-        return None
-
     def sizes(self) -> dict[str, int]:
         """Rows of what `pruned` can make smaller, by name."""
         return {}
@@ -175,7 +170,9 @@ class WordIndexer(TextIndexer):
     def missing_words(self, tokens: Sequence[Sequence[str]]) -> dict[str, Any]:
         return self.vocabulary.oov_report(tokens)
 
-    def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray] | None:
+    def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Word vectors float32 `[C, e]` of what each class is called, and for which classes there
+        is one, bool `[C]`."""
         assert self.table is not None
         words = self.tokenizer, self.vocabulary, self.table, self.oov_vectors
         return label_vectors(classes, *words)

@@ -150,7 +150,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.vectors.readers import path_of
 
         given = {name: getattr(self, name) for name in BY_NAME}
-        for name in FILE_PARAMETERS:
+        for name in (*FILE_PARAMETERS, "model"):
             given[name] = path_of(given[name])
         return resolve(given, type(self).__name__)
 

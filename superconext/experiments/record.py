@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config.parameters import BY_NAME, FILE_PARAMETERS, resolve
+from superconext.config.parameters import BY_NAME, names_file, resolve
 from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
@@ -114,12 +114,11 @@ class Fingerprints:
     def of(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters with files as their hashes. Raises for files that are not there."""
         known = dict(parameters)
-        for name in FILE_PARAMETERS:
-            if known.get(name):
-                key = name, str(known[name])
-                if key not in self._seen:
-                    self._seen[key] = _content_sha256(Path(known[name]), name)
-                known[name] = f"sha256 {self._seen[key]}"
+        for name in filter(lambda name: names_file(name, parameters[name]), parameters):
+            key = name, str(known[name])
+            if key not in self._seen:
+                self._seen[key] = _content_sha256(Path(known[name]), name)
+            known[name] = f"sha256 {self._seen[key]}"
         return known
 
 
@@ -290,7 +289,7 @@ def _source(dataset: DataSet) -> dict[str, Any]:
 
 def _absolute(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: os.path.abspath(value) if name in FILE_PARAMETERS and value else value
+        name: os.path.abspath(value) if names_file(name, value) else value
         for name, value in parameters.items()
     }
 

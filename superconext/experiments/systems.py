@@ -26,10 +26,10 @@ from superconext.baselines import ALWAYS_FITTED, BASELINES, CONTROLS
 from superconext.config.files import read_toml
 from superconext.config.parameters import (
     BY_NAME,
-    FILE_PARAMETERS,
     OPTION,
     Config,
     check_names,
+    names_file,
     resolve,
 )
 from superconext.core.errors import ConfigError
@@ -84,7 +84,7 @@ def checked_parameters(
             parameter.check(value)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
-        if name in FILE_PARAMETERS and folder is not None:
+        if folder is not None and names_file(name, os.path.join(folder, str(value))):
             value = os.path.join(folder, value)
         parameters.append((name, value))
     return tuple(parameters)

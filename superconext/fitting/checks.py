@@ -7,6 +7,7 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.encoders import encoder_class
+from superconext.encoders.indexer import WordIndexer
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
@@ -22,7 +23,7 @@ def check_config(config: Config) -> None:
     _check_members(config)
     _check_probe(config)
     check_pretraining(config)
-    if objective_class(config.objective).needs_pool:
+    if objective_class(config.objective).needs_pool and not config.freeze:
         pool_source(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)
@@ -40,7 +41,9 @@ def _check_members(config: Config) -> None:
 def _check_encoder(config: Config) -> None:
     """Raise ConfigError for an unknown encoder, and for what this one cannot do."""
     encoder = encoder_class(config.encoder)
-    if objective_class(config.objective).needs_class_tokens and not encoder.has_class_tokens:
+    encoder.check(config)
+    tokens = objective_class(config.objective).needs_class_tokens and not config.freeze
+    if tokens and not encoder.has_class_tokens:
         raise ConfigError(
             f"encoder = {config.encoder!r} with objective = {config.objective!r}, which reads "
             "texts with class tokens; expected an encoder that has them: use bilstm, or another "
@@ -51,6 +54,17 @@ def _check_encoder(config: Config) -> None:
         raise ConfigError(
             f"{asked} with encoder = {config.encoder!r}, which cannot start from a pretrained "
             "encoder; expected bilstm: leave it out, or use that encoder"
+        )
+    if config.vectors and not issubclass(getattr(encoder, "indexer_class", object), WordIndexer):
+        raise ConfigError(
+            f"vectors = {config.vectors!r} with encoder = {config.encoder!r}, which reads no word "
+            "vectors; expected one that does, such as bilstm: leave it out, or use that encoder"
+        )
+    if config.freeze and (config.finetune_epochs or config.members > 1):
+        name = "finetune_epochs" if config.finetune_epochs else "members"
+        raise ConfigError(
+            f"freeze with {name} = {getattr(config, name)}: expected one encoder that stays as it "
+            f"is: set {name} to {0 if config.finetune_epochs else 1}, or leave out freeze"
         )
 
 

@@ -114,7 +114,8 @@ def fit_model(
                 config = replace(config, finetune_epochs=0)
             history += [{"member": member + 1, **record} for record in trained.history]
             encoders.append(trained.encoder.finish())
-            objectives.append(trained.objective.eval())
+            if trained.objective is not None:
+                objectives.append(trained.objective.eval())
             if interrupted:
                 break
         leave_to_main()

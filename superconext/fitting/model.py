@@ -53,7 +53,7 @@ class Model:
     classes: labels in sorted order.
     indexer: texts to the token ids the encoders read.
     encoders: one for each member.
-    objectives: the trained objectives, for their native prediction; may be empty.
+    objectives: the trained objectives, for their native prediction; none of a frozen encoder.
     probe: classifier on the members' concatenated vectors.
     ensemble: n-gram models of the text itself that predict together with the probe; None where
         the probe predicts alone.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.config.options import other_options
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
@@ -102,7 +103,7 @@ def preprocess(
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
     without a row to learn from.
     """
-    needs_pool = objective_class(config.objective).needs_pool
+    needs_pool = objective_class(config.objective).needs_pool and not config.freeze
     unlabelled = pool_source(config.unlabelled, config.objective) if needs_pool else None
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
@@ -213,7 +214,8 @@ def _pool_tokens(
 ) -> list[list[str]]:
     """Tokens of the sentences in the unlabelled pool of an objective that needs one."""
     kind = objective_class(config.objective)
-    options: object = parse_options(config.options, kind.options_type)
+    own = other_options(config.options, encoder_class(config.encoder).options_type)
+    options: object = parse_options(own, kind.options_type)
     assert isinstance(options, PoolOptions)
     texts = read_texts(path).texts
     kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, path)
@@ -225,11 +227,13 @@ def _pool_tokens(
 
 
 def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
-    """The tokenizer of a configuration; profile `auto` is decided on the training texts."""
+    """The tokenizer of a configuration; profile `auto` is decided on the training texts, or leaves
+    them as they are for an encoder that reads text."""
     profile, enable, disable = parse_normalize(config.normalize)
+    whole = encoder_class(config.encoder).reads_text
     if profile == "auto":
-        profile = choose_profile(texts)
-    return Tokenizer(Normalizer(profile, enable, disable), config.bridge)
+        profile = "none" if whole else choose_profile(texts)
+    return Tokenizer(Normalizer(profile, enable, disable), config.bridge, words=not whole)
 
 
 def _summary(facts: dict[str, Any]) -> str:

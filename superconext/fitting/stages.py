@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from superconext.config.options import own_options
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.sampler import make_batches
@@ -52,7 +53,7 @@ _SEEDS = 2**31
 
 @dataclass
 class Member:
-    """One trained encoder and the objective it was trained with last.
+    """One trained encoder and the objective it was trained with last; None of a frozen encoder.
 
     history: one record an epoch, of both stages in turn; `stage` tells them apart where a
         second one was asked for.
@@ -61,7 +62,7 @@ class Member:
     """
 
     encoder: Encoder
-    objective: Objective
+    objective: Objective | None
     history: list[Record]
     interrupted: bool
     finetuned: bool
@@ -79,7 +80,7 @@ def second_stage(config: Config) -> Config | None:
     return replace(
         config,
         objective="cross_entropy",
-        options=None,
+        options=own_options(config.options, encoder_class(config.encoder).options_type),
         epochs=config.finetune_epochs,
         learning_rate=FINETUNING_RATE,
         finetune_epochs=0,
@@ -88,6 +89,8 @@ def second_stage(config: Config) -> Config | None:
 
 def total_epochs(config: Config) -> int:
     """Epochs of all stages of all members."""
+    if config.freeze:
+        return 0
     second = second_stage(config)
     stages = [config] if second is None else [config, second]
     return config.members * sum(decided_epochs(stage) for stage in stages)
@@ -109,6 +112,10 @@ def train_member(
     Raises TrainingError, and KeyboardInterrupt where no epoch of a stage was finished.
     """
     config = member_config(config, member)
+    if config.freeze:
+        torch.manual_seed(config.seed)
+        encoder = _new_encoder(prepared, config).to(torch.device(config.device))
+        return Member(encoder, None, [], False, False)
     trainer = _trainer(prepared, config, member, progress, callbacks, monitor)
     saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))
@@ -128,6 +135,12 @@ def train_member(
     return Member(tuner.encoder, tuner.objective, history, interrupted, True)
 
 
+def _new_encoder(prepared: Prepared, config: Config, class_tokens: int = 0) -> Encoder:
+    """An encoder as training starts with it."""
+    config = replace(config, init=prepared.init)
+    return encoder_class(config.encoder).build(config, prepared.indexer, class_tokens)
+
+
 def _trainer(
     prepared: Prepared,
     config: Config,
@@ -139,11 +152,7 @@ def _trainer(
     """Of the first stage, with an encoder of its own."""
     torch.manual_seed(config.seed)
     kind = objective_class(config.objective)
-    encoder = encoder_class(config.encoder).build(
-        replace(config, init=prepared.init),
-        prepared.indexer,
-        class_tokens=len(prepared.classes) if kind.needs_class_tokens else 0,
-    )
+    encoder = _new_encoder(prepared, config, len(prepared.classes) * kind.needs_class_tokens)
     projection = config.projection if kind.uses_projection else "identity"
     head = projection_head(projection, encoder.sentence_size)
     shape = Shape(
@@ -156,9 +165,7 @@ def _trainer(
     )
     objective = kind.build(config, shape)
     if encoder.class_tokens and objective.class_tokens == "words":
-        start = prepared.indexer.class_vectors(prepared.classes)
-        if start is not None:
-            encoder.start_class_tokens(*start)
+        encoder.start_class_tokens(prepared.indexer, prepared.classes)
     return Trainer(
         encoder,
         head,

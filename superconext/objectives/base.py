@@ -6,29 +6,22 @@ the trainer reads them and provides it.
 
 Settings that several objectives share (temperature, ...) are parameters of the run. What one
 objective alone has is a frozen dataclass of int, float, bool and str fields, its
-`options_type`, which `parse_options` fills from `--options name=value,name=value`; one that
-extends `CheckedOptions` says with each field what it may be.
+`options_type`, see `config.options`.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
-from superconext.config.parameters import Config, parameter, table_of
-from superconext.core.errors import ConfigError
+from superconext.config.options import CheckedOptions, other_options, parse_options
+from superconext.config.parameters import Config, parameter
+from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
-
-T = TypeVar("T")
-
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class Pool(Protocol):
@@ -88,21 +81,6 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class CheckedOptions:
-    """Options whose fields are made by `config.parameters.parameter`; this one has none.
-
-    Raises ConfigError for a value that its field does not allow.
-    """
-
-    def __post_init__(self) -> None:
-        for row in table_of(type(self)):
-            try:
-                row.check(getattr(self, row.name))
-            except ConfigError as error:
-                raise ConfigError(f"options: {error} ({row.help.rstrip('.')})") from None
-
-
-@dataclass(frozen=True)
 class PoolOptions(CheckedOptions):
     """The options of an objective with unlabelled text."""
 
@@ -145,9 +123,10 @@ class Objective(nn.Module):
 
     @classmethod
     def build(cls, config: Config, shape: Shape) -> Objective:
-        """`from_config` after a check of the objective's own options."""
-        parse_options(config.options, cls.options_type)
-        return cls.from_config(config, shape)
+        """`from_config`, with the objective's own options alone, after a check of them."""
+        own = other_options(config.options, encoder_class(config.encoder).options_type)
+        parse_options(own, cls.options_type)
+        return cls.from_config(replace(config, options=own), shape)
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> Objective:
@@ -197,40 +176,6 @@ class WithTemperature(Objective):
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> Objective:
         return cls(config.temperature, parse_options(config.options, cls.options_type))
-
-
-def parse_options(text: str | None, options: type[T]) -> T:
-    """An `options` instance with the values that `text` ("margin=0.3,form=soft") names.
-
-    Raises ConfigError for a part without "=", an unknown name, or a value of another type.
-    """
-    hints = typing.get_type_hints(options)
-    known = [field.name for field in fields(options)]  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
-    for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise ConfigError(f"options: found {part!r}, expected name=value")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
-            raise ConfigError(f"options: this objective has no option {name!r}; {hint}")
-        values[name] = _convert(name, value, hints[name])
-    return options(**values)
-
-
-def _convert(name: str, value: str, kind: type) -> Any:
-    try:
-        if kind is bool:
-            return _TRUTH[value.lower()]
-        converted = kind(value)
-    except (ValueError, KeyError):
-        raise ConfigError(
-            f"options: {name} = {value!r}; expected a value of type {kind.__name__}"
-        ) from None
-    if kind is float and not math.isfinite(converted):
-        raise ConfigError(f"options: {name} = {value}; expected a finite number")
-    return converted
 
 
 def batch_accuracy(scores: Tensor, labels: Tensor) -> dict[str, float]:

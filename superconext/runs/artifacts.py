@@ -139,6 +139,7 @@ def _manifest(
         "data": data,
         "text": {key: fitted.facts.get(key) for key in ("profile", "words", "unknown")},
         "vectors": fitted.facts.get("vectors"),
+        "model": fitted.facts.get("model"),
         "related": fitted.facts.get("related"),
         "versions": {
             "python": platform.python_version(),
@@ -184,6 +185,6 @@ def _figure_context(splits: Splits, fitted: Fitted, evaluation: Evaluation) -> R
         classes=fitted.model.classes,
         history=fitted.history,
         seed=fitted.model.config.seed,
-        chance=fitted.model.objectives[0].chance_level,
+        chance=fitted.model.objectives[0].chance_level if fitted.model.objectives else None,
         split=splits.reported,
     )

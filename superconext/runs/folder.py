@@ -235,6 +235,9 @@ def _assemble(
     for member in range(_members_of(tensors)):
         weights = dict(_under(f"encoder.{member}.", tensors))
         encoder = kind.from_tensors(config, indexer, weights)
+        encoders.append(encoder.eval())
+        if config.freeze:  # nothing was trained by an objective
+            continue
         own = dict(_under(f"objective.{member}.", tensors))
         trained_by = member_config(config, member)
         if second_objective is not None and member % 2:
@@ -243,7 +246,6 @@ def _assemble(
             check_affordable(_objective(trained_by, len(classes), encoder.sentence_size), own)
         objective = _objective(trained_by, len(classes), encoder.sentence_size)
         objective.load_state_dict(own)
-        encoders.append(encoder.eval())
         objectives.append(objective.eval())
     width = sum(encoder.sentence_size for encoder in encoders)
     return Model(

@@ -131,17 +131,22 @@ class Tokenizer:
         normalizer: text to text; without one the text is taken as it is (profile `none`).
         bridge: dialect of `superconext.text.bridge`, or None (the default) to leave
             Arabizi and Arabic script apart.
+        words: whether text is split into words and marks, and not at white space alone.
 
     Raises `ConfigError` for an unknown dialect.
     """
 
-    def __init__(self, normalizer: Normalizer | None = None, bridge: str | None = None) -> None:
+    def __init__(
+        self, normalizer: Normalizer | None = None, bridge: str | None = None, words: bool = True
+    ) -> None:
+        self.words = words
         self.normalizer = Normalizer("none") if normalizer is None else normalizer
         self.bridge = None if bridge is None else Bridge(bridge)
         self._known: dict[str, list[str]] = {}
 
     def __call__(self, text: str) -> list[str]:
-        return self._bridged(tokenize(self.normalizer(text)))
+        text = self.normalizer(text)
+        return self._bridged(tokenize(text) if self.words else text.split())
 
     def many(self, texts: Sequence[str]) -> list[list[str]]:
         """The tokens of each text: what a call for each gives, several times as fast."""
@@ -179,8 +184,10 @@ class Tokenizer:
         # Lines of one text; no token is or reaches over white space.
         short = [piece for piece in fresh if len(piece) <= _LONGEST_PIECE and "\n" not in piece]
         if short:
-            tokens = _find()(self.normalizer.lines("\n".join(short)))
-            lines = map(str.split, " ".join(tokens).split("\n"))
+            joined = self.normalizer.lines("\n".join(short))
+            if self.words:
+                joined = " ".join(_find()(joined))
+            lines = map(str.split, joined.split("\n"))
             if self.bridge is not None:
                 lines = map(self._bridged, lines)
             known.update(zip(short, lines, strict=True))
@@ -200,6 +207,7 @@ class Tokenizer:
         return {
             "normalizer": self.normalizer.to_dict(),
             "bridge": None if self.bridge is None else self.bridge.dialect,
+            **({} if self.words else {"words": False}),
         }
 
     @classmethod
@@ -210,4 +218,5 @@ class Tokenizer:
                 f"tokenize: found {data!r}, expected the keys 'normalizer' and 'bridge'; "
                 "save the run again"
             )
-        return cls(Normalizer.from_dict(data["normalizer"]), data["bridge"])
+        words = data.get("words", True) is not False
+        return cls(Normalizer.from_dict(data["normalizer"]), data["bridge"], words)

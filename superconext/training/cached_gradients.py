@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
+    MOST_TOKENS,
     Encoder,
     EncoderOutput,
     encode_at_once,
@@ -28,9 +29,6 @@ from superconext.encoders.base import (
 
 #: Bytes that an encoder may keep of a batch before its gradients are cached.
 MOST_KEPT = 1 << 30
-#: What the backward pass of one layer keeps of one token, in bytes for each of its outputs:
-#: gates, cells, states, input and dropout's mask.
-_BYTES_PER_OUTPUT = 40
 
 
 def encode_for_training(
@@ -39,13 +37,12 @@ def encode_for_training(
     rows: np.ndarray,
     *,
     whole: bool = False,
-    layers: int = 1,
     mini_batch_size: int | None = None,
 ) -> EncoderOutput:
     """Rows of a store encoded with gradient, in the order given, as `encode_rows` does it.
 
     Args:
-        whole: with token states. layers: of the encoder, for the estimate of what it keeps.
+        whole: with token states.
         mini_batch_size: sentences encoded at once, fewer than the batch has for cached
             gradients, all of it for one pass; None: one pass if the estimate is within
             `MOST_KEPT`, else parts of as many tokens as an encoder reads at once.
@@ -53,7 +50,7 @@ def encode_for_training(
     The gradient is formed by `Tensor.backward`; `torch.autograd.grad` cannot reach through
     cached parts.
     """
-    parts = _parts(store.lengths_of(rows), encoder.sentence_size * layers, mini_batch_size)
+    parts = _parts(store.lengths_of(rows), encoder.kept_bytes, mini_batch_size)
     cached = torch.is_grad_enabled() and any(p.requires_grad for p in encoder.parameters())
     if len(parts) == 1 or not cached:
         return encode_rows(encoder, store, rows, whole=whole)
@@ -62,14 +59,15 @@ def encode_for_training(
     return _joined(outputs, back, whole)
 
 
-def _parts(lengths: np.ndarray, outputs: int, mini_batch_size: int | None) -> list[np.ndarray]:
+def _parts(lengths: np.ndarray, kept_bytes: int, mini_batch_size: int | None) -> list[np.ndarray]:
     """Positions `[n]` in the parts they are encoded in, longest sentences first."""
     if mini_batch_size is not None:
         order = np.argsort(-lengths, kind="stable")
         return np.split(order, np.arange(mini_batch_size, len(order), mini_batch_size))
-    if int(lengths.sum()) * outputs * _BYTES_PER_OUTPUT <= MOST_KEPT:
+    tokens = MOST_KEPT // kept_bytes
+    if int(lengths.sum()) <= tokens:
         return [np.arange(len(lengths))]
-    return token_groups(lengths)
+    return token_groups(lengths, tokens) if 0 < tokens < MOST_TOKENS else token_groups(lengths)
 
 
 def _cached(encoder: Encoder, store: TokenStore, rows: np.ndarray, whole: bool) -> EncoderOutput:

@@ -43,11 +43,10 @@ class RowReader(Protocol):
     before_reading: Callable[[Tensor, Tensor | None], None] | None
 
 
-def make_optimizer(
-    modules: nn.Module, parameters: list[nn.Parameter], learning_rate: float
-) -> RowAdam:
-    """The optimiser of `parameters`; the `RowReader`s in `modules` tell it what they read."""
-    optimizer = RowAdam(parameters, learning_rate)
+def make_optimizer(modules: nn.Module, groups: list[dict[str, Any]]) -> RowAdam:
+    """The optimiser of `Encoder.parameter_groups`; the `RowReader`s in `modules` tell it what they
+    read."""
+    optimizer = RowAdam(groups)
     for module in modules.modules():
         if isinstance(module, RowReader):
             module.before_reading = optimizer.catch_up
@@ -97,18 +96,30 @@ class _Rows:
 class RowAdam(torch.optim.Adam):
     """Adam with its defaults, in one fused pass where torch has it, and lazy on tables.
 
+    Weight decay is apart from the gradient (Loshchilov and Hutter, 2019, "Decoupled weight decay
+    regularization"): a group's `decay`, which is not for tables.
+
     A parameter with row-sparse gradients keeps moments of the rows that ever had one alone:
     `state[p]` has `step`, `rows` int64 `[R]`, `exp_avg` and `exp_avg_sq` `[R, ...]`. Rows
     have to be brought up to date by `catch_up` before anything reads them.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], learning_rate: float = 1e-3) -> None:
-        parameters = list(parameters)
+    def __init__(
+        self, parameters: Iterable[Tensor] | Iterable[dict[str, Any]], learning_rate: float = 1e-3
+    ) -> None:
+        parameters = [*parameters]  # type: ignore[assignment]
         self._tables: dict[Tensor, _Rows] = {}
         try:
             super().__init__(parameters, lr=learning_rate, fused=True)
         except RuntimeError:  # before torch 2.4 on a CPU, and on devices that lack it
             super().__init__(parameters, lr=learning_rate)
+        for group in self.param_groups:
+            group["full_lr"] = group["lr"]
+
+    def set_rate(self, rate: float) -> None:
+        """Multiply the learning rates that were given by `rate`, for the steps that follow."""
+        for group in self.param_groups:
+            group["lr"] = rate * group["full_lr"]
 
     @torch.no_grad()
     def catch_up(self, parameter: Tensor | None = None, rows: Tensor | None = None) -> None:
@@ -143,6 +154,9 @@ class RowAdam(torch.optim.Adam):
                 if parameter.grad is not None and parameter.grad.is_sparse:
                     sparse.append((group, parameter, parameter.grad))
                     parameter.grad = None
+            if group.get("decay"):
+                moved = [p for p in group["params"] if p.grad is not None]
+                torch._foreach_mul_(moved, 1 - group["lr"] * group["decay"])
         super().step()
         for group, parameter, grad in sparse:
             parameter.grad = grad

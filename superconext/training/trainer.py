@@ -107,7 +107,9 @@ class Trainer:
         self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(self.modules, self.parameters, config.learning_rate)
+        others = [p for part in (head, objective) for p in part.parameters() if p.requires_grad]
+        groups = encoder.parameter_groups(config.learning_rate, others)
+        self.optimizer = make_optimizer(self.modules, groups)
         self.world = world or current_world()
         self._seed = torch.initial_seed() % 2**63  # generators take no negative numbers
         self.pool: EncodedPool | None = None
@@ -214,6 +216,9 @@ class Trainer:
         norm = clip_gradients(self.parameters, GRADIENT_CLIP)
         if not math.isfinite(float(norm)):
             raise self._not_finite("a gradient", step)
+        self.optimizer.set_rate(
+            self.encoder.rate((self.steps_done + 0.5) / (self.epochs * self.batches.steps))
+        )
         self.optimizer.step()
         return {"loss": value, **scalars}
 
@@ -270,7 +275,6 @@ class Trainer:
                 self.store,
                 part,
                 whole=self.objective.needs_token_states,
-                layers=self.config.layers,
                 mini_batch_size=self.mini_batch_size,
             )
 

@@ -87,8 +87,8 @@ def test_a_frozen_encoder_and_evaluation_need_no_second_pass(monkeypatch):
 
 def test_large_batches_alone_are_cached():
     lengths = np.full(1000, 20)
-    assert len(cached_gradients._parts(lengths, 256, None)) == 1
-    parts = cached_gradients._parts(np.full(8192, 21), 256, None)
+    assert len(cached_gradients._parts(lengths, 256 * 40, None)) == 1
+    parts = cached_gradients._parts(np.full(8192, 21), 256 * 40, None)
     assert len(parts) == len(base.token_groups(np.full(8192, 21))) > 5
     assert sorted(np.concatenate(parts)) == list(range(8192))
 

@@ -1,0 +1,237 @@
+"""Pretrained models of others: their files, and the transformer that these describe.
+
+Nothing in them is run or unpickled: weights are read from safetensors alone, and what a
+`config.json` says of code to load is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from superconext.core.errors import ConfigError, MissingExtraError, SuperConTextError
+from superconext.core.files import file_sha256
+from superconext.encoders.base import check_affordable
+from superconext.encoders.subword_indexer import tokenizer_of
+
+#: What is downloaded of a model on the Hub.
+_FILES = ("config.json", "model*.safetensors*", "tokenizer*", "vocab*", "merges.txt", "*.model")
+
+#: Entries of a `config.json` that name code, kernels or another form of the weights.
+_LEFT_OUT = ("auto_map", "attn_implementation", "quantization", "experts_implementation")
+_LEFT_OUT_NAMES = ("_name_or_path", "_commit_hash", "transformers_version")
+
+#: Parts of the base model that no sentence vector needs.
+_UNUSED = "pooler"
+
+_MOST_JSON = 1 << 26
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The files of a model: name as it was given, folder, and revision (a commit of the Hub)."""
+
+    name: str
+    folder: Path
+    revision: str | None = None
+
+    @classmethod
+    def find(cls, name: str, revision: str = "") -> ModelFolder:
+        """The model of a folder, or of a name on the Hub, whose files are then downloaded into the
+        cache of huggingface_hub.
+
+        Raises ConfigError where there is none.
+        """
+        if Path(name).is_dir():
+            if revision:
+                raise ConfigError(
+                    f"options: revision = {revision!r} with model = {name!r}, which is a folder; "
+                    "expected a name on the Hub: leave revision out"
+                )
+            return cls(name, Path(name))
+        if not all(name.split("/")) or name.count("/") > 1 or name.startswith((".", "~")):
+            raise ConfigError(
+                f"model = {name!r}: no such folder; expected one, or a name on the Hub such as "
+                "sentence-transformers/all-MiniLM-L6-v2: check the path"
+            )
+        folder = _downloaded(name, revision)
+        return cls(name, folder, folder.name)
+
+    def architecture(self) -> dict[str, Any]:
+        """The model's `config.json`, without what names code. Raises ConfigError."""
+        with self._refused("its config.json"):
+            entries = _json_object(self.folder / "config.json")
+            return {
+                key: value
+                for key, value in entries.items()
+                if key not in _LEFT_OUT_NAMES and not any(part in key for part in _LEFT_OUT)
+            }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights by name. Raises ConfigError where they are no safetensors."""
+        from safetensors.torch import load_file
+
+        with self._refused("its weights"):
+            tensors: dict[str, Tensor] = {}
+            for path in self._weights():
+                tensors |= load_file(path)
+            return tensors
+
+    def subwords(self) -> Any:
+        """The model's tokenizer, a `tokenizers.Tokenizer`. Raises ConfigError."""
+        with self._refused("its tokenizer"):
+            path = self.folder / "tokenizer.json"
+            if path.is_file():
+                return tokenizer_of(_text(path))
+            transformers = import_transformers()
+            made = transformers.AutoTokenizer.from_pretrained(
+                str(self.folder), local_files_only=True, trust_remote_code=False
+            )
+            return tokenizer_of(made.backend_tokenizer.to_str())
+
+    def sha256(self) -> str:
+        """Hash of the weights and of `config.json`."""
+        with self._refused("its weights"):
+            paths = [self.folder / "config.json", *self._weights()]
+            hashes = [_sha256(path, path.stat().st_mtime_ns) for path in paths]
+        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+    def _weights(self) -> list[Path]:
+        index = self.folder / "model.safetensors.index.json"
+        names = ["model.safetensors"]
+        if index.is_file():
+            names = sorted(set(_json_object(index)["weight_map"].values()))
+        paths = [self.folder / name for name in names]
+        for path in paths:
+            if path.name != path.relative_to(self.folder).as_posix() or not path.is_file():
+                raise ValueError(
+                    f"found no {path.name} in it, expected weights as safetensors: convert others "
+                    "with save_pretrained of the library transformers"
+                )
+        return paths
+
+    @contextmanager
+    def _refused(self, what: str) -> Iterator[None]:
+        """Turn whatever reading a stranger's files raises into one line."""
+        try:
+            yield
+        except SuperConTextError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise ConfigError(
+                f"model = {self.name!r}: {what} cannot be used ({type(error).__name__}: {reason}); "
+                "expected the files of a pretrained encoder: choose another"
+            ) from None
+
+
+def transformer_of(architecture: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module:
+    """The base model of an architecture with these weights, in evaluation mode.
+
+    Weights may be of a model with a head, whose own are left out. Raises ValueError, LookupError,
+    RuntimeError or TypeError where the weights are not the architecture's, before it takes more
+    memory than they do.
+    """
+    transformers = import_transformers()
+    _check_counts(architecture, len(tensors))
+    config = transformers.AutoConfig.for_model(**architecture)
+    if config.is_encoder_decoder:
+        raise ValueError(f"{config.model_type} is no encoder alone")
+    with torch.device("meta"):
+        shell = _without_unused(transformers.AutoModel.from_config(config))
+    check_affordable(shell, tensors)
+    model, report = type(shell).from_pretrained(
+        None,
+        config=config,
+        state_dict=dict(tensors),
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith(_UNUSED))
+    if missing or report["mismatched_keys"]:
+        raise ValueError(f"weights that are missing or of other sizes, such as {missing[:1]}")
+    model = _without_unused(model)
+    if model.get_input_embeddings() is None or not hasattr(config, "hidden_size"):
+        raise ValueError(f"{config.model_type} reads no text")
+    return model.eval()  # type: ignore[no-any-return]
+
+
+def _without_unused(model: Any) -> Any:
+    if getattr(model, _UNUSED, None) is not None:
+        setattr(model, _UNUSED, None)
+    return model
+
+
+def width_of(architecture: Mapping[str, Any]) -> int:
+    """Size of the token states. Raises ConfigError where there is none."""
+    try:
+        return int(import_transformers().AutoConfig.for_model(**architecture).hidden_size)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"model: its config.json cannot be used ({' '.join(str(error).split())[:300]}); "
+            "expected that of a pretrained encoder: choose another"
+        ) from None
+
+
+def import_transformers() -> Any:
+    """The library, silent. Raises MissingExtraError without it."""
+    try:
+        import transformers
+    except ImportError:
+        raise MissingExtraError("The encoder transformer", "transformers") from None
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
+
+
+def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
+    """Raise ValueError for more parts than there can be: making them would not end."""
+    for name, value in architecture.items():
+        if not isinstance(value, int) or value <= max(tensors, 1024):
+            continue
+        if any(part in name for part in ("num_", "layers", "groups", "blocks", "n_")):
+            raise ValueError(f"config.json asks for {name} = {value}, the weights have {tensors}")
+
+
+def _downloaded(name: str, revision: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError:
+        raise MissingExtraError("A model of the Hub", "transformers") from None
+    try:
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=[*_FILES]))
+    except Exception as error:  # of the network, of the Hub, of the disk
+        raise ConfigError(
+            f"model = {name!r}: no such folder, and it cannot be downloaded "
+            f"({type(error).__name__}: {' '.join(str(error).split())[:200]}); expected a folder, "
+            "or a name on the Hub: check the name and the network"
+        ) from None
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    value = json.loads(_text(path))
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} is no JSON object")
+    return value
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise ValueError(f"found no {path.name} in it")
+    if path.stat().st_size > _MOST_JSON:
+        raise ValueError(f"{path.name} is longer than {_MOST_JSON >> 20} MiB")
+    return path.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, changed: int) -> str:
+    return file_sha256(path)

@@ -1,0 +1,131 @@
+"""Text to the token ids of a pretrained transformer, by its own tokenizer.
+
+Nothing here needs torch or transformers: the tokenizer is the library `tokenizers`', which a
+transformer's `tokenizer.json` describes, and which a run keeps in `vocabulary.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.config.parameters import Config
+from superconext.core.errors import MissingExtraError
+from superconext.data.token_store import TokenRows, TokenStore, build_store
+from superconext.encoders.indexer import TextIndexer
+from superconext.text.tokenize import Pieces, Tokenizer
+
+#: Texts that the tokenizer is given at once.
+_AT_ONCE = 1000
+
+#: Names of the token that stands for what a vocabulary lacks, and for what is hidden.
+_UNKNOWN, _MASK = ("[UNK]", "<unk>"), ("[MASK]", "<mask>")
+
+
+@dataclass
+class SubwordIndexer(TextIndexer):
+    """Texts to ids of subwords, without the special tokens around them.
+
+    Args:
+        tokenizer: the run's, which splits at white space alone.
+        subwords: a `tokenizers.Tokenizer`.
+        architecture: the model's `config.json`.
+        max_length: subwords read of a text at most.
+        source: folder of the model's files; None in a loaded run.
+
+    Attributes:
+        prefix, suffix: ids of the special tokens before and behind a text.
+        unknown, mask: ids of the tokens that stand for what is unknown, and for what is hidden.
+    """
+
+    tokenizer: Tokenizer
+    subwords: Any
+    architecture: dict[str, Any]
+    max_length: int
+    source: Path | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.subwords.no_truncation()
+        self.subwords.no_padding()
+        bare = self.subwords.encode("a", add_special_tokens=False).ids
+        whole = self.subwords.encode("a").ids
+        starts = range(len(whole) - len(bare) + 1)
+        start = next((i for i in starts if whole[i : i + len(bare)] == bare), None)
+        if not bare or start is None:
+            raise ValueError("its tokenizer does not put special tokens around a text")
+        self.prefix, self.suffix = whole[:start], whole[start + len(bare) :]
+        self.unknown = self._first_of(_UNKNOWN, bare[0])
+        self.mask = self._first_of(_MASK, self.unknown)
+
+    def _first_of(self, names: Sequence[str], other: int) -> int:
+        ids = [self.subwords.token_to_id(name) for name in names]
+        return next((number for number in ids if number is not None), other)
+
+    @property
+    def ids(self) -> int:
+        """One more than the largest id of a token."""
+        return 1 + max(self.subwords.get_vocab().values())
+
+    def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
+        tokens = texts.lists() if isinstance(texts, Pieces) else self.tokenizer.many(texts)
+        return self._store(tokens)
+
+    def training_store(self, rows: TokenRows, config: Config) -> TokenStore:
+        return self._store(list(rows))
+
+    def _store(self, tokens: Sequence[Sequence[str]]) -> TokenStore:
+        ids: list[list[int]] = []
+        for start in range(0, len(tokens), _AT_ONCE):
+            # A lone surrogate is no text to it.
+            texts = [
+                " ".join(row).encode("utf-8", "replace").decode()
+                for row in tokens[start : start + _AT_ONCE]
+            ]
+            encoded = self.subwords.encode_batch(texts, add_special_tokens=False)
+            ids += [text.ids or [self.unknown] for text in encoded]
+        return build_store(ids, self.max_length)
+
+    def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        document = {
+            "tokenizer": self.tokenizer.to_dict(),
+            "subwords": json.loads(self.subwords.to_str()),
+            "architecture": self.architecture,
+        }
+        return document, {}
+
+    @classmethod
+    def from_saved(
+        cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray], config: Config
+    ) -> SubwordIndexer:
+        tokenizer, architecture = (
+            Tokenizer.from_dict(document["tokenizer"]),
+            document["architecture"],
+        )
+        if not isinstance(architecture, dict):
+            raise ValueError("the architecture is no table")
+        subwords = tokenizer_of(json.dumps(document["subwords"]))
+        return cls(tokenizer, subwords, architecture, config.max_length)
+
+
+def tokenizer_of(text: str) -> Any:
+    """The `tokenizers.Tokenizer` of the text of a `tokenizer.json`.
+
+    Raises ValueError where it is none, MissingExtraError without the library.
+    """
+    # Its threads and a process that is forked later do not go together, and it would say so.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        from tokenizers import Tokenizer as Subwords
+    except ImportError:
+        raise MissingExtraError("The encoder transformer", "transformers") from None
+    try:
+        return Subwords.from_str(text)
+    except Exception as error:  # it raises nothing narrower
+        raise ValueError(f"no tokenizer ({error})") from None

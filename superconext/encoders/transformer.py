@@ -1,0 +1,340 @@
+"""A pretrained transformer as an encoder: BERT, RoBERTa, XLM-R, MiniLM and their like.
+
+A text is read as [CLS] text [SEP], in the model's own special tokens. The sentence vector is the
+first state, or the mean or the largest of all of them, special tokens included, which is how such
+models are pretrained and published; the token states are the text's own.
+
+With class tokens it is [CLS] label_1 .. label_C [SEP] text [SEP], as in DualCL: trained input
+vectors at the labels' places. They stand at the same position as [CLS], where the model has
+positions, so that their order says nothing; the text then begins at the position after [SEP], and
+has the second token type where the model has two.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from superconext.config.options import CheckedOptions, own_options, parse_options
+from superconext.config.parameters import Config, parameter
+from superconext.core.errors import ConfigError
+from superconext.core.files import cache_dir
+from superconext.core.progress import Progress
+from superconext.data.token_store import TokenRows
+from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
+from superconext.encoders.layers import POOLING
+from superconext.encoders.model_folder import ModelFolder, transformer_of, width_of
+from superconext.encoders.subword_indexer import SubwordIndexer
+from superconext.encoders.vector_cache import VectorCache
+
+#: Numbers that the backward pass keeps of a token in each layer, for each of its state's.
+_KEPT_NUMBERS = 25
+
+_LAYER = re.compile(r"\.(?:layers?|blocks?|h)\.(\d+)\.")
+
+
+@dataclass(frozen=True)
+class Options(CheckedOptions):
+    """Settings of the encoder."""
+
+    revision: str = parameter("", "Branch, tag or commit of a model on the Hub.")
+    layer: int = parameter(
+        -1, "Layer whose states are read, 0 for the input vectors; -1: the last one.", low=-1
+    )
+    warmup: float = parameter(
+        0.1,
+        "Share of the steps over which learning rates rise; over the others they fall to 0.",
+        low=0,
+        high=1,
+    )
+    weight_decay: float = parameter(
+        0.01, "Weight decay, but of biases and of norms.", low=0, high=1
+    )
+    layer_decay: float = parameter(
+        1.0,
+        "What the learning rate is multiplied by from each layer to the one below it.",
+        low=0,
+        high=1,
+    )
+    head_rate: float = parameter(
+        0.001,
+        "Learning rate of the projection head and of the objective's own weights.",
+        low=0,
+        open_low=True,
+    )
+
+
+class TransformerEncoder(Encoder):
+    """A base model of the library transformers, pooled.
+
+    Args:
+        model: the base model. indexer: its text side.
+        config: pooling, dropout and the like. class_tokens: as the base class has them.
+    """
+
+    indexer_class = SubwordIndexer
+    has_class_tokens = True
+    reads_text = True
+    reads_model = True
+    poolings = ("cls", "mean", "max")
+    options_type = Options
+
+    def __init__(
+        self, model: nn.Module, indexer: SubwordIndexer, config: Config, class_tokens: int = 0
+    ) -> None:
+        super().__init__()
+        architecture: Any = model.config
+        self.model, self.options = model, _options(config)
+        self.sentence_size = int(architecture.hidden_size)
+        self.class_tokens, self.pooling = class_tokens, config.pooling
+        self.word_dropout = config.word_dropout
+        self.cache: VectorCache | None = None
+        self.pad, self.mask_id = architecture.pad_token_id or 0, indexer.mask
+        self.class_rows: nn.Parameter | None = None
+        self.before = [*indexer.prefix]
+        self.behind = [*indexer.suffix]
+        if class_tokens:
+            rows = self._words.weight.detach()
+            # As far apart as words are; any will do on the meta device.
+            spread = 0.02 if rows.is_meta else float(rows.std())
+            self.class_rows = nn.Parameter(spread * torch.randn(class_tokens, rows.shape[1]))
+            self.before += [indexer.unknown] * class_tokens + self.behind
+        self.layers = int(architecture.num_hidden_layers)
+        if self.options.layer > self.layers:
+            raise ConfigError(
+                f"options: layer = {self.options.layer}; expected at most {self.layers}, which "
+                "the model has"
+            )
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = config.dropout
+        takes = inspect.signature(model.forward).parameters
+        self._takes_positions = "position_ids" in takes
+        self._types = (
+            getattr(architecture, "type_vocab_size", 0) if "token_type_ids" in takes else 0
+        )
+        # RoBERTa's positions begin behind that of padding.
+        first = [
+            1 + part.padding_idx
+            for name, part in model.named_modules()
+            if name.endswith("position_embeddings")
+            and getattr(part, "padding_idx", None) is not None
+        ]
+        self._first_position = first[0] if first else 0
+        places = getattr(architecture, "max_position_embeddings", None) or 1 << 20
+        self.room = places - self._first_position - len(self.before) - len(self.behind)
+        if self.room < 1:
+            raise ConfigError(
+                f"the model reads {places} tokens at most, and {class_tokens} class tokens leave "
+                "no room for a text; expected fewer classes: use another objective"
+            )
+        if config.freeze:
+            self.requires_grad_(False)
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        if not config.model:
+            raise ConfigError(
+                "encoder = 'transformer' and no model; expected a folder, or a name on the Hugging "
+                "Face Hub: add model"
+            )
+        if config.bridge:
+            raise ConfigError(
+                f"bridge = {config.bridge!r} with encoder = 'transformer', which knows words as "
+                "they are written; expected none: leave it out"
+            )
+
+    @classmethod
+    def fit_indexer(
+        cls, rows: TokenRows, config: Config, held_out: Sequence[str], progress: Progress
+    ) -> SubwordIndexer:
+        found = _folder(config)
+        name = found.name if found.revision else Path(found.name).name
+        facts = {"name": name, "revision": found.revision, "sha256": found.sha256()}
+        progress.say(f"model: {name}, sha256 {found.sha256()[:12]}")
+        try:
+            return SubwordIndexer(
+                rows.tokenizer,
+                found.subwords(),
+                found.architecture(),
+                config.max_length,
+                found.folder,
+                {"model": facts},
+            )
+        except ValueError as error:
+            raise _unusable(config, error) from None
+
+    @classmethod
+    def build(
+        cls, config: Config, indexer: TextIndexer, class_tokens: int = 0
+    ) -> TransformerEncoder:
+        assert isinstance(indexer, SubwordIndexer)
+        found = _folder(config)
+        tensors = found.tensors()
+        try:
+            model = transformer_of(indexer.architecture, tensors)
+            _check_ids(model, indexer)
+        except (LookupError, RuntimeError, TypeError, ValueError, OSError) as error:
+            raise _unusable(config, error) from None
+        encoder = cls(model, indexer, config, class_tokens)
+        if config.freeze:
+            settings = (found.sha256(), encoder.options.layer, config.pooling, indexer.prefix)
+            encoder.cache = VectorCache(cache_dir() / "transformers", repr(settings))
+        return encoder
+
+    @classmethod
+    def width_of(cls, config: Config) -> int:
+        return width_of(_folder(config).architecture())
+
+    @classmethod
+    def from_tensors(
+        cls, config: Config, indexer: TextIndexer, tensors: Mapping[str, Tensor]
+    ) -> TransformerEncoder:
+        assert isinstance(indexer, SubwordIndexer)
+        own = {name: t for name, t in tensors.items() if name.startswith("model.")}
+        # A tensor may be a view of the file, which somebody may write over.
+        weights = {n.removeprefix("model."): t.to(torch.float32, copy=True) for n, t in own.items()}
+        model = transformer_of(indexer.architecture, weights)
+        _check_ids(model, indexer)
+        rows = tensors.get("class_rows")
+        encoder = cls(model, indexer, config, 0 if rows is None else len(rows))
+        encoder.load_state_dict(dict(tensors))
+        return encoder
+
+    @property
+    def _words(self) -> nn.Embedding:
+        words: nn.Embedding = self.model.get_input_embeddings()  # type: ignore[operator]
+        return words
+
+    def start_class_tokens(self, indexer: TextIndexer, classes: Sequence[str]) -> None:
+        """A label's token starts at the mean input vector of its name's subwords."""
+        assert isinstance(indexer, SubwordIndexer) and self.class_rows is not None
+        names = [re.sub(r"[\W_]+|(?<=[a-z])(?=[A-Z])", " ", name) for name in classes]
+        store = indexer.store(names)
+        with torch.no_grad():
+            for row in range(len(classes)):
+                ids = torch.from_numpy(store.take(np.array([row]))[0].astype(np.int64))
+                if indexer.unknown not in ids:
+                    self.class_rows[row] = self._words.weight[ids].mean(dim=0)
+
+    def parameter_groups(
+        self, learning_rate: float, others: Sequence[nn.Parameter]
+    ) -> list[dict[str, Any]]:
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+
+        def add(weight: nn.Parameter, rate: float) -> None:
+            decay = self.options.weight_decay if weight.ndim > 1 else 0.0
+            groups.setdefault((rate, decay), []).append(weight)
+
+        for name, weight in self.named_parameters():
+            if weight.requires_grad:
+                number = _LAYER.search(name)
+                depth = self.layers if "embed" in name else 0
+                if number:
+                    depth = self.layers - 1 - int(number[1])
+                add(weight, learning_rate * self.options.layer_decay**depth)
+        for weight in others:
+            add(weight, self.options.head_rate)
+        return [{"params": own, "lr": rate, "decay": d} for (rate, d), own in groups.items()]
+
+    def rate(self, done: float) -> float:
+        warmup = self.options.warmup
+        return min(
+            done / warmup if warmup else 1.0, (1 - done) / (1 - warmup) if warmup < 1 else 1.0
+        )
+
+    @property
+    def kept_bytes(self) -> int:
+        return 4 * _KEPT_NUMBERS * self.layers * self.sentence_size
+
+    def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
+        ids, lengths = ids[:, : self.room], lengths.clamp(max=self.room)
+        if self.cache is not None and not self.training:
+            rows = ids.cpu().numpy(), lengths.cpu().numpy()
+            vectors = self.cache.vectors(*rows, lambda i: self._read(ids[i], lengths[i]).sentence)
+            return EncoderOutput.of_sentences(torch.from_numpy(vectors).to(ids.device))
+        return self._read(ids, lengths)
+
+    def _read(self, ids: Tensor, lengths: Tensor) -> EncoderOutput:
+        texts, width = ids.shape
+        front, back = len(self.before), len(self.behind)
+        mask = torch.arange(width, device=ids.device) < lengths[:, None]
+        if self.training and self.word_dropout > 0:
+            hidden = torch.rand(ids.shape, device=ids.device) < self.word_dropout
+            ids = ids.masked_fill(hidden, self.mask_id)
+        whole = ids.new_full((texts, front + width + back), self.pad)
+        whole[:, :front] = ids.new_tensor(self.before)
+        whole[:, front : front + width] = ids.masked_fill(~mask, self.pad)
+        ends = front + lengths[:, None] + torch.arange(back, device=ids.device)
+        whole.scatter_(1, ends, ids.new_tensor(self.behind).expand(texts, -1))
+        columns = torch.arange(whole.shape[1], device=ids.device)
+        read = columns < front + back + lengths[:, None]
+        first, last = front, front  # of the class tokens: none
+        given: dict[str, Any] = {"input_ids": whole}
+        if self.class_rows is not None:
+            last = front - back
+            first = last - self.class_tokens
+            given = self._with_classes(whole, first, last)
+        states = self._states(given, read)
+        pooled = read & ((columns < first) | (columns >= last))
+        classes = states[:, first:last] if self.class_rows is not None else None
+        sentence = states[:, 0] if self.pooling == "cls" else POOLING[self.pooling](states, pooled)
+        return EncoderOutput(states[:, front : front + width], mask, sentence, classes)
+
+    def _with_classes(self, whole: Tensor, first: int, last: int) -> dict[str, Any]:
+        """The model's input with the class tokens at the columns from `first` to `last`."""
+        assert self.class_rows is not None
+        vectors = self._words(whole)
+        rows = self.class_rows.to(vectors.dtype).expand(len(whole), -1, -1)
+        vectors = torch.cat([vectors[:, :first], rows, vectors[:, last:]], dim=1)
+        given: dict[str, Any] = {"inputs_embeds": vectors}
+        columns = torch.arange(whole.shape[1], device=whole.device)
+        if self._takes_positions:
+            # Class tokens stand where the token before them does.
+            places = (columns - self.class_tokens).clamp(min=first - 1)
+            places = torch.where(columns < first, columns, places)
+            given["position_ids"] = (self._first_position + places).expand(len(whole), -1)
+        if self._types > 1:
+            text = (columns >= len(self.before)).to(whole.dtype)
+            given["token_type_ids"] = text.expand(len(whole), -1)
+        return given
+
+    def _states(self, given: dict[str, Any], read: Tensor) -> Tensor:
+        """States `[N, L, d]` of the chosen layer."""
+        layer = self.options.layer
+        output = self.model(
+            **given, attention_mask=read.to(torch.int64), output_hidden_states=layer >= 0
+        )
+        states: Tensor = output.last_hidden_state if layer < 0 else output.hidden_states[layer]
+        return states
+
+
+def _options(config: Config) -> Options:
+    return parse_options(own_options(config.options, Options), Options)
+
+
+def _folder(config: Config) -> ModelFolder:
+    return ModelFolder.find(config.model or "", _options(config).revision)
+
+
+def _unusable(config: Config, error: Exception) -> ConfigError:
+    reason = " ".join(str(error).split())[:300]
+    return ConfigError(
+        f"model = {config.model!r}: cannot be used ({reason}); expected a pretrained encoder with "
+        "its tokenizer: choose another"
+    )
+
+
+def _check_ids(model: nn.Module, indexer: SubwordIndexer) -> None:
+    rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[operator]
+    if indexer.ids > rows:
+        raise ValueError(f"a tokenizer of {indexer.ids} tokens and {rows} input vectors")

@@ -1,0 +1,374 @@
+"""Pretrained transformers as encoders: their vectors, their training, and hostile files."""
+
+import json
+import shutil
+import socket
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tokenizers import Tokenizer
+from transformers import AutoModel, RobertaConfig, T5Config
+
+import superconext
+from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError, MissingExtraError, RunError
+from superconext.data.dataset import Dataset
+from superconext.data.token_store import build_store
+from superconext.encoders.transformer import TransformerEncoder
+from superconext.fitting.fit import fit_model
+from superconext.objectives.catalogue import BUILT_IN
+from superconext.training.callbacks import Callback
+from tests.cli.conftest import call_main, write_table
+from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
+
+ONE_EPOCH = {"encoder": "transformer", "epochs": 1, "batch_size": 8, "learning_rate": 1e-3}
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make_model(tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture
+def copied(model, tmp_path):
+    """A copy of the model's folder to damage."""
+    return Path(shutil.copytree(model, tmp_path / "copied"))
+
+
+def frozen(model, **given):
+    settings = {**ONE_EPOCH, "model": str(model), "freeze": True, **given}
+    return SuperConTextClassifier(**settings).fit(TEXTS, LABELS)
+
+
+def expected_vectors(folder, texts, pooling, layer=-1, most=46):
+    """Each text by itself through the library, without padding."""
+    model = AutoModel.from_pretrained(folder).eval()
+    tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    vectors = []
+    for text in texts:
+        ids = tokenizer.encode(text, add_special_tokens=False).ids or [1]
+        ids = torch.tensor([[2, *ids[:most], 3]])
+        states = model(ids, output_hidden_states=True).hidden_states[layer][0]
+        pooled = {"cls": states[0], "mean": states.mean(0), "max": states.amax(0)}
+        vectors.append(pooled[pooling].detach().numpy())
+    return np.stack(vectors)
+
+
+# Frozen
+
+
+@pytest.mark.parametrize(("pooling", "layer"), [("cls", -1), ("mean", -1), ("max", 1), ("mean", 0)])
+def test_frozen_vectors_are_the_librarys(pooling, layer, model):
+    fitted = frozen(model, pooling=pooling, options=f"layer={layer}")
+    texts = [*NEW[:2], *NEW[3:], "", "Zwin,   bzaf\tw mzyan!"]
+    plain = [" ".join(text.split()) for text in texts]
+    expected = expected_vectors(model, plain, pooling, layer)
+    assert np.allclose(fitted.transform(texts), expected, atol=1e-5)
+
+
+def test_roberta_has_its_positions_and_long_texts_are_cut(tmp_path):
+    folder = make_model(tmp_path / "roberta", RobertaConfig, type_vocab_size=1)
+    texts = ["mzyan", "zwin bzaf " * 60]
+    # 48 places, of which two are before padding's, and two special tokens.
+    expected = expected_vectors(folder, texts, "mean", most=44)
+    assert np.allclose(frozen(folder).transform(texts), expected, atol=1e-5)
+    short = frozen(folder, max_length=3).transform(texts)
+    assert np.allclose(short, expected_vectors(folder, texts, "mean", most=3), atol=1e-5)
+
+
+def test_frozen_vectors_are_kept_by_text_and_model(model, copied, monkeypatch):
+    rows, forward = [], TransformerEncoder._read
+
+    def counted(self, ids, lengths):
+        rows.append(len(ids))
+        return forward(self, ids, lengths)
+
+    monkeypatch.setattr(TransformerEncoder, "_read", counted)
+    given = {"pooling": "max", "options": "layer=2"}
+    first = frozen(model, **given)
+    assert sum(rows) == len(set(TEXTS))
+    assert np.array_equal(frozen(model, **given).transform(TEXTS), first.transform(TEXTS))
+    assert sum(rows) == len(set(TEXTS))
+    make_model(copied, type_vocab_size=3)  # other random weights
+    other = frozen(copied, **given)
+    assert not np.array_equal(other.transform(TEXTS), first.transform(TEXTS))
+    (encoder,) = first.model_.encoders
+    encoder.cache.path.write_bytes(b"no database at all" * 100)
+    assert np.array_equal(frozen(model, **given).transform(TEXTS), first.transform(TEXTS))
+    with sqlite3.connect(encoder.cache.path) as connection:  # made anew
+        assert connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0] > 0
+
+
+def test_a_run_needs_neither_the_model_nor_the_network(copied, tmp_path, monkeypatch):
+    table = [(label, text) for text, label in zip(TEXTS, LABELS, strict=True)]
+    train, test = (write_table(tmp_path / f"{n}.tsv", table) for n in ("train", "test"))
+    run = tmp_path / "run"
+    words = "--encoder", "transformer", "--model", copied, "--freeze", "--json"
+    outcome = call_main("train", train, "--test", test, "--out", run, *words)
+    assert outcome.code == 0, outcome.err
+    metrics = json.loads(outcome.out)
+    assert metrics["test"]["accuracy"] > 0.9 and "tfidf_logreg" in metrics["baselines"]
+    shutil.rmtree(copied)
+    monkeypatch.setattr(socket, "socket", None)
+    evaluated = call_main("evaluate", run, test, "--json")
+    assert json.loads(evaluated.out)["accuracy"] == metrics["test"]["accuracy"], evaluated.err
+    assert len(call_main("predict", run, test).out.splitlines()) == len(TEXTS)
+    assert call_main("embed", run, test, "--out", tmp_path / "v.npy").code == 0
+    assert np.load(tmp_path / "v.npy").shape == (len(TEXTS), 16)
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["model"]["name"] == "copied" and len(manifest["model"]["sha256"]) == 64
+
+
+# Fine-tuned
+
+
+@pytest.mark.parametrize("objective", BUILT_IN)
+def test_every_objective_trains_it_and_the_run_answers_alike(objective, model, tmp_path):
+    (tmp_path / "pool.txt").write_text("\n".join(f"klma{i} {t}" for i, t in enumerate(TEXTS)))
+    given = {**ONE_EPOCH, "model": model, "objective": objective, "seed": 1}
+    if objective.startswith(("css", "scf")):
+        given["unlabelled"] = str(tmp_path / "pool.txt")
+    fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS)
+    start = frozen(model).transform(NEW)
+    assert not np.allclose(fitted.transform(NEW), start, atol=1e-3), "it has learned nothing"
+    fitted.save(tmp_path / "run")
+    again = superconext.load(tmp_path / "run")
+    assert np.allclose(again.predict_proba(NEW), fitted.predict_proba(NEW), atol=1e-6)
+    # A text has the same vector whatever stands beside it.
+    assert np.allclose(again.transform(NEW)[:1], again.transform(NEW[:1]), atol=1e-5)
+
+
+def class_states(model, options="", kind="dualcl"):
+    config = resolve({**ONE_EPOCH, "model": model, "objective": kind, "pooling": "cls"})
+    fitted = fit_model(Dataset(TEXTS, LABELS), config)
+    encoder = fitted.model.encoders[0]
+    store = fitted.model.store(["zwin bzaf", "khayb"])
+    return encoder, store, encoder(*map(torch.from_numpy, store.pad(np.arange(2))))
+
+
+def test_class_tokens_stand_between_cls_and_the_text(model):
+    encoder, store, output = class_states(model)
+    library = encoder.model
+    vectors, rows = library.get_input_embeddings().weight, encoder.class_rows
+    for row, length in enumerate(store.lengths):
+        ids = torch.from_numpy(store.take(np.array([row]))[0].astype(np.int64))
+        inputs = torch.cat([vectors[[2]], rows, vectors[[3]], vectors[ids], vectors[[3]]])[None]
+        # [CLS] label label [SEP] text [SEP]: labels at the position of [CLS].
+        places = torch.tensor([[0, 0, 0, *range(1, length + 3)]])
+        types = torch.tensor([[0] * 4 + [1] * (length + 1)])
+        states = library(
+            inputs_embeds=inputs, position_ids=places, token_type_ids=types
+        ).last_hidden_state[0]
+        assert torch.allclose(output.sentence[row], states[0], atol=1e-5)
+        assert torch.allclose(output.class_states[row], states[1:3], atol=1e-5)
+        assert torch.allclose(output.token_states[row, :length], states[4:-1], atol=1e-5)
+    with torch.no_grad():  # their order says nothing
+        rows.copy_(rows.flip(0))
+    again = encoder(*map(torch.from_numpy, store.pad(np.arange(2))))
+    assert torch.allclose(again.class_states, output.class_states.flip(1), atol=1e-5)
+    assert torch.allclose(again.sentence, output.sentence, atol=1e-5)
+
+
+def test_class_tokens_start_at_the_words_of_their_labels(model):
+    config = resolve({**ONE_EPOCH, "model": model})
+    prepared = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model
+    encoder = TransformerEncoder.build(config, prepared.indexer, 3)
+    before = encoder.class_rows.detach().clone()
+    encoder.start_class_tokens(prepared.indexer, ["bad", "Good_bad", "☃"])
+    words = encoder.model.get_input_embeddings().weight
+    ids = [prepared.indexer.store([name]).tokens for name in ("bad", "good bad")]
+    for row, own in enumerate(ids):
+        assert torch.allclose(encoder.class_rows[row], words[own].mean(0))
+    assert torch.equal(encoder.class_rows[2], before[2]), "of an unknown word"
+
+
+def replace_freeze(config):
+    return resolve({**config.to_dict(), "freeze": True})
+
+
+def test_rates_rise_fall_and_sink_with_the_layers(model):
+    options = "warmup=0.25,layer_decay=0.5,weight_decay=0.02,head_rate=0.3"
+    config = resolve({**ONE_EPOCH, "model": model, "options": options})
+    indexer = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model.indexer
+    encoder = TransformerEncoder.build(config, indexer)
+    head = torch.nn.Linear(3, 3)
+    groups = encoder.parameter_groups(0.8, list(head.parameters()))
+    settings = {id(p): (g["lr"], g["decay"]) for g in groups for p in g["params"]}
+    expected = {"embeddings": 0.2, "layer.0": 0.4, "layer.1": 0.8}
+    for name, weight in encoder.named_parameters():
+        (rate,) = (rate for part, rate in expected.items() if part in name)
+        assert settings[id(weight)] == (pytest.approx(rate), 0.02 if weight.ndim > 1 else 0.0), name
+    assert [settings[id(p)] for p in head.parameters()] == [(0.3, 0.02), (0.3, 0.0)]
+    assert [encoder.rate(done) for done in (0, 0.125, 0.25, 0.625, 1)] == [0, 0.5, 1, 0.5, 0]
+
+
+class Stop(Callback):
+    def __init__(self, after):
+        self.after = after
+
+    def on_epoch_end(self, trainer, record):
+        if record["epoch"] == self.after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("objective", ["superloss", "dualcl"])
+def test_a_resumed_training_is_the_same_to_the_bit(objective, model, tmp_path):
+    config = resolve({**ONE_EPOCH, "model": model, "objective": objective, "epochs": 3})
+    data = Dataset(TEXTS, LABELS)
+    whole = fit_model(data, config)
+    stopped = fit_model(data, config, callbacks=[Stop(2)], checkpoint=tmp_path)
+    assert stopped.interrupted
+    resumed = fit_model(data, config, checkpoint=tmp_path)
+    one, other = (fitted.model.encoders[0].state_dict() for fitted in (whole, resumed))
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    assert np.array_equal(whole.features, resumed.features)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": None}, "no model.*add model"),
+        ({"encoder": "bilstm"}, "starts from no model"),
+        ({"vectors": "some.txt"}, "reads no word vectors"),
+        ({"init": "folder"}, "cannot start from a pretrained encoder"),
+        ({"pooling": "last"}, "expected one of cls, mean, max"),
+        ({"bridge": "moroccan"}, "as they are written"),
+        ({"freeze": True, "members": 2}, "set members to 1"),
+        ({"freeze": True, "finetune_epochs": 2}, "set finetune_epochs to 0"),
+        ({"options": "revision=abc"}, "leave revision out"),
+        ({"options": "layer=3"}, "expected at most 2"),
+        ({"options": "warmup=2"}, "at most 1"),
+        ({"options": "layr=1"}, "no option 'layr'"),
+        ({"model": "no/such/folder"}, "no such folder"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(given, message, model):
+    estimator = SuperConTextClassifier(**{**ONE_EPOCH, "model": model, **given})
+    with pytest.raises(ConfigError, match=message) as error:
+        estimator.fit(TEXTS, LABELS)
+    assert "\n" not in str(error.value)
+
+
+def test_other_encoders_have_no_first_token_to_pool():
+    with pytest.raises(ConfigError, match="expected one of last, mean, max"):
+        SuperConTextClassifier(pooling="cls").fit(TEXTS, LABELS)
+
+
+def edit(folder, **entries):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+def pickled(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def cut(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def elsewhere(folder):
+    index = {"weight_map": {"a": "../secret.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (pickled, "expected weights as safetensors"),
+        (cut, "its weights cannot be used"),
+        (elsewhere, "its weights cannot be used"),
+        (lambda folder: (folder / "config.json").unlink(), "found no config.json"),
+        (lambda folder: (folder / "config.json").write_text("[" * 9999), "config.json"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "its tokenizer"),
+        (lambda folder: edit(folder, num_hidden_layers=10**9), "asks for num_hidden_layers"),
+        (lambda folder: edit(folder, hidden_size=32), "cannot be used"),
+        (lambda folder: edit(folder, hidden_size=10**7), "cannot be used"),
+        (lambda folder: edit(folder, vocab_size=5), "cannot be used"),
+        (lambda folder: edit(folder, model_type="no_such"), "cannot be used"),
+        (lambda folder: T5Config().save_pretrained(folder), "no encoder alone|cannot be used"),
+    ],
+)
+def test_damaged_models_are_refused_in_one_line(damage, message, copied):
+    damage(copied)
+    with pytest.raises(ConfigError, match=message) as error:
+        SuperConTextClassifier(**{**ONE_EPOCH, "model": str(copied)}).fit(TEXTS, LABELS)
+    assert "\n" not in str(error.value)
+
+
+def test_no_code_of_a_model_is_run(copied, model):
+    (copied / "evil.py").write_text("raise SystemExit('ran')")
+    edit(
+        copied,
+        auto_map={"AutoModel": "evil.Evil", "AutoConfig": "evil.Evil"},
+        attn_implementation="someone/kernel",
+        _attn_implementation="someone/kernel",
+    )
+    assert np.allclose(frozen(copied).transform(NEW), frozen(model).transform(NEW), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("architecture", []),
+        ("architecture", {"model_type": "bert", "num_hidden_layers": 10**9}),
+        ("architecture", {"model_type": "bert", "vocab_size": 10**12}),
+        ("architecture", {"model_type": "../../x"}),
+        ("subwords", {"model": None}),
+        ("subwords", "text"),
+        ("tokenizer", None),
+    ],
+)
+def test_damaged_runs_are_refused_in_one_line(entry, value, model, tmp_path):
+    frozen(model).save(tmp_path / "run")
+    path = tmp_path / "run" / "vocabulary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), entry: value}))
+    manifest = tmp_path / "run" / "manifest.json"
+    facts = json.loads(manifest.read_text())
+    facts["files"]["vocabulary.json"] = superconext.core.files.file_sha256(path)
+    manifest.write_text(json.dumps(facts))
+    with pytest.raises(RunError, match="do not fit together") as error:
+        superconext.load(tmp_path / "run")
+    assert "\n" not in str(error.value)
+
+
+def test_the_missing_extra_is_named(model, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"superconext\[transformers\]"):
+        SuperConTextClassifier(**ONE_EPOCH, model=model).fit(TEXTS, LABELS)
+
+
+def test_large_batches_have_the_gradient_of_one_pass(model):
+    from superconext.encoders.base import encode_rows
+    from superconext.training.cached_gradients import encode_for_training
+
+    config = resolve({**ONE_EPOCH, "model": model, "dropout": 0.0})
+    indexer = fit_model(Dataset(TEXTS, LABELS), replace_freeze(config)).model.indexer
+    store, rows = indexer.store(TEXTS), np.arange(len(TEXTS))
+    gradients = []
+    for size in (None, 5):
+        encoder = TransformerEncoder.build(config, indexer).train()
+        output = encode_for_training(encoder, store, rows, mini_batch_size=size)
+        (output.sentence @ output.sentence.T).softmax(1)[:, 0].sum().backward()
+        gradients.append({n: p.grad for n, p in encoder.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        assert torch.allclose(gradient, gradients[1][name], atol=1e-5), name
+    whole = encode_rows(encoder.eval(), store, rows).sentence
+    assert torch.allclose(whole, output.sentence, atol=1e-5)
+    assert encoder.kept_bytes > 0 and build_store([[5]], 3).lengths.tolist() == [1]
