@@ -13,7 +13,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -26,25 +26,38 @@ _SPLITS = ("train", "dev", "test")
 _FEW = 30  # rows of a class, below which its scores say little
 _SCORES = ("accuracy", "macro F1", "weighted F1")
 
+_KEYS = ("accuracy", "f1_macro", "f1_weighted")
+_KINDS = ("accuracy", "f1", "f1")
+
+#: The figures a card shows, and what they are.
+FIGURES = {
+    "confusion": "Confusion matrix",
+    "map": "Map of the sentence vectors",
+    "curves": "Training curves",
+}
+
 
 def write_card(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
     """Write the card to `path` (a folder: to its README.md), replacing what was there.
 
-    Raises RunError when the file cannot be written.
+    It shows those of `FIGURES` that stand in the folder `figures` beside it. Raises RunError when
+    the file cannot be written.
     """
     target = Path(path)
     if target.is_dir():
         target = target / "README.md"
+    figures = [name for name in FIGURES if (target.parent / "figures" / f"{name}.png").is_file()]
     with replacing(target) as temporary:
-        temporary.write_text(render_card(facts), encoding="utf-8", newline="\n")
+        temporary.write_text(render_card(facts, figures), encoding="utf-8", newline="\n")
 
 
-def render_card(facts: Mapping[str, Any]) -> str:
+def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
     """The card as text.
 
     Args:
         facts: manifest.json and metrics.json of a run folder merged into one mapping. Any key
             may be missing or of another type.
+        figures: of `FIGURES`, that are to be shown.
 
     Text from users (labels, file names) is escaped: it can break neither a table nor the
     front matter, nor begin HTML.
@@ -69,7 +82,11 @@ def render_card(facts: Mapping[str, Any]) -> str:
         # A JSON string is a YAML scalar that nothing inside can end.
         "tags": [json.dumps(tag, ensure_ascii=False) for tag in tags],
         "encoder": _encoder(facts["encoder"]),
+        "model_name": json.dumps(
+            "superconext, " + (objectives[0] if objectives else "no objective")
+        ),
         "few": _FEW,
+        "figures": {name: FIGURES[name] for name in figures},
         "command": facts["command"] and _fenced(facts["command"], "bash"),
         "settings": _table(
             [{"what": name, "value": value} for name, value in settings.items()], "what", "value"
@@ -250,6 +267,14 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "together_anywhere": _recorded(facts["combined"]),
         "split": split,
+        "indexed": [
+            # A name of a number, the Hub's type of metric, and the number.
+            (name, kind, model[split][key])
+            for name, kind, key in zip(_SCORES, _KINDS, _KEYS, strict=True)
+            if split in model and model[split][key] is not None
+        ],
+        # A JSON string is a YAML scalar that nothing inside can end.
+        "judged_file": json.dumps(_file_name(facts["data"][split]["file"]) or "unnamed"),
         "count": count,
         "compared": _table(compared, "model", *_SCORES) if split in model else "",
         "verdict": _verdict(model[split], baselines, count) if split in model else "",
@@ -302,7 +327,7 @@ def _cells(scores: Mapping[str, Any], count: float | None) -> dict[str, Any]:
     shown = None if accuracy is None else f"{accuracy:.3f}"
     if accuracy is not None and (ends := _interval(accuracy, count)):
         shown = f"{shown} ({ends[0]:.3f} to {ends[1]:.3f})"
-    return dict(zip(_SCORES, (shown, scores["f1_macro"], scores["f1_weighted"]), strict=True))
+    return dict(zip(_SCORES, (shown, *(scores[key] for key in _KEYS[1:])), strict=True))
 
 
 def _fenced(code: str, language: str) -> str:

@@ -108,10 +108,12 @@ def folder_page(run: Path) -> PageContext:
             confidence=np.array([float(row["probability"]) for row in table]),
         )
         scores = metrics[split]
+        if len(rows) != scores["n"]:
+            raise ValueError(f"{len(rows)} rows, metrics.json has {scores['n']}")
         classes = list(scores["per_class"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunError(
-            f"{path}: cannot be read as this run's predictions ({error!r}); expected the files as "
+            f"{path}: cannot be read as this run's predictions ({error}); expected the files as "
             "train wrote them: give a labelled FILE to judge the run on"
         ) from None
     return PageContext(

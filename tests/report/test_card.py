@@ -97,6 +97,27 @@ def front(card):
     return head.split("\n"), body
 
 
+def test_the_hub_reads_the_scores_and_the_figures_are_shown(tmp_path):
+    hub = pytest.importorskip("huggingface_hub")
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "map.png").write_bytes(b"")
+    write_card(tmp_path, FACTS)
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "![Map of the sentence vectors](figures/map.png)" in text and "confusion.png" not in text
+    results = hub.ModelCard(text).data.eval_results
+    split = FACTS.get("combined", FACTS)["test"]
+    found = {one.metric_name: one.metric_value for one in results}
+    assert found == {
+        "accuracy": split["accuracy"],
+        "macro F1": split["f1_macro"],
+        "weighted F1": split["f1_weighted"],
+    }
+    assert {one.dataset_split for one in results} == {"test"}
+    hostile = changed(data={"test": {"file": 'x"\n- evil: "y'}}, objective='a"b')
+    read = hub.ModelCard(render_card(hostile)).data
+    assert read.eval_results[0].dataset_name == 'x" - evil: "y' and not hasattr(read, "evil")
+
+
 def test_front_matter():
     lines, _ = front(render_card(FACTS))
     for line in (

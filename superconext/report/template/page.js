@@ -39,10 +39,11 @@
   $("theme").addEventListener("click", () => {
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
     root.dataset.theme = isDark ? "light" : "dark";
+    legend();
     draw();
     list();
   });
-  for (const media of [dark, matchMedia("print")]) media.addEventListener("change", () => { draw(); list(); });
+  for (const media of [dark, matchMedia("print")]) media.addEventListener("change", () => { legend(); draw(); list(); });
   if (!$("rows")) return;
 
   // What is listed
@@ -105,7 +106,8 @@
 
   // The map
   const canvas = $("canvas"), hasMap = canvas && rows.x;
-  let view = null, path = [], drawing = false;
+  let view = null, path = [], drawing = false, drawLegend = () => 0;
+  function legend() { drawLegend(); }
   const points = () => ($("train") && $("train").checked ? count + train.x.length : count);
   const at = (i) => (i < count ? [rows.x[i], rows.y[i]] : [train.x[i - count], train.y[i - count]]);
   const onScreen = (i) => { const [x, y] = at(i); return [(x - view.x) * view.scale + view.left, (view.y - y) * view.scale + view.top]; };
@@ -125,7 +127,7 @@
     canvas.width = canvas.clientWidth * ratio;
     canvas.height = canvas.clientHeight * ratio;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const size = Math.max(2.6, Math.min(6, 130 / Math.sqrt(count))), by = $("colour").value;
+    const size = Math.max(2.2, Math.min(6, 0.2 * Math.sqrt((canvas.clientWidth * canvas.clientHeight) / count))), by = $("colour").value;
     const inList = new Set(listed), all = !filters.size && !$("search").value.trim();
     const marks = classes.map((_, k) => [new Path2D(shape(k, size)), colour(k)]);
     const another = [new Path2D(shape(-1, size)), colour(-1)], ink = style.getPropertyValue("--ink");
@@ -193,9 +195,8 @@
   }
   if (hasMap) {
     const used = [...new Set(rows.label.concat(rows.guess))].sort((a, b) => a - b);
-    const legend = () => $("legend").replaceChildren(...used.slice(0, 24).map((k) => tag(k)), used.length > 24 ? `and ${used.length - 24} more` : "");
+    drawLegend = () => $("legend").replaceChildren(...used.slice(0, 24).map((k) => tag(k)), used.length > 24 ? `and ${used.length - 24} more` : "");
     legend();
-    $("theme").addEventListener("click", legend);
     canvas.addEventListener("pointerdown", (event) => {
       if (event.pointerType !== "mouse" && !canvas.classList.contains("drawing")) return;
       drawing = true;

@@ -1,0 +1,79 @@
+"""`superconext report`, and the page that `train` writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.cli.conftest import blame, write_table
+
+
+def sentences(path):
+    html = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1]), html
+
+
+def test_train_writes_the_page_of_the_reported_rows(finished, call):
+    data, html = sentences(finished.folder / "report.html")
+    rows = [line.split("\t") for line in finished.data.test.read_text("utf-8").splitlines()[1:]]
+    assert data["rows"]["text"] == [text for _, text in rows]
+    assert [data["classes"][k] for k in data["rows"]["label"]] == [label for label, _ in rows]
+    said = json.loads(call("predict", finished.folder, finished.data.test, "--json").out)
+    assert [data["classes"][k] for k in data["rows"]["guess"]] == [row["label"] for row in said]
+    assert len(data["train"]["text"]) == 40 and len(data["rows"]["near"]) == 12
+    metrics = json.loads((finished.folder / "metrics.json").read_text("utf-8"))
+    assert f"{metrics['test']['accuracy']:.1%}" in html and "TF-IDF + logistic regression" in html
+    assert not re.search(r"""(src|href)=["'](?!#)""", html)
+
+
+def test_other_rows_get_a_page_of_their_own(finished, call, tmp_path):
+    out = tmp_path / "page.html"
+    said = call(
+        "report", finished.folder, finished.data.dev, "--train", finished.data.train, "--out", out
+    )
+    assert (said.code, said.out.strip()) == (0, str(out)), said.err
+    data, html = sentences(out)
+    evaluated = json.loads(call("evaluate", finished.folder, finished.data.dev, "--json").out)
+    assert f"{evaluated['accuracy']:.1%}" in html and "dev.tsv" in html
+    assert len(data["rows"]["text"]) == 12 and len(data["train"]["text"]) == 40
+    assert set(data["rows"]) >= {"near", "cosine", "unknown", "script", "length", "x", "y"}
+
+
+def test_without_a_file_the_page_shows_what_the_run_recorded(finished, call, tmp_path):
+    out = tmp_path / "page.html"
+    assert call("report", finished.folder, "--out", out).code == 0
+    data, html = sentences(out)
+    assert data["rows"] == {"label": []} and "sentences are not on this page" in html
+    assert "majority class" in html and 'id="map"' not in html
+    before = (finished.folder / "report.html").read_bytes()
+    assert "is there already" in blame(call("report", finished.folder))
+    assert (finished.folder / "report.html").read_bytes() == before
+
+
+def test_what_cannot_be_shown_is_refused_in_one_line(finished, call, tmp_path):
+    run = finished.folder
+    assert call("report", run, "--train", finished.data.train, "--out", "x.html").code == 2
+    assert "no such folder" in blame(call("report", tmp_path / "none"))
+    other = write_table(tmp_path / "other.tsv", [("good", "zwin"), ("evil", "khayb")])
+    assert "no label that" in blame(call("report", run, other, "--out", tmp_path / "page.html"))
+    missing = call("report", run, finished.data.test, "--out", tmp_path / "no" / "page.html")
+    assert "no such folder" in blame(missing)
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("name", ["predictions.tsv", "metrics.json"])
+@pytest.mark.parametrize("content", ["", "[]", "line\tlabel\nx\ty\n", '{"test": 3}', "\x00"])
+def test_damaged_records_are_refused(finished, call, tmp_path, name, content):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    (run / name).write_text(content, encoding="utf-8")
+    blame(call("report", run, "--out", tmp_path / "page.html"))
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_formats_of_figures_are_checked_before_anything_is_read(call, tmp_path):
+    said = call("train", tmp_path / "none.tsv", "--out", tmp_path / "run", "--figures", "svg,jpg")
+    assert said.code == 2 and "expected svg, pdf" in said.err
