@@ -17,6 +17,7 @@ import numpy as np
 
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
+from superconext.probe.group_priors import BY_SCRIPT, GroupPriors, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
 
 if TYPE_CHECKING:
@@ -98,14 +99,72 @@ class Baseline(ABC):
         where the baseline has none."""
         return None
 
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        """Probabilities `[N, C]` of each row of `train` by a baseline fitted without it; None where
+        some class has a single row. By default the whole baseline is fitted again for each fold.
+        """
+
+        def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
+            other = type(self)()
+            other.run = self.run
+            texts, labels = ([part[row] for row in fitted] for part in train)
+            other.fit((texts, labels), dev, seed)
+            shares = other.predict_proba([train[0][row] for row in held])
+            assert shares is not None
+            return shares
+
+        return out_of_fold(class_indices(train, None)[1], predict)
+
+
+class CorrectedBaseline(Baseline):
+    """A fitted baseline whose probabilities are corrected for each script (`prior_groups`)."""
+
+    def __init__(self, baseline: Baseline, priors: GroupPriors, names: Sequence[str]) -> None:
+        self.baseline, self.priors, self.names = baseline, priors, names
+        self.settings = {**baseline.settings, "prior_groups": BY_SCRIPT}
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> CorrectedBaseline:
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return [self.names[k] for k in self.predict_proba(texts).argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        shares = self.baseline.predict_proba(texts)
+        assert shares is not None
+        return self.priors.corrected(texts, shares)
+
+
+def corrected_baseline(
+    baseline: Baseline, train: Split, dev: Split | None, seed: int, strength: float
+) -> Baseline:
+    """A fitted baseline, corrected by its out-of-fold probabilities as a run with `prior_groups`
+    is; as it was where it has no probabilities, or some class a single row.
+
+    strength: of the logit adjustment, see `group_priors.fit_group_priors`.
+    """
+    if type(baseline).predict_proba is Baseline.predict_proba:
+        return baseline
+    shares = baseline.out_of_fold(train, dev, seed)
+    if shares is None:
+        return baseline
+    priors = fit_group_priors(train[0], shares, strength)
+    return CorrectedBaseline(baseline, priors, sorted(set(train[1])))
+
 
 def fit_baseline(
-    name: str, train: Split, dev: Split | None, seed: int = 0, run: RunText | None = None
+    name: str,
+    train: Split,
+    dev: Split | None,
+    seed: int = 0,
+    run: RunText | None = None,
+    prior_strength: float | None = None,
 ) -> Baseline:
     """A fitted baseline by its name.
 
     Args:
         run: for a baseline with `needs_run`.
+        prior_strength: of `corrected_baseline`; None leaves the probabilities as they are.
 
     Raises ConfigError for a name that is not registered and for a baseline that needs a run where
     none is given or the run lacks something, and what fitting raises.
@@ -122,6 +181,8 @@ def fit_baseline(
     baseline.run = run
     started = time.perf_counter()
     baseline.fit(train, dev, seed)
+    if prior_strength is not None:
+        baseline = corrected_baseline(baseline, train, dev, seed, prior_strength)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
 
@@ -167,6 +228,7 @@ def baseline_report(
     splits: Mapping[str, Split],
     names: Sequence[str] = ("majority", "tfidf_logreg"),
     run: RunText | None = None,
+    prior_strength: float | None = None,
 ) -> dict[str, Any]:
     """Metrics of the baselines of a run: `{baseline: {split: metrics, ..., "seconds": ..}}`.
 
@@ -175,6 +237,7 @@ def baseline_report(
         splits: what to report on, by name.
         names: of the baselines.
         run: for baselines with `needs_run`.
+        prior_strength: see `fit_baseline`.
 
     Raises what `fit_baseline` does.
     """
@@ -182,7 +245,7 @@ def baseline_report(
     needed = probabilities_needed()
     report: dict[str, Any] = {}
     for name in names:
-        baseline = fit_baseline(name, train, dev, run=run)
+        baseline = fit_baseline(name, train, dev, run=run, prior_strength=prior_strength)
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None

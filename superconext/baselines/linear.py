@@ -17,8 +17,9 @@ from superconext.baselines.baseline import Baseline, Split, class_indices
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
 from superconext.probe.cross_validation import Loss, best_c, error_rate
 from superconext.probe.ensemble import fit_weights, pooled
+from superconext.probe.group_priors import out_of_fold
 from superconext.probe.log_count_ratios import fit_log_count_ratios
-from superconext.probe.tfidf import FoldRows, fit_tfidf_model, tfidf
+from superconext.probe.tfidf import FoldRows, fit_tfidf_model, regression_probabilities, tfidf
 
 #: C of the linear SVM; beyond 10 it fits every training row.
 SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -39,6 +40,16 @@ class TfidfLogisticRegression(Baseline):
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         return self.model.probabilities(texts)
+
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        """With the C that was chosen."""
+        labels, fold_rows = class_indices(train, None)[1], FoldRows(train[0])
+
+        def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
+            own, others = fold_rows(fitted, held)
+            return regression_probabilities(own, labels[fitted], others, self.model.c)
+
+        return out_of_fold(labels, predict)
 
 
 class TfidfSvm(Baseline):

@@ -310,6 +310,12 @@ class Config:
         low=0.0,
         high=1.0,
     )
+    prior_groups: str = _probe(
+        "none",
+        "Take away what the class shares of each script in training say: balance class and script "
+        "in the batches, and divide probabilities by the mean of the text's script.",
+        choices=("none", "script"),
+    )
     probe_features: str = _probe(
         "encoder",
         "What predictions rest on: the linear probe on the encoder alone, the mean of its "

@@ -194,6 +194,7 @@ def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Predicted]:
     from superconext.baselines.baseline import RunText, fit_baseline
+    from superconext.probe.group_priors import prior_strength
 
     run: RunText | None = None
     if fit.reads_parameters:
@@ -205,7 +206,9 @@ def _baseline(
         torch.set_num_threads(config.threads)
         train, dev = Dataset(*parts["train"]), Dataset(*parts["dev"])
         run = prepare_run_text(train, dev, parts["test"][0], config)
-    baseline = fit_baseline(fit.system.objective, parts["train"], parts["dev"], fit.seed, run)
+    strength = prior_strength(fit_config(given, fit.system, fit.seed))
+    rows = parts["train"], parts["dev"]
+    baseline = fit_baseline(fit.system.objective, *rows, fit.seed, run, strength)
     classes, needed = sorted(set(parts["train"][1])), probabilities_needed()
     scored = {}
     for name in ("dev", "test"):

@@ -132,6 +132,12 @@ def _probe(graph: GraphBuilder, model: Model) -> None:
     from onnx import TensorProto
 
     probe = model.probe
+    if model.priors is not None:
+        raise ConfigError(
+            "found a run with prior_groups = 'script', which corrects probabilities by the text's "
+            "script; expected one without, because an ONNX graph reads token ids and knows no "
+            "script: train with --prior-groups none"
+        )
     if not isinstance(probe, LogisticRegressionProbe):
         raise ConfigError(
             f"found probe_features = {model.config.probe_features!r}; expected a logistic "

@@ -26,6 +26,7 @@ from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.fit import fixed_threads
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS, dev_score
+from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe
 from superconext.text.vocabulary import UNK_ID
 
@@ -99,6 +100,10 @@ class VectorsLogisticRegression(Baseline):
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         return self.probe.probabilities(self._features(texts))
+
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        labels = class_indices(train, None)[1]
+        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None and isinstance(self.run.indexer, WordIndexer)
@@ -175,6 +180,10 @@ class PretrainedLogisticRegression(Baseline):
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         return self.probe.probabilities(self._features(texts))
+
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        labels = class_indices(train, None)[1]
+        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None

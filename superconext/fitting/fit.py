@@ -24,6 +24,12 @@ from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
 from superconext.probe.cross_fitting import cross_fitting_parts, fit_cross_fitted
 from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
+from superconext.probe.group_priors import (
+    NO_GROUPS,
+    GroupPriors,
+    fit_group_priors,
+    probe_out_of_fold,
+)
 from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, calibrate
 from superconext.probe.metrics import collapse_report
 from superconext.text.tokenize import Pieces
@@ -127,6 +133,7 @@ def fit_model(
         held = None if prepared.dev is None else member_features(encoders, prepared.dev)
         probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
         ensemble = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
+        priors = _group_priors(prepared, train.texts, features, probe, config)
     model = Model(
         config,
         prepared.classes,
@@ -135,6 +142,7 @@ def fit_model(
         objectives,
         probe,
         ensemble,
+        priors,
     )
     collapse = collapse_report(features)
     return Fitted(
@@ -212,6 +220,20 @@ def _ensemble(
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
         return kind.fit(texts, prepared.probe_split[1], held, config)
+
+
+def _group_priors(
+    prepared: Prepared, texts: Sequence[str], features: np.ndarray, probe: Probe, config: Config
+) -> GroupPriors | None:
+    """The correction for each script, from the probe's out-of-fold probabilities on features of an
+    encoder that has seen the rows."""
+    if config.prior_groups == NO_GROUPS:
+        return None
+    assert isinstance(probe, LogisticRegressionProbe)
+    temperature = prepared.facts.get("probe_temperature", 1.0)
+    rows = features, prepared.probe_split[1]
+    shares = probe_out_of_fold(probe, *rows, config.logit_adjustment, temperature)
+    return fit_group_priors(texts, probe.probabilities(features) if shares is None else shares)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from superconext.encoders.base import (
 from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
 from superconext.probe.ensemble import Ensemble
+from superconext.probe.group_priors import GroupPriors
 from superconext.text.tokenize import Pieces
 
 
@@ -57,6 +58,7 @@ class Model:
     probe: classifier on the members' concatenated vectors.
     ensemble: n-gram models of the text itself that predict together with the probe; None where
         the probe predicts alone.
+    priors: the correction of the probabilities for each script, with `prior_groups`.
     second_objective: of every second member, in a run that an earlier version wrote.
     """
 
@@ -67,6 +69,7 @@ class Model:
     objectives: list[Objective]
     probe: Probe
     ensemble: Ensemble | None = None
+    priors: GroupPriors | None = None
     second_objective: str | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
@@ -90,19 +93,20 @@ class Model:
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`.
 
-        Of the probe, together with the ensemble where it has one.
+        Of the probe, together with the ensemble where it has one, corrected by `priors`.
         """
         return self.combined(texts, self.probe.probabilities(self.features(texts)))
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
-        """Scores `[N, C]` of the probe; with an ensemble, logarithms of the probabilities."""
-        if self.ensemble is None:
+        """Scores `[N, C]` of the probe; where it does not predict alone, logarithms of the
+        probabilities."""
+        if self._probe_alone:
             return self.probe.decision(self.features(texts))
         return np.log(np.maximum(self.probabilities(texts), np.finfo(np.float64).tiny))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        scores = (self.decision if self.ensemble is None else self.probabilities)(texts)
+        scores = (self.decision if self._probe_alone else self.probabilities)(texts)
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
     def answer(self, texts: Sequence[str], pieces: Pieces | None = None) -> Answer:
@@ -134,9 +138,12 @@ class Model:
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
-        if self.ensemble is None:
-            return probe
-        return self.ensemble.combined(texts, probe)
+        shares = probe if self.ensemble is None else self.ensemble.combined(texts, probe)
+        return shares if self.priors is None else self.priors.corrected(texts, shares)
+
+    @property
+    def _probe_alone(self) -> bool:
+        return self.ensemble is None and self.priors is None
 
     def _answer(
         self, texts: Sequence[str], features: np.ndarray, native: np.ndarray | None

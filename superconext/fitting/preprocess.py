@@ -23,6 +23,7 @@ from superconext.encoders.base import TextIndexer
 from superconext.encoders.pretrained import read_facts
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
+from superconext.probe.group_priors import BY_SCRIPT, balanced_cells
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_source
@@ -45,6 +46,7 @@ class Prepared:
     init: folder of the pretrained encoder to start from, or None.
     sample: the training rows that probes are fitted on, where it is not all: where those are more
         than memory holds, or some are of a related set.
+    cells: class and script of each training row as one index, where batches balance both.
     pieces: the words of each split, read once: "train", "dev" and "test", as far as they are in
         memory.
     """
@@ -59,6 +61,7 @@ class Prepared:
     facts: dict[str, Any]
     init: str | None
     sample: np.ndarray | None = None
+    cells: np.ndarray | None = None
     pieces: dict[str, Pieces] = field(default_factory=dict)
 
     @property
@@ -84,7 +87,9 @@ class Prepared:
         rows = rows if self.sample is None else self.sample[rows]
         kept = np.setdiff1d(np.arange(len(self.labels)), rows, assume_unique=True)
         sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
-        return replace(self, train=self.train.subset(kept), labels=self.labels[kept], sample=sample)
+        cells = None if self.cells is None else self.cells[kept]
+        train, labels = self.train.subset(kept), self.labels[kept]
+        return replace(self, train=train, labels=labels, sample=sample, cells=cells)
 
 
 def preprocess(
@@ -115,6 +120,11 @@ def preprocess(
         )
     held = [*(dev.texts if dev is not None else ()), *test_texts]
     related = None
+    if config.prior_groups == BY_SCRIPT and on_disk is not None:
+        raise ConfigError(
+            "prior_groups = 'script' beside training rows that are read from the disk; expected a "
+            "training file below 64 MB: leave it out"
+        )
     rows: TokenRows
     pieces: dict[str, Pieces] = {}
     if on_disk is None:
@@ -190,6 +200,7 @@ def preprocess(
     else:
         numbers = np.array([index[label] for label in labels])
         sample = np.arange(len(texts)) if related else None
+    cells = balanced_cells(texts, numbers) if config.prior_groups == BY_SCRIPT else None
     return Prepared(
         classes=list(classes),
         indexer=indexer,
@@ -201,6 +212,7 @@ def preprocess(
         facts=facts,
         init=source.init,
         sample=sample,
+        cells=cells,
         pieces=pieces,
     )
 

@@ -17,7 +17,7 @@ from torch import nn
 from superconext.config.options import own_options
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
-from superconext.data.sampler import make_batches
+from superconext.data.sampler import Batches, make_batches
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder
 from superconext.encoders.layers import projection_head
@@ -160,9 +160,7 @@ def _trainer(
         sentence=encoder.sentence_size,
         projected=encoder.sentence_size,
     )
-    batches = make_batches(
-        kind.batches, prepared.labels, config.batch_size, config.steps_per_epoch, config.seed
-    )
+    batches = _batches(kind, prepared, config)
     objective = kind.build(config, shape)
     if encoder.class_tokens and objective.class_tokens == "words":
         encoder.start_class_tokens(prepared.indexer, prepared.classes)
@@ -198,18 +196,19 @@ def _tuner(
         encoder,
         nn.Identity(),
         kind.build(config, Shape(len(prepared.classes), width, width)),
-        make_batches(
-            kind.batches,
-            prepared.labels,
-            config.batch_size,
-            config.steps_per_epoch,
-            config.seed,
-        ),
+        _batches(kind, prepared, config),
         prepared.train,
         prepared.labels,
         config,
         [*_hooks(prepared, config, member, progress, monitor, _native_dev_score), *callbacks],
     )
+
+
+def _batches(kind: type[Objective], prepared: Prepared, config: Config) -> Batches:
+    """The batches an objective asks for; balanced ones are balanced by script too where asked."""
+    balanced = prepared.labels if prepared.cells is None else prepared.cells
+    sizes = config.batch_size, config.steps_per_epoch
+    return make_batches(kind.batches, balanced, *sizes, config.seed)
 
 
 def _hooks(

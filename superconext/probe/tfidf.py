@@ -212,6 +212,19 @@ class FoldRows:
         return hstack(rows[0]).tocsr(), hstack(rows[1]).tocsr()
 
 
+def regression_probabilities(rows: Any, labels: np.ndarray, held: Any, c: float) -> np.ndarray:
+    """Class probabilities `[M, C]` of held-out rows `[M, V]` by a regression of rows `[N, V]`."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(C=c, max_iter=1000).fit(rows, labels)
+    shares: np.ndarray = model.predict_proba(held)
+    return shares
+
+
 def fit_tfidf_model(
     texts: Sequence[str],
     labels: np.ndarray,

@@ -11,6 +11,7 @@
 | `tfidf.json`, `tfidf.safetensors` | with `encoder+tfidf`: the n-grams and their weights |
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `report.html` | the page of the run, with its sentences; for nobody else until you have looked |
+| `group_priors.json` | with `prior_groups`: class shares of each script |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled. A folder may come from a stranger: nothing in
@@ -50,12 +51,14 @@ from superconext.objectives.base import Objective, Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
 from superconext.probe.ensemble import ENSEMBLES
+from superconext.probe.group_priors import FILE as PRIORS
+from superconext.probe.group_priors import NO_GROUPS, GroupPriors
 from superconext.probe.logistic_regression import check_weights
 
-#: The newest format that is read. 4: TF-IDF and more n-grams stand beside the probe, 3: TF-IDF
-#: alone. 2: rows of zeros are
-#: left out of the n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
-FORMAT = 4
+#: The newest format that is read. 5: probabilities are corrected for each script. 4: TF-IDF and
+#: more n-grams stand beside the probe, 3: TF-IDF alone. 2: rows of zeros are left out of the
+#: n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
+FORMAT = 5
 
 #: Bytes of a JSON document; two million words have a quarter of it.
 MOST_JSON = 1 << 28
@@ -95,6 +98,9 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     if model.ensemble is not None:
         model.ensemble.save(folder)
         names += ENSEMBLES[model.config.probe_features].files
+    if model.priors is not None:
+        write_json(folder / PRIORS, model.priors.to_dict())
+        names += (PRIORS,)
     return {name: file_sha256(folder / name) for name in names}
 
 
@@ -126,7 +132,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
         sparse = "bucket_rows" in saved.keys()  # noqa: SIM118
     # The oldest format that says it all, so that earlier versions read what they can.
     beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
-    oldest = max([2 if sparse else 1, *beside_it])
+    oldest = max([2 if sparse else 1, *beside_it, FORMAT if PRIORS in hashes else 1])
     about = {"format": oldest, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
 
@@ -172,7 +178,7 @@ def load_model(folder: Path | str) -> Model:
             "manifest as it was written: copy the run again"
         )
     known = dict.fromkeys(name for kind in ENSEMBLES.values() for name in kind.files)
-    for name in (*_MODEL_FILES, *(name for name in known if name in hashes)):
+    for name in (*_MODEL_FILES, *(name for name in (*known, PRIORS) if name in hashes)):
         path = plain_file(folder, name)
         if hashes.get(name) != file_sha256(path):
             raise RunError(
@@ -195,6 +201,11 @@ def load_model(folder: Path | str) -> Model:
             model.ensemble = ensemble = kind.load(folder)
             tfidf = ensemble.tfidf
             check_weights(tfidf.coef, tfidf.intercept, len(model.classes), len(tfidf.idf), "TF-IDF")
+        if config.prior_groups != NO_GROUPS:
+            if PRIORS not in hashes:
+                raise ValueError(f"the manifest lists no {PRIORS}")
+            saved_priors = read_json(folder / PRIORS)
+            model.priors = GroupPriors.from_dict(saved_priors, len(model.classes))
     except (
         AttributeError,
         LookupError,

@@ -148,6 +148,7 @@ def _fill(
     from superconext.baselines.baseline import baseline_report, controls_of
     from superconext.fitting.controls import run_text
     from superconext.fitting.fit import fit_model
+    from superconext.probe.group_priors import prior_strength
     from superconext.runs.train import call_helpers
 
     # Not for the training alone: metrics are computed under the same threads.
@@ -156,10 +157,13 @@ def _fill(
     wall, cpu = time.perf_counter(), time.process_time()
     baselines: dict[str, Any] = {}
     rows = {name: (data.texts, data.labels) for name, data in splits.named().items()}
+    strength = prior_strength(config)
     reported = {name: some for name, some in rows.items() if name != "train"}
     if config.baselines:
         with progress.bar("baselines"):
-            baselines = baseline_report(rows["train"], rows["dev"], reported)
+            baselines = baseline_report(
+                rows["train"], rows["dev"], reported, prior_strength=strength
+            )
     controls = controls_of(config) if config.baselines else ()
     controls_seconds = 0.0
 
@@ -169,7 +173,8 @@ def _fill(
         texts = {name: data.texts for name, data in splits.named().items()}
         with progress.bar("controls"):
             run = run_text(prepared, config, texts)
-            baselines.update(baseline_report(rows["train"], rows["dev"], reported, controls, run))
+            some = rows["train"], rows["dev"], reported
+            baselines.update(baseline_report(*some, controls, run, strength))
         controls_seconds = time.perf_counter() - began
 
     started = time.perf_counter()
