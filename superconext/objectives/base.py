@@ -88,7 +88,7 @@ class PoolOptions(CheckedOptions):
 
 
 class Objective(nn.Module):
-    """Base of all objectives. Subclasses define `from_config` and `forward`.
+    """Base of all objectives. Subclasses define `forward`, and `from_config` if need be.
 
     Its parameters and buffers are saved with the run. Class attributes say what it needs;
     hooks that do nothing here say when.
@@ -130,8 +130,13 @@ class Objective(nn.Module):
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> Objective:
-        """Build the objective a configuration describes."""
-        raise NotImplementedError
+        """Build the objective a configuration describes.
+
+        Here from the size of sentence vectors, the number of classes, the run's temperature and
+        its own options; override it for another constructor.
+        """
+        options: Any = parse_options(config.options, cls.options_type)
+        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Scalar loss (with gradient, also where nothing contributes) and named scalars."""

@@ -47,7 +47,7 @@ class CrossEntropy(Objective):
         self.classifier = nn.Linear(sentence_size, classes)
 
     @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> CrossEntropy:
+    def from_config(cls, config: Config, shape: Shape) -> Objective:
         return cls(shape.sentence, shape.classes)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
@@ -78,9 +78,8 @@ class _WithSecondTerm(CrossEntropy):
         self.options = options or self.options_type()
 
     @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> CrossEntropy:
-        options: Any = parse_options(config.options, cls.options_type)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
+    def from_config(cls, config: Config, shape: Shape) -> Objective:
+        return super(CrossEntropy, cls).from_config(config, shape)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.config.parameters import Config, parameter
+from superconext.config.parameters import parameter
 from superconext.core.errors import TrainingError
 from superconext.encoders.base import EncoderOutput
 from superconext.objectives.base import (
@@ -22,9 +22,7 @@ from superconext.objectives.base import (
     CheckedOptions,
     Objective,
     Pool,
-    Shape,
     batch_accuracy,
-    parse_options,
 )
 from superconext.objectives.css_terms import (
     Labelled,
@@ -84,11 +82,6 @@ class SCF(Objective):
         self.classifier = nn.Linear(2 * sentence_size, classes)
         self.temperature = temperature
         self.options = options or self.options_type()
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> SCF:
-        options: Any = parse_options(config.options, cls.options_type)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`; scalars: both terms, accuracy, similarities."""

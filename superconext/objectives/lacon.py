@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from superconext.config.parameters import Config, parameter
+from superconext.config.parameters import parameter
 from superconext.core.errors import ConfigError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.base import Batch, Objective, Shape, batch_accuracy, parse_options
+from superconext.objectives.base import Batch, Objective, batch_accuracy
 from superconext.objectives.leam import (
     AttentionOptions,
     LabelAttention,
@@ -103,12 +103,6 @@ class LaCon(Objective):
         self.needs_token_states = self.options.fusion
         if self.options.fusion:
             self.attention = LabelAttention(classes, self.options.width, self.options.kernel)
-
-    @classmethod
-    def from_config(cls, config: Config, shape: Shape) -> LaCon:
-        """Raises ConfigError where the heads do not divide the sentence vector."""
-        options = parse_options(config.options, Options)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]`, in fusion of `batch.token_states` `[N, T, d]`.
