@@ -80,10 +80,8 @@ class Texts:
 
 
 def check_training(dataset: Dataset) -> None:
-    """Refuse a data set that no classifier can be trained on.
-
-    Raises DataError where there are no examples, one class only, or a class with a
-    single example (which has no partner of its own class to be pulled towards).
+    """Raise DataError for a data set that no classifier can be trained on: without examples, of one
+    class only, or with a class of a single example, which has no partner to be pulled towards.
     """
     check_counts(
         dataset.class_counts(),

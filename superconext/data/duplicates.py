@@ -219,11 +219,9 @@ def near_duplicates(
     first member and its nearest neighbours only, so that thousands of equal beginnings cost no
     more; the groups, which are chains of similar pairs, come out the same.
 
-    Args:
-        texts: normalised as they are to be compared; copies are best taken out before.
-        threshold: Jaccard similarity, above 0.5 and at most 1. Lower ones would need more
-            bands than there are.
-        progress: called with the share done, 0 to 1.
+    texts: normalised as they are to be compared; copies are best taken out before. threshold: above
+    0.5, for lower ones would need more bands than there are, and at most 1. progress: called with
+    the share done, 0 to 1.
 
     Raises ConfigError for another threshold. The same texts always give the same answer.
     """

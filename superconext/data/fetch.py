@@ -51,14 +51,12 @@ def fetch(
         cache: folder for downloads; those of this set go into `cache / entry.name`.
         source: folder that holds the files already, under their own names, instead.
         url_base: address of a folder with the same files, instead of the catalogue's.
-        progress: called with the share of the files that are here, 0 to 1.
-        say: called with lines for people.
-        pause: waits so many seconds before another attempt.
+        progress: called with the share of the files that are here, 0 to 1; say: with lines for
+            people; pause: waits so many seconds before another attempt.
 
-    Raises:
-        DataError: no certain address; no connection; a server that refuses; too many bytes;
-            another hash; files that are not laid out as expected.
-        MissingExtraError: the set lies at Hugging Face and its library is not installed.
+    Raises DataError: no certain address; no connection; a server that refuses; too many bytes;
+    another hash; files that are not laid out as expected; MissingExtraError: the set lies at
+    Hugging Face and its library is not installed.
     """
     if entry.by_hand:
         raise DataError(f"{entry.name}: no certain address is known; {entry.by_hand}")

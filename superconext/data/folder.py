@@ -45,15 +45,11 @@ def write_folder(
 
     TSV has no quoting: tabs and line ends inside a text become spaces.
 
-    Args:
-        parts: rows by name, each iterated once.
-        record: what `dataset.json` says besides the files and this package's version.
-        form: `tsv`, `csv` or `jsonl`.
-        force: replace an earlier data set.
+    parts: rows by name, each iterated once. record: what `dataset.json` says besides the files and
+    this package's version. form: `tsv`, `csv` or `jsonl`. force: replace an earlier data set.
 
-    Returns the document of `dataset.json`; its `files` have `rows`, `classes` and `sha256`.
-    Raises DataError where the folder may not be written or a part has no rows, OSError as the
-    system does.
+    Returns the document of `dataset.json`; its `files` have `rows`, `classes` and `sha256`. Raises
+    DataError where the folder may not be written or a part has no rows, OSError as the system does.
     """
     folder = check_folder(out, force)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -115,8 +115,7 @@ def build_store(
 ) -> TokenStore:
     """Store sentences of token ids, each cut after `max_length` ids.
 
-    A sentence without a token becomes the single unknown word, since an LSTM cannot read
-    nothing.
+    A sentence without a token becomes the single unknown word: an LSTM cannot read nothing.
     """
     parts = []
     for sentence in sentences:
@@ -233,14 +232,11 @@ def write_cut(
     ids: np.ndarray,
     max_length: int,
 ) -> None:
-    """Write the given rows of `words` with other ids, each cut after `max_length` tokens.
+    """Write the given rows `[n]`, ascending, of `words` with other ids, each cut after
+    `max_length`.
 
-    Args:
-        words: ids of all sentences, and `offsets` `[N + 1]` of them.
-        rows: sentences to write, `[n]`, ascending.
-        ids: the new id of each old one, int32.
-
-    A sentence without a token becomes the single unknown word, as in `build_store`.
+    words: ids of all sentences, and `offsets` `[N + 1]` of them. ids: the new id of each old one,
+    int32. A sentence without a token becomes the single unknown word, as in `build_store`.
     """
     lengths = np.minimum(offsets[rows + 1] - offsets[rows], max_length)
     with (folder / "ids.bin").open("wb") as stream:

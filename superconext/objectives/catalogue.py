@@ -57,8 +57,7 @@ def register(name: str, module: str, cls: str, summary: str) -> None:
         name: what `objective` will call it; a registered name may be registered anew.
         module: where the class is: a module's dotted name (`__name__` in its own file), or
             the path of a .py file. It is imported when the objective is first used.
-        cls: name of the class, a subclass of `objectives.base.Objective`.
-        summary: a line of help.
+        cls: name of the class, a subclass of `objectives.base.Objective`; summary: a line of help.
 
     Raises ConfigError for a name that is no identifier or belongs to a built-in objective.
     """

@@ -110,10 +110,8 @@ def retrieve(
     own. What a row of the same class has as a positive is no negative of the class, and
     what any row has as a domain positive is no domain negative.
 
-    Args:
-        units: `Spaces.units` of the batch `[N, 2d]`; memory: of the pool `[M, 2d]`.
-        labels: `[N]`.
-        own_sets: whether P_D and P_C are wanted beside P.
+    units: `Spaces.units` of the batch `[N, 2d]`; memory: of the pool `[M, 2d]`; labels: `[N]`;
+    own_sets: whether P_D and P_C are wanted beside P.
     """
     width = memory.shape[1] // 2
     queries = choose_queries(labels, options.queries)

@@ -152,12 +152,10 @@ def instance_centred(
 ) -> Tensor:
     """Cross-entropy of each head's cosines with all labels, mean over rows, `[heads]`.
 
-    Args:
-        instances: H `[N, d]`; embeddings: L `[C, d]`; neither need be normalised.
-        heads: must divide d. Head k has the coordinates k, k + heads, k + 2 heads, ...: each
-            sees both directions of a BiLSTM, where a contiguous slice would see one. Behind
-            a projection the numbering of the coordinates means nothing, and this is the
-            paper's slicing.
+    instances: H `[N, d]`; embeddings: L `[C, d]`; neither need be normalised. heads: must divide d.
+    Head k has the coordinates k, k + heads, k + 2 heads, ...: each sees both directions of a
+    BiLSTM, where a contiguous slice would see one. Behind a projection the numbering of the
+    coordinates means nothing, and this is the paper's slicing.
 
     Source: LaCon, equation 4 (equation 3 with one head).
     """

@@ -47,9 +47,8 @@ class WordNgrams:
 class NgramVocabulary:
     """The n-grams of `<word>` (with its boundary marks) that training words have.
 
-    Args:
-        ngrams: distinct n-grams in order of their ids, from 0.
-        shortest, longest: their lengths in characters.
+    ngrams: distinct n-grams in order of their ids, from 0. shortest, longest: their lengths in
+    characters.
     """
 
     def __init__(self, ngrams: Sequence[str], shortest: int = 2, longest: int = 5) -> None:
@@ -160,9 +159,8 @@ class PackedNgrams:
     alphabet, from 1 on, filled up with zeros. Ids stand in a hash table of two arrays, in which
     all numbers are looked up together.
 
-    Args:
-        ngrams: distinct n-grams in order of their ids, from 0; none longer than `longest`.
-        shortest, longest: their lengths in characters.
+    ngrams: distinct n-grams in order of their ids, from 0; none longer than `longest`. shortest,
+    longest: their lengths in characters.
     """
 
     def __init__(self, ngrams: Sequence[str], shortest: int, longest: int) -> None:

@@ -69,12 +69,9 @@ def draw_pool(
 class EncodedPool:
     """The pool as an objective sees it in a batch, see `objectives.base.Pool`.
 
-    Args:
-        store: token ids of the M >= 1 sentences.
-        encoder: what encodes them.
-        objective: says what is remembered of each.
-        arithmetic: context of the encoder's arithmetic in training.
-        world: the processes that encode together.
+    store: token ids of the M >= 1 sentences, which `encoder` encodes; objective: says what is
+    remembered of each; arithmetic: context of the encoder's arithmetic in training; world: the
+    processes that encode together.
     """
 
     def __init__(

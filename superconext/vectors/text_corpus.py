@@ -123,12 +123,10 @@ class Sentences:
     Training passes over a text many times and tokenising is as slow as training, so the tokens
     of the lines are kept on disk, in a file without a name in `scratch`.
 
-    Args:
-        lines: the text to tokenise.
-        scratch: folder for that file; by default the system's for such files.
-        given: tokens made already, which stand in memory, or anything that gives them anew on
-            each pass and whose `digest` is a hash that stands for them.
-        left_out: what lines may not say; such lines are left out. `given` ones stay.
+    scratch: folder for that file; by default the system's for such files. given: tokens made
+    already, which stand in memory, or anything that gives them anew on each pass and whose
+    `digest` is a hash that stands for them. left_out: what lines may not say; such lines are left
+    out, `given` ones stay.
     """
 
     def __init__(
