@@ -201,12 +201,9 @@ class EarlyStopping(Callback):
         # from its history.
         self._forget()
         for record in trainer.history:
-            self._watch(trainer, record)
+            self.on_epoch_end(trainer, record)
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        self._watch(trainer, record)
-
-    def _watch(self, trainer: Trainer, record: Record) -> None:
         if self.monitor not in record:
             raise ConfigError(
                 f"early stopping watches {self.monitor!r}, which the epochs do not record; "
