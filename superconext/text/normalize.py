@@ -77,15 +77,6 @@ class Normalizer:
                 text = step(text)
         return text
 
-    def __repr__(self) -> str:
-        return f"Normalizer(profile={self.profile!r}, rules={', '.join(self.rules) or 'none'})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Normalizer) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash((self.profile, self.rules))
-
     def __reduce__(self) -> tuple[Any, ...]:
         # The steps are closures; worker processes rebuild them from the names.
         return Normalizer.from_dict, (self.to_dict(),)

@@ -85,19 +85,6 @@ class Vocabulary:
     def __contains__(self, word: object) -> bool:
         return word in self._ids
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Vocabulary)
-            and self.words == other.words
-            and self.counts == other.counts
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.words)
-
-    def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} words, specials included)"
-
     def index(self, word: str) -> int:
         """The id of a word, 1 if it is unknown (and 0 for `<pad>` itself)."""
         return self._ids.get(word, UNK_ID)
