@@ -1,8 +1,8 @@
 """Normalisation rules: the patterns they find, and the table of what each does and where it is on.
 
-`RULES` is in the order of application, and that order matters: characters first (so that
-later patterns see one spelling), then placeholders, then runs. `docs/text.md` shows this table;
-`tests/text/test_normalize.py` writes it as Markdown and compares.
+`RULES` is in the order of application, and that order matters: characters first (so that later
+patterns see one spelling), then placeholders, then runs. `docs/text.md` says of each why it is
+there and shows an example, which `tests/text/test_normalize.py` tries.
 
 Every pattern begins at a fixed character or behind a look-behind that lets it begin once in a
 run: a search from each letter of a run to its end would take quadratic time. And none may find
@@ -175,12 +175,9 @@ def spaces(text: str) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """One entry: either a character map or a function, and the words for the manual."""
+    """A character map, a function or both; docs/text.md says why, with an example."""
 
     name: str
-    reason: str
-    before: str
-    after: str
     profiles: tuple[str, ...]
     characters: Mapping[int, str | None] = field(default_factory=dict)
     function: Callable[[str], str] | None = None
@@ -194,48 +191,12 @@ _INVISIBLE: dict[int, str | None] = {
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(
-        "skin_tones",
-        "The tone of a hand seldom carries the label; off, because it can.",
-        "👍🏽",
-        "👍",
-        (),
-        characters=dict.fromkeys(characters.SKIN_TONES, None),
-    ),
-    Rule(
-        "invisible",
-        "Direction marks, soft hyphens, controls and style selectors make two spellings that "
-        "look the same. The zero width joiner stays inside emoji sequences. The zero width "
-        "non-joiner goes without a space: it does not end a word (UAX #29). The zero width "
-        "space does end one. A lone surrogate becomes U+FFFD.",
-        "الحسيمة\u200f ❤\ufe0f",
-        "الحسيمة ❤",
-        _EVERY,
-        characters=_INVISIBLE,
-        function=join_emoji_only,
-    ),
-    Rule(
-        "nfkc",
-        "Phones and old pages write Arabic presentation forms, ligatures and wide letters: "
-        "one letter must be one code point.",
-        "ﻻ ﷺ Ａ",
-        "لا صلى الله عليه وسلم A",
-        _EVERY,
-        function=nfkc,
-    ),
-    Rule(
-        "lower",
-        "Few sentences cannot teach two cases; switch it off for cased vectors.",
-        "C'EST Wa3r",
-        "c'est wa3r",
-        _EVERY,
-        function=str.lower,
-    ),
+    Rule("skin_tones", (), characters=dict.fromkeys(characters.SKIN_TONES, None)),
+    Rule("invisible", _EVERY, characters=_INVISIBLE, function=join_emoji_only),
+    Rule("nfkc", _EVERY, function=nfkc),
+    Rule("lower", _EVERY, function=str.lower),
     Rule(
         "quotes",
-        "Keyboards differ in the apostrophe: c’est and c'est are one word.",
-        "c’est “top”",
-        'c\'est "top"',
         _EVERY,
         characters={
             **dict.fromkeys(map(ord, "‘’‛ʼʻ"), "'"),
@@ -244,9 +205,6 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "digits",
-        "Arabic-Indic and Persian digits, with their separators, are the same numbers.",
-        "٢٠١٩ ۳٫۵ ١٠٪",
-        "2019 3.5 10%",
         _EVERY,
         characters={
             **{0x0660 + value: str(value) for value in range(10)},
@@ -254,27 +212,12 @@ RULES: tuple[Rule, ...] = (
             **{ord("٪"): "%", ord("٫"): ".", ord("٬"): ","},
         },
     ),
+    Rule("tatweel", ("arabic",), characters={0x0640: None}),
     Rule(
-        "tatweel",
-        "The stroke that stretches a word is ornament.",
-        "مـــهمـا",
-        "مهما",
-        ("arabic",),
-        characters={0x0640: None},
-    ),
-    Rule(
-        "diacritics",
-        "Short vowels and shadda (U+064B to U+0652, U+0670) are written now and then only.",
-        "موزَّعة",
-        "موزعة",
-        ("arabic",),
-        characters=dict.fromkeys((*range(0x064B, 0x0653), 0x0670), None),
+        "diacritics", ("arabic",), characters=dict.fromkeys((*range(0x064B, 0x0653), 0x0670), None)
     ),
     Rule(
         "alef",
-        "The hamza on alef is left out at will (أإآٱ to ا, with combining hamza and madda).",
-        "أنا إلى آخر",
-        "انا الى اخر",
         ("arabic",),
         characters={
             **dict.fromkeys(map(ord, "أإآٱ"), "ا"),
@@ -282,96 +225,17 @@ RULES: tuple[Rule, ...] = (
             **dict.fromkeys((0x0653, 0x0654, 0x0655), None),
         },
     ),
-    Rule(
-        "alef_maksura",
-        "Final ي and ى change places from region to region; ی is the Persian keyboard's.",
-        "علا على بنی",
-        "علا علي بني",
-        ("arabic",),
-        characters=dict.fromkeys(map(ord, "ىی"), "ي"),
-    ),
-    Rule(
-        "ta_marbuta",
-        "Off: the ending tells dialect and gender (ة to ه).",
-        "قهوة",
-        "قهوه",
-        (),
-        characters={ord("ة"): "ه"},
-    ),
-    Rule(
-        "urls",
-        "An address is seen once; that there is one is worth knowing.",
-        "شوف https://t.co/8zHqgoaJ6f",
-        "شوف <url>",
-        _EVERY,
-        function=urls,
-    ),
-    Rule(
-        "emails",
-        "As for addresses.",
-        "ktb l me@mail.ma",
-        "ktb l <email>",
-        _EVERY,
-        function=emails,
-    ),
-    Rule(
-        "users",
-        "A name would be learnt by heart.",
-        "@nawel_1 شكرا",
-        "<user> شكرا",
-        _EVERY,
-        function=users,
-    ),
-    Rule(
-        "hashtags",
-        "The words of a hashtag are words: # goes, _ parts them. Off, the tag is one token.",
-        "#نجوى_كرم #Dzair",
-        "نجوى كرم Dzair",
-        _EVERY,
-        function=hashtags,
-    ),
-    Rule(
-        "split_digits",
-        "Off: digits glued to Arabic letters become their own token.",
-        "و352 3اكتوبر",
-        "و 352 3 اكتوبر",
-        (),
-        function=split_digits,
-    ),
-    Rule(
-        "numbers",
-        "A number (a token without a letter) is rare as itself; digits inside words are letters "
-        "of Arabizi and stay. Off for `latin`, whose vectors know numbers.",
-        "2019 3.5 10% 3la 9alb 7out",
-        "<num> <num> <num> 3la 9alb 7out",
-        ("arabic", "arabizi"),
-        function=numbers,
-    ),
-    Rule(
-        "elongation",
-        "Three or more of a letter are feeling, not spelling; two are spelling (الله, créée). "
-        "Laughter is the same thing. Digits are never cut.",
-        "راااائع هههههه hhhhh 1000",
-        "راائع هه hh 1000",
-        _EVERY,
-        function=elongation,
-    ),
-    Rule(
-        "punctuation",
-        "A run of one mark or one emoji says the same after three.",
-        "wa3r!!!!!! 😂😂😂😂😂",
-        "wa3r!!! 😂😂😂",
-        _EVERY,
-        function=punctuation,
-    ),
-    Rule(
-        "spaces",
-        "Runs of white space become one space, the ends are trimmed.",
-        "  salam \t khoya",
-        "salam khoya",
-        _EVERY,
-        function=spaces,
-    ),
+    Rule("alef_maksura", ("arabic",), characters=dict.fromkeys(map(ord, "ىی"), "ي")),
+    Rule("ta_marbuta", (), characters={ord("ة"): "ه"}),
+    Rule("urls", _EVERY, function=urls),
+    Rule("emails", _EVERY, function=emails),
+    Rule("users", _EVERY, function=users),
+    Rule("hashtags", _EVERY, function=hashtags),
+    Rule("split_digits", (), function=split_digits),
+    Rule("numbers", ("arabic", "arabizi"), function=numbers),
+    Rule("elongation", _EVERY, function=elongation),
+    Rule("punctuation", _EVERY, function=punctuation),
+    Rule("spaces", _EVERY, function=spaces),
 )
 
 RULE_NAMES = tuple(rule.name for rule in RULES)

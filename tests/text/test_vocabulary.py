@@ -38,7 +38,8 @@ def test_no_text_leaves_the_specials():
 
 
 def test_generators_are_read_once():
-    assert Vocabulary.build(iter(t) for t in TEXTS) == Vocabulary.build(TEXTS)
+    once = Vocabulary.build(iter(t) for t in TEXTS)
+    assert once.to_json() == Vocabulary.build(TEXTS).to_json()
 
 
 @pytest.mark.parametrize("argument", [{"min_count": 0}, {"max_size": 0}, {"min_count": -3}])
