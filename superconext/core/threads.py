@@ -1,13 +1,10 @@
 """Threads of a run: their number, and how they wait for each other.
 
-Two threads train up to 1.6 times as fast as one on processors that are idle, and half as fast
-where another program keeps one busy: at the end of every parallel piece the faster thread waits
-for the one that was pushed aside, and a thread that spins while it waits pushes others aside
-itself. So threads here spin briefly and then sleep, and a command takes one for each processor
-that is idle when it begins. Where none is, one thread would not have a processor of its own
-either; as many as there are processors, which never spin, then train a quarter faster or as fast.
-The number is kept to the end, for results depend on it in their last bits; it is written into the
-run's manifest.
+At the end of every parallel piece of work the faster thread waits for the one that a neighbour's
+program pushed aside, and a thread that spins while it waits pushes others aside itself. So threads
+here spin briefly and then sleep, and a command takes one for each processor that is idle when it
+begins; docs/performance.md has the figures. Results depend on the number in their last bits, so it
+is kept to the end and written into the run's manifest.
 
 Nothing here imports torch: how threads wait is read from the environment when torch is imported.
 """

@@ -1,19 +1,10 @@
 """Subsampling and noise: the training rows of a draw, and damage to them.
 
-A draw is named by its kind and a number, and a split by the draw and the seed:
-
-    shots16   16 distinct texts of each class
-    rows100   100 distinct texts, the classes in their own proportions
-    share10   10 percent of them
-    rho5      32 texts of the rarest class, 5 x 32 of the largest, the others between
-    labels20  20 percent of the training rows get another label
-    words20   20 percent of the words of the training rows are dropped, replaced or swapped
-
-Dev and test rows are never damaged. Draws that take fewer rows are nested: what a seed draws
-as `rows20` is part of what it draws as `rows100`, so that a curve shows what more rows do, not
-what other rows do. With `shots` dev rows may be drawn too, from the other end of the same
-shuffle, as many as training rows: a system with 8 labels a class must not choose its settings
-on hundreds.
+A draw is named by its kind (see `KINDS`) and a number, and a split by the draw and the seed. Dev
+and test rows are never damaged. Draws that take fewer rows are nested: what a seed draws as
+`rows20` is part of what it draws as `rows100`, so that a curve shows what more rows do, not what
+other rows do. With `shots` dev rows may be drawn too, from the other end of the same shuffle, as
+many as training rows: a system with 8 labels a class must not choose its settings on hundreds.
 """
 
 from __future__ import annotations
