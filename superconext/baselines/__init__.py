@@ -34,6 +34,14 @@ BASELINES: Registry[type[Baseline]] = Registry(
             "superconext.fitting.controls:PretrainedLogisticRegression",
             "frozen pretrained encoder, logistic regression",
         ),
+        "vectors_mteb": Entry(
+            "superconext.fitting.frozen_benchmark:VectorsBenchmark",
+            "mean word vectors, MTEB's logistic regression",
+        ),
+        "pretrained_mteb": Entry(
+            "superconext.fitting.frozen_benchmark:PretrainedBenchmark",
+            "frozen pretrained encoder, MTEB's logistic regression",
+        ),
     },
     "SUPERCONEXT_BASELINES",
 )

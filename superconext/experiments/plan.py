@@ -139,6 +139,10 @@ def cut(source_rows: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
     if fit.split == "given":
         return dict(source_rows)
     draw = draw_of(fit.split)
+    if draw and draw.kind == "mteb" and "all" in source_rows:
+        raise DataError(
+            f"{draw} needs test rows of their own; expected a file of them: give --test"
+        )
     train = source_rows.get("train", ([], []))
     if "all" in source_rows:
         rows = stratified_three_way(*source_rows["all"], fit.seed, HELD_OUT, HELD_OUT)
@@ -146,7 +150,7 @@ def cut(source_rows: Mapping[str, Labelled], fit: Fit) -> dict[str, Labelled]:
         parts = {
             name: pick(source_rows["all"], part) for name, part in zip(names, rows, strict=True)
         }
-    elif draw and ("dev" in source_rows or draw.kind == "shots"):
+    elif draw and ("dev" in source_rows or draw.kind in ("shots", "mteb")):
         parts = dict(source_rows)
     else:
         train_rows, dev_rows = stratified_holdout(*train, HELD_OUT, fit.seed)

@@ -28,6 +28,7 @@ KINDS = {
     "rho": "imbalance 1:{}",
     "labels": "{} percent of the labels wrong",
     "words": "{} percent of the words damaged",
+    "mteb": "{} rows of each class and the first 2,048 test rows, as MTEB takes them",
 }
 _DAMAGE = ("labels", "words")
 
@@ -36,6 +37,9 @@ RAREST = 32
 
 #: Fewest rows of a class that any draw leaves: a contrastive loss needs a positive.
 _FEWEST = 2
+
+#: MTEB's seed, and how many test rows its tasks of tweets have at most.
+_MTEB_SEED, _MTEB_TEST = 42, 2048
 
 _NAME = re.compile(rf"({'|'.join(KINDS)})(\d+)")
 _SPLIT = re.compile(rf"({'|'.join(KINDS)})(\d+)-\d+")
@@ -68,7 +72,7 @@ def parse_draw(name: str) -> Draw:
     match = _NAME.fullmatch(name)
     if match:
         draw = Draw(match[1], int(match[2]))
-        least = {"shots": _FEWEST, "rows": 2 * _FEWEST}.get(draw.kind, 1)
+        least = {"shots": _FEWEST, "mteb": _FEWEST, "rows": 2 * _FEWEST}.get(draw.kind, 1)
         most = 100 if draw.kind in ("share", *_DAMAGE) else 10**9
         if least <= draw.amount <= most:
             return draw
@@ -101,6 +105,13 @@ def drawn(
         return {"train": (list(texts), wrong_labels(labels, draw.amount, seed)), **rest}
     if draw.kind == "words":
         return {"train": (damaged_words(texts, draw.amount, seed), list(labels)), **rest}
+    if draw.kind == "mteb":
+        train_rows, dev_rows = mteb_rows(labels, draw.amount, seed)
+        test_texts, test_labels = rest["test"]
+        rest["test"] = test_texts[:_MTEB_TEST], test_labels[:_MTEB_TEST]
+        if not own_dev:
+            rest["dev"] = pick(parts["train"], dev_rows)
+        return {"train": pick(parts["train"], train_rows), **rest}
     dev = draw.kind == "shots" and not own_dev
     train_rows, dev_rows = draw_rows(parts["train"], draw, seed, dev=dev)
     if dev:
@@ -140,6 +151,37 @@ def draw_rows(rows: Labelled, draw: Draw, seed: int, *, dev: bool = False) -> tu
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(dev_rows))
 
 
+def mteb_rows(labels: Sequence[str], count: int, experiment: int) -> tuple[Rows, Rows]:
+    """The rows that MTEB's experiment of this number, from 0, is trained on, in its order; and as
+    many that come after them, for whoever chooses something (MTEB does not).
+
+    Each experiment shuffles the order that the one before it left, with the same seed, and takes
+    the first rows of each class; rows are taken as they stand, copies too.
+
+    Raises DataError where a class has too few rows.
+
+    Source: `AbsTaskClassification` of the package mteb 2.26.
+    """
+    shuffled = np.random.RandomState(_MTEB_SEED).permutation(len(labels))
+    order = np.arange(len(labels))
+    for _ in range(experiment + 1):
+        order = order[shuffled]
+    train: list[int] = []
+    dev: list[int] = []
+    taken = dict.fromkeys(labels, 0)
+    for row in order.tolist():
+        label = labels[row]
+        if taken[label] < 2 * count:
+            (train if taken[label] < count else dev).append(row)
+            taken[label] += 1
+    for label, rows in taken.items():
+        if rows < count:
+            raise DataError(
+                f"class {label!r} has {rows} rows; expected {count} for mteb{count}: give more rows"
+            )
+    return np.array(train), np.array(dev, dtype=np.int64)
+
+
 def expected_overlap(rows: Labelled, draw: Draw) -> float:
     """The share of a draw's training rows that another draw is expected to have too."""
     sizes = {label: len(places) for label, places in distinct_rows(*rows).items()}
@@ -150,7 +192,7 @@ def expected_overlap(rows: Labelled, draw: Draw) -> float:
 
 def counts_of(draw: Draw, sizes: Mapping[str, int]) -> dict[str, int]:
     """How many texts of each class a draw takes, of those there are."""
-    if draw.kind == "shots":
+    if draw.kind in ("shots", "mteb"):
         return dict.fromkeys(sizes, draw.amount)
     if draw.kind == "rho":
         # Cao et al. (2019): an exponential profile from the largest class to the smallest.

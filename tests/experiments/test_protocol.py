@@ -24,7 +24,16 @@ from superconext.experiments.systems import OWN_RULE, check_reference, fit_confi
 from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard, changed
 
-NAMES = ["css-lm", "dualcl", "gunel-fewshot", "lacon", "noise", "supercontext", "transfer"]
+NAMES = [
+    "css-lm",
+    "dualcl",
+    "gunel-fewshot",
+    "lacon",
+    "mteb-afrisenti",
+    "noise",
+    "supercontext",
+    "transfer",
+]
 TWO = (DataSet("one", "one.tsv", test="t.tsv", dev="d.tsv"), DataSet("two", "two.tsv"))
 
 

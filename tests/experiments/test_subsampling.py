@@ -16,6 +16,7 @@ from superconext.experiments.subsampling import (
     damaged_words,
     draw_of,
     expected_overlap,
+    mteb_rows,
     parse_draw,
     wrong_labels,
 )
@@ -156,3 +157,43 @@ def test_a_plan_has_every_draw_and_no_fit_of_an_encoder_on_its_own_rows():
     baselines = Counter(fit.split for fit in plan if fit.is_baseline)
     assert baselines == dict.fromkeys(["given", "rows20-0", "rows20-1"], len(ALWAYS_FITTED))
     assert any(f.system.source for f in make_plan(systems, 1, "dev", "y", draws=("rows20",)))
+
+
+def by_mteb(labels, count, experiments):
+    """The rows of each experiment as MTEB's code says it: a list shuffled again and again."""
+    order = list(range(len(labels)))
+    found = []
+    for _ in range(experiments):
+        np.random.RandomState(42).shuffle(order)
+        taken, rows = Counter(), []
+        for row in order:
+            if taken[labels[row]] < count:
+                rows.append(row)
+                taken[labels[row]] += 1
+        found.append(rows)
+    return found
+
+
+def test_mteb_draws_are_those_of_its_shuffles():
+    labels = np.random.default_rng(3).choice(["a", "b", "c"], 200, p=[0.6, 0.3, 0.1]).tolist()
+    expected = by_mteb(labels, 8, 10)
+    assert len({tuple(rows) for rows in expected}) == 10
+    for experiment, rows in enumerate(expected):
+        train, dev = mteb_rows(labels, 8, experiment)
+        assert train.tolist() == rows
+        assert not set(train.tolist()) & set(dev.tolist())
+        assert max(Counter(labels[row] for row in dev.tolist()).values()) <= 8
+
+
+def test_mteb_is_judged_on_the_first_test_rows_and_takes_copies_as_they_stand():
+    test = pool({"a": 1500, "b": 1500}, 5000)
+    train = ["same"] * 20 + [f"b {k}" for k in range(20)], ["a"] * 20 + ["b"] * 20
+    parts = cut({"train": train, "dev": GIVEN["dev"], "test": test}, fit("mteb8-3", 3))
+    assert parts["train"][0].count("same") == 8 and len(parts["train"][0]) == 16
+    assert parts["test"] == (test[0][:2048], test[1][:2048]) and parts["dev"] == GIVEN["dev"]
+    drawn = cut({"train": train, "test": FILES["test"]}, fit("mteb8-0"))["dev"]
+    assert Counter(drawn[1]) == {"a": 8, "b": 8}
+    with pytest.raises(DataError, match="class 'b' has 7 rows; expected 8"):
+        cut({"train": (train[0][:27], train[1][:27]), "test": test}, fit("mteb8-0"))
+    with pytest.raises(DataError, match="give --test"):
+        cut({"all": train}, fit("mteb8-0"))

@@ -1,0 +1,57 @@
+"""Tables of the docs that scripts generate: they are those of the stored results."""
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from superconext.report.table import Grid
+
+ROOT = Path(__file__).parents[2]
+TABLES = {"bootstrap_false_positives": "compare.md"}
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    yield importlib.import_module
+    for name in (*TABLES, "prior_groups", "doc_tables"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
+    module, tables = script(name), script("doc_tables")
+    stored = ROOT / "docs" / "measured" / f"{name}.csv"
+    with stored.open(encoding="utf-8", newline="") as stream:
+        grid = module.grid(list(csv.DictReader(stream)))
+    text = (ROOT / "docs" / TABLES[name]).read_text(encoding="utf-8")
+    assert tables.with_table(text, module.NAME, grid) == text
+
+
+def test_a_table_has_one_place(script):
+    with_table = script("doc_tables").with_table
+    page = "a\n<!-- table x -->\nold\n<!-- end x -->\nb"
+    grid = Grid(["one"], [["\\1"]])
+    changed = with_table(page, "x", grid)
+    assert changed == f"a\n<!-- table x -->\n{grid.markdown()}\n<!-- end x -->\nb"
+    for wrong in ("a", page + page):
+        with pytest.raises(ValueError, match="expected one"):
+            with_table(wrong, "x", grid)
+
+
+def test_in_the_simulated_worlds_both_systems_are_equally_good(script):
+    world = script("bootstrap_false_positives").world
+    draw = np.random.default_rng(0)
+    right = []
+    for _ in range(30):
+        truth, ours, theirs = world(draw, 400, 3, 1, 0.05)
+        assert ours.shape == (3, 400) and theirs.shape == (1, 400)
+        right.append([(ours == truth).mean(), (theirs == truth).mean()])
+    means = np.mean(right, axis=0)
+    assert abs(means[0] - means[1]) < 0.02 and abs(means.mean() - 0.6) < 0.02
+    found = script("bootstrap_false_positives").rejections((60, 2, 1, 0.0), 5, 20)
+    assert set(found) == {"rows", "rows_and_seeds"} and all(0 <= x <= 1 for x in found.values())
