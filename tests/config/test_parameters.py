@@ -3,7 +3,6 @@
 import inspect
 import json
 import pydoc
-from dataclasses import fields
 
 import pytest
 from click.testing import CliRunner
@@ -22,7 +21,6 @@ from superconext.config.parameters import (
 from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
-from superconext.objectives.superloss import Options
 from superconext.text.bridge import DIALECTS
 from superconext.text.rules import PROFILES
 from superconext.training.callbacks import KEEPERS
@@ -42,10 +40,9 @@ def test_presets_hold_the_values_the_paper_states():
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())
 def test_presets_say_where_each_value_comes_from(preset):
     assert set(preset.values) <= set(BY_NAME)
-    origins = [set(preset.stated), set(preset.left_open), set(preset.departs)]
-    options = {f"options.{field.name}" for field in fields(Options)}
-    assert set(preset.values) <= set.union(*origins) <= {*BY_NAME, *options}
-    assert sum(map(len, origins)) == len(set.union(*origins)), "one origin for each"
+    assert set(preset.origins) == set(preset.values) and all(preset.origins.values())
+    departs = {name for name, origin in preset.origins.items() if "not the paper's" in origin}
+    assert bool(departs) == (preset is not PRESETS["paper"])
 
 
 def test_defaults_are_the_dialect_presets():
