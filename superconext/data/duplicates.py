@@ -197,7 +197,6 @@ class NearDuplicates:
     groups: sorted places of the texts that pairs join, the largest group first.
     """
 
-    threshold: float
     pairs: list[tuple[int, int, float]]
     groups: list[list[int]]
 
@@ -231,7 +230,7 @@ def near_duplicates(
             f"choose one such as {THRESHOLD}"
         )
     if len(texts) < 2:
-        return NearDuplicates(threshold, [], [])
+        return NearDuplicates([], [])
     signatures = _signatures(texts, progress)
     parent = list(range(len(texts)))
     sets: dict[int, _Hashes] = {}
@@ -248,21 +247,19 @@ def near_duplicates(
     for place in sorted({place for i, j, _ in pairs for place in (i, j)}):
         members.setdefault(_root(parent, place), []).append(place)
     groups = sorted(members.values(), key=lambda group: (-len(group), group))
-    return NearDuplicates(threshold, sorted(pairs, key=lambda p: (-p[2], p)), groups)
+    return NearDuplicates(sorted(pairs, key=lambda p: (-p[2], p)), groups)
 
 
 def near_duplicate_groups(
-    keys: Sequence[str],
-    threshold: float = THRESHOLD,
-    progress: Callable[[float], None] | None = None,
+    keys: Sequence[str], progress: Callable[[float], None] | None = None
 ) -> Rows:
     """Number of each text's group of near-duplicates, `[N]`, -1 for one that resembles no other.
 
     Groups are numbered from the largest; copies share the number of their text, and a text that
-    has copies only is a group of its own. Raises ConfigError as `near_duplicates` does.
+    has copies only is a group of its own.
     """
     place = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-    groups = near_duplicates(list(place), threshold, progress).groups
+    groups = near_duplicates(list(place), progress=progress).groups
     number = np.full(len(place), -1)
     for at, members in enumerate(groups):
         number[members] = at
