@@ -7,14 +7,13 @@ objective's. A dataclass that extends `CheckedOptions` says with each field what
 
 from __future__ import annotations
 
-import difflib
 import math
 import typing
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from superconext.config.parameters import table_of
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, suggestion
 
 T = TypeVar("T")
 
@@ -49,8 +48,7 @@ def parse_options(text: str | None, options: type[T]) -> T:
         if not equals:
             raise ConfigError(f"options: found {part!r}, expected name=value")
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+            hint = suggestion(name, known, f"known: {', '.join(known) or 'none'}")
             raise ConfigError(f"options: this objective has no option {name!r}; {hint}")
         values[name] = _convert(name, value, hints[name])
     return options(**values)

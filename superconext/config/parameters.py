@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from superconext.config.presets import OF_ENCODERS, PRESETS
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, suggestion
 
 #: Headings of `--help`, in their order.
 GROUPS = (
@@ -432,8 +432,7 @@ def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> N
             raise ConfigError(f"{where}: found {name}, which was removed; {removal(name)}")
         single = name.startswith(OPTION) and name.removeprefix(OPTION).isidentifier()
         if name not in BY_NAME and not single:
-            near = difflib.get_close_matches(name, [*also, *BY_NAME], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(BY_NAME)}"
+            hint = suggestion(name, [*also, *BY_NAME], f"known: {', '.join(BY_NAME)}")
             raise ConfigError(f"{where}: unknown parameter {name!r}; {hint}")
 
 

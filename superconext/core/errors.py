@@ -50,9 +50,9 @@ class StoppedEarly(SuperConTextError):
     """Training was interrupted and the run so far was saved."""
 
 
-def suggestion(name: object, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str], otherwise: str = "take one of these") -> str:
     """Advice at the end of a message on an unknown name: the nearest known one, if any is near."""
     import difflib
 
     close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else "take one of these"
+    return f"did you mean {close[0]!r}?" if close else otherwise

@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from superconext._version import __version__
 from superconext.core.errors import DataError
@@ -25,6 +25,9 @@ from superconext.core.files import (
 )
 
 RECORD = "dataset.json"
+
+#: Formats a folder can be written in.
+FORMS = ("tsv", "csv", "jsonl")
 
 Row = tuple[str, str]  # label, text
 
@@ -59,7 +62,7 @@ def write_folder(
         files: dict[str, Any] = {}
         for name, rows in parts.items():
             path = made / f"{name}.{form}"
-            classes = _write(path, rows, _WRITERS[form])
+            classes = _write(path, rows, form)
             if not classes:
                 raise DataError(f"{folder / path.name}: found no rows for it, expected some")
             files[path.name] = {
@@ -73,41 +76,21 @@ def write_folder(
     return document
 
 
-def _write(
-    path: Path, rows: Iterable[Row], writer: Callable[[IO[str]], Callable[[str, str], object]]
-) -> Counter[str]:
+def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
     classes: Counter[str] = Counter()
     with path.open("w", encoding="utf-8", newline="") as stream:
-        put = writer(stream)
+        table = csv.writer(stream, lineterminator="\n")
+        if form == "csv":
+            table.writerow(("label", "text"))
+        if form == "tsv":
+            stream.write("label\ttext\n")
         for label, text in rows:
             classes[label] += 1
-            put(label, text)
+            if form == "csv":
+                table.writerow((label, text))
+            elif form == "tsv":
+                stream.write(f"{tsv_cell(label)}\t{tsv_cell(text)}\n")
+            else:
+                document = {"label": label, "text": text}
+                stream.write(json.dumps(document, ensure_ascii=False) + "\n")
     return classes
-
-
-def _tsv(stream: IO[str]) -> Callable[[str, str], object]:
-    stream.write("label\ttext\n")
-    return lambda label, text: stream.write(f"{tsv_cell(label)}\t{tsv_cell(text)}\n")
-
-
-def _csv(stream: IO[str]) -> Callable[[str, str], object]:
-    table = csv.writer(stream, lineterminator="\n")
-    table.writerow(("label", "text"))
-    return lambda label, text: table.writerow((label, text))
-
-
-def _jsonl(stream: IO[str]) -> Callable[[str, str], object]:
-    def put(label: str, text: str) -> object:
-        return stream.write(json.dumps({"label": label, "text": text}, ensure_ascii=False) + "\n")
-
-    return put
-
-
-_WRITERS: dict[str, Callable[[IO[str]], Callable[[str, str], object]]] = {
-    "tsv": _tsv,
-    "csv": _csv,
-    "jsonl": _jsonl,
-}
-
-#: Formats a folder can be written in.
-FORMS = tuple(_WRITERS)

@@ -7,7 +7,6 @@ training rows (see `subsampling`) and the paper's tables. docs/protocols.md desc
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, suggestion
 from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Request
 from superconext.experiments.subsampling import parse_draw
@@ -97,8 +96,7 @@ def load_protocol(name: str) -> Protocol:
 
     names = protocol_names()
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+        hint = suggestion(name, names, f"expected one of {', '.join(names)}")
         raise ConfigError(f"protocol {name!r}: {hint}; --protocol list explains each")
     file = resources.files("superconext.experiments") / _FOLDER / f"{name}.toml"
     document = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -60,10 +61,7 @@ class Vocabulary:
                 raise ConfigError(
                     f"vocabulary: found {name}={value}, expected 1 or more; raise {name}"
                 )
-        seen: Counter[str] = Counter()
-        for tokens in token_lists:
-            seen.update(tokens)
-        return cls.from_counts(seen, min_count, max_size)
+        return cls.from_counts(Counter(chain.from_iterable(token_lists)), min_count, max_size)
 
     @classmethod
     def from_counts(
@@ -144,9 +142,7 @@ class Vocabulary:
         `oov_token_share` (fractions, 0.0 for no text), and `frequent_oov`, the 10 most frequent
         unknown tokens as `[token, count]`, ties by token.
         """
-        seen: Counter[str] = Counter()
-        for tokens in token_lists:
-            seen.update(tokens)
+        seen = Counter(chain.from_iterable(token_lists))
         unknown = {t: n for t, n in seen.items() if self._lookup.get(t, UNK_ID) == UNK_ID}
         tokens_seen, tokens_unknown = sum(seen.values()), sum(unknown.values())
         frequent = sorted(unknown.items(), key=lambda entry: (-entry[1], entry[0]))[:10]

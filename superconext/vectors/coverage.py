@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,7 @@ _CUT = re.compile(r"(?<=[a-z])(?=[A-Z])|[_./:-]+")
 
 def count_words(token_lists: Iterable[Sequence[str]]) -> Counter[str]:
     """How often each word stands in a text."""
-    counts: Counter[str] = Counter()
-    for tokens in token_lists:
-        counts.update(tokens)
-    return counts
+    return Counter(chain.from_iterable(token_lists))
 
 
 def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20) -> dict[str, Any]:
