@@ -133,7 +133,7 @@ def test_a_run_needs_neither_the_model_nor_the_network(copied, tmp_path, monkeyp
 # Fine-tuned
 
 
-@pytest.mark.parametrize("objective", BUILT_IN)
+@pytest.mark.parametrize("objective", sorted(BUILT_IN))
 def test_every_objective_trains_it_and_the_run_answers_alike(objective, model, tmp_path):
     (tmp_path / "pool.txt").write_text("\n".join(f"klma{i} {t}" for i, t in enumerate(TEXTS)))
     given = {**ONE_EPOCH, "model": model, "objective": objective, "seed": 1}
