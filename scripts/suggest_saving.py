@@ -27,7 +27,7 @@ from sklearn.metrics import f1_score
 from threadpoolctl import threadpool_limits
 
 from superconext.labelling.suggest import select
-from superconext.probe.tfidf import tfidf
+from superconext.probe.ngrams import NgramCounts, TfidfFeatures
 from superconext.report.table import markdown
 
 START, STEP, STEPS = 60, 40, 15
@@ -89,8 +89,9 @@ def main() -> None:
         for name in asked.sets.split(","):
             data = read(asked.data / name, asked.at_most)
             labels = np.unique(data.labels, return_inverse=True)[1]
-            counts = tfidf().fit_transform(data.texts)
-            vectors = TruncatedSVD(200, n_iter=2, random_state=0).fit_transform(counts)
+            counts = NgramCounts(data.texts).counts
+            (tfidf,) = TfidfFeatures(counts, labels).rows(counts)
+            vectors = TruncatedSVD(200, n_iter=2, random_state=0).fit_transform(tfidf)
             vectors *= 10 / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
             found: dict[str, Any] = {choice: [] for choice in CHOICES}
             found |= {"rows": len(data), "all rows": []}

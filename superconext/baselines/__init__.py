@@ -21,7 +21,7 @@ BASELINES: Registry[type[Baseline]] = Registry(
             "superconext.baselines.linear:TfidfLogisticRegression", "TF-IDF, logistic regression"
         ),
         "tfidf_svm": Entry("superconext.baselines.linear:TfidfSvm", "TF-IDF, linear SVM"),
-        "nbsvm": Entry("superconext.baselines.nbsvm:NbSvm", "naive Bayes features, linear SVM"),
+        "nbsvm": Entry("superconext.baselines.linear:NbSvm", "naive Bayes features, linear SVM"),
         "fasttext": Entry("superconext.baselines.fasttext:FastText", "fastText's classifier"),
         "ngrams": Entry(
             "superconext.baselines.linear:NgramPool", "TF-IDF and log-count ratios, pooled"

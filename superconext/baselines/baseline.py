@@ -17,6 +17,7 @@ import numpy as np
 
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
+from superconext.probe.base import softmax
 from superconext.probe.group_priors import BY_SCRIPT, GroupPriors, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
 
@@ -208,6 +209,25 @@ def class_indices(
     index = {name: k for k, name in enumerate(names)}
     labels = np.array([index[label] for label in train[1]])
     return names, labels, dev and np.array([index.get(label, -1) for label in dev[1]])
+
+
+class ProbabilisticBaseline(Baseline):
+    """A baseline that predicts the class with the highest of its scores.
+
+    names: the classes, sorted, in the order of the scores; set by `fit`.
+    """
+
+    names: list[str]
+
+    @abstractmethod
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        """Scores `[N, C]` whose softmax are the probabilities."""
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return [self.names[k] for k in self.decision(texts).argmax(axis=1)]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        return softmax(self.decision(texts))
 
 
 class Majority(Baseline):

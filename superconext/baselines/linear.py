@@ -1,8 +1,13 @@
-"""Linear classifiers of TF-IDF: logistic regression, SVM, and the pool of n-gram models.
+"""Linear classifiers of n-grams: TF-IDF with logistic regression or SVM, NB-SVM, and the pool.
 
-Their features are sublinear TF-IDF of word 1-2-grams and character 2-5-grams. C is chosen as in
-`superconext.probe.cross_validation.best_c`; where train has a class of one row, on dev, and with
-fewer than `FEWEST_DEV_ROWS` dev rows it is a default.
+C is chosen as `superconext.probe.cross_validation.choose_c` has it. SVMs have no probabilities,
+so theirs has the lowest error rate instead of the lowest log loss.
+
+NB-SVM is a linear SVM on log-count ratios of n-grams (naive Bayes features), after Wang and
+Manning (2012), "Baselines and bigrams: simple, good sentiment and topic classification". They
+have two classes; with more, each class is learned against all others together. They interpolate
+the weights and do not mention the bias. Unchanged, it outweighs the shrunk weights where classes
+are of unequal size (54 instead of 61 percent on a set of three), so here it shrinks with them.
 """
 
 from __future__ import annotations
@@ -13,110 +18,75 @@ from typing import Any
 
 import numpy as np
 
-from superconext.baselines.baseline import Baseline, Split, class_indices
-from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
-from superconext.probe.cross_validation import Loss, best_c, error_rate
+from superconext.baselines.baseline import (
+    Baseline,
+    ProbabilisticBaseline,
+    Split,
+    class_indices,
+)
+from superconext.probe.base import log_softmax, softmax
+from superconext.probe.cross_validation import Predictor, choose_c
 from superconext.probe.ensemble import fit_weights, pooled
 from superconext.probe.group_priors import out_of_fold
-from superconext.probe.log_count_ratios import fit_log_count_ratios
-from superconext.probe.tfidf import FoldRows, fit_tfidf_model, regression_probabilities, tfidf
+from superconext.probe.ngrams import (
+    WORD_OPTIONS,
+    NgramCounts,
+    TfidfFeatures,
+    columns_of,
+    fit_both,
+    fit_tfidf_model,
+    log_count_ratio,
+)
 
-#: C of the linear SVM; beyond 10 it fits every training row.
+#: C of the SVM on TF-IDF; beyond 10 it fits every training row.
 SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: C of NB-SVM.
+NBSVM_GRID: tuple[float, ...] = (*SVM_GRID, 30.0)
+#: C of both where there are too few rows to choose it on.
+DEFAULT_C = 1.0
+
+#: Weight of the SVM in NB-SVM; the rest goes to naive Bayes, that is to weights all of one size.
+BETA = 0.25
 
 
-class TfidfLogisticRegression(Baseline):
-    """Logistic regression; C has the lowest log loss in cross-validation within train, or on a
-    large dev set."""
+class TfidfLogisticRegression(ProbabilisticBaseline):
+    """TF-IDF and logistic regression."""
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfLogisticRegression:
         self.names, labels, dev_labels = class_indices(train, dev)
-        self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels, "log_loss")
+        self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels)
         self.settings = {"C": self.model.c}
         return self
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        return [self.names[k] for k in self.model.decision(texts).argmax(axis=1)]
-
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        return self.model.probabilities(texts)
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        return self.model.decision(texts)
 
     def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
         """With the C that was chosen."""
-        labels, fold_rows = class_indices(train, None)[1], FoldRows(train[0])
+        labels, counts = class_indices(train, None)[1], NgramCounts(train[0])
 
         def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
-            own, others = fold_rows(fitted, held)
-            return regression_probabilities(own, labels[fitted], others, self.model.c)
+            own, others = counts.fold(fitted, held)
+            return TfidfFeatures(own, labels[fitted]).along_c(own, others)(self.model.c)
 
         return out_of_fold(labels, predict)
 
 
-class TfidfSvm(Baseline):
-    """A linear support vector machine; C has the highest accuracy in cross-validation within
-    train, or on a large dev set (it has no probabilities to take a log loss of)."""
-
-    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfSvm:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.svm import LinearSVC
-
-        self.features = tfidf()
-        rows = self.features.fit_transform(train[0])
-        _, labels, dev_labels = class_indices(train, dev)
-        fold_rows = FoldRows(train[0])
-
-        def errors(own: Any, own_labels: np.ndarray, held: Any, held_labels: np.ndarray) -> Loss:
-            def loss(c: float) -> float:
-                model = LinearSVC(C=c, dual="auto", random_state=0).fit(own, own_labels)
-                return error_rate(model.predict(held), held_labels)
-
-            return loss
-
-        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
-            own, others = fold_rows(fitted, held)
-            return errors(own, labels[fitted], others, labels[held])
-
-        def of_dev() -> Loss:
-            assert dev is not None and dev_labels is not None
-            return errors(rows, labels, self.features.transform(dev[0]), dev_labels)
-
-        few = dev is None or len(dev[1]) < FEWEST_DEV_ROWS
-        chosen = best_c(SVM_GRID, labels, dev_labels, of_fold, of_dev, whole_grid=True)
-        grid = (1.0,) if few else SVM_GRID
-        models = [
-            LinearSVC(C=c, dual="auto", random_state=0)
-            for c in (grid if chosen is None else (chosen,))
-        ]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            for model in models:
-                model.fit(rows, train[1])
-        self.model = models[0]
-        if dev is not None and len(models) > 1:
-            dev_rows, truth = self.features.transform(dev[0]), np.array(dev[1])
-            # The first of equals, that is the smallest C.
-            self.model = max(models, key=lambda m: float((m.predict(dev_rows) == truth).mean()))
-        self.settings = {"C": float(self.model.C)}
-        return self
-
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        return [str(label) for label in self.model.predict(self.features.transform(texts))]
-
-
-class NgramPool(Baseline):
+class NgramPool(ProbabilisticBaseline):
     """The n-gram models of `encoder+ngrams` alone: TF-IDF and log-count ratios in a log-linear
-    pool with weights fitted on dev."""
+    pool. Its weights are fitted on the training rows, each predicted by the fold of the
+    cross-validation that left it out; they are equal where there are no folds."""
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NgramPool:
         self.names, labels, dev_labels = class_indices(train, dev)
         rows = train[0], labels, dev and dev[0], dev_labels
-        first, second = (
-            fit(*rows, choice="log_loss") for fit in (fit_tfidf_model, fit_log_count_ratios)
-        )
+        first, second, held_out = fit_both(*rows, held_out=True)
         self.models = first, second
-        self.weights = np.full(2, 1 / 2)
-        if dev is not None and dev_labels is not None:
-            self.weights = fit_weights(self._logs(dev[0]), dev_labels)
+        self.weights, self.held_out = np.full(2, 1 / 2), None
+        if held_out is not None:
+            logs = [np.log(np.maximum(one, np.finfo(np.float64).tiny)) for one in held_out]
+            self.weights = fit_weights(logs, labels)
+            self.held_out = softmax(pooled(logs, self.weights))
         self.settings = {
             "tfidf_C": first.c,
             "ngrams_C": second.c,
@@ -124,12 +94,118 @@ class NgramPool(Baseline):
         }
         return self
 
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        """By the folds that chose both C, or were made with them."""
+        return self.held_out
+
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        return pooled([log_softmax(one.decision(texts)) for one in self.models], self.weights)
+
+
+class TfidfSvm(Baseline):
+    """A linear support vector machine on TF-IDF."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfSvm:
+        self.names, labels, dev_labels = class_indices(train, dev)
+        self.counts = NgramCounts(train[0])
+        self.features = TfidfFeatures(self.counts.counts, labels)
+        (rows,) = self.features.rows(self.counts.counts)
+
+        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Predictor:
+            own, others = self.counts.fold(fitted, held)
+            features = TfidfFeatures(own, labels[fitted])
+            (own_rows,), (held_rows,) = features.rows(own), features.rows(others)
+            return lambda c: _svm(own_rows, labels[fitted], c).predict(held_rows)
+
+        def of_dev() -> Predictor:
+            assert dev is not None
+            (others,) = self.features.rows(self.counts.of(dev[0]))
+            return lambda c: _svm(rows, labels, c).predict(others)
+
+        split = labels, dev_labels, of_fold, of_dev
+        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, whole_grid=True).c
+        self.model = _svm(rows, labels, c)
+        self.settings = {"C": c}
+        return self
+
     def predict(self, texts: Sequence[str]) -> list[str]:
-        scores = pooled(self._logs(texts), self.weights)
-        return [self.names[k] for k in scores.argmax(axis=1)]
+        (rows,) = self.features.rows(self.counts.of(texts))
+        return [self.names[k] for k in self.model.predict(rows)]
 
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        return softmax(pooled(self._logs(texts), self.weights))
 
-    def _logs(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [log_softmax(model.decision(texts)) for model in self.models]
+class NbSvm(Baseline):
+    """Presence of words and pairs of words, times their log-count ratio; a linear SVM."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NbSvm:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        self.features = CountVectorizer(**WORD_OPTIONS, binary=True, dtype=np.float64)
+        rows = self.features.fit_transform(train[0])
+        self.names, labels, dev_labels = class_indices(train, dev)
+        machines = _Machines(rows, labels)
+
+        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Predictor:
+            columns = columns_of(rows[fitted])
+            machines = _Machines(rows[fitted][:, columns], labels[fitted])
+            return lambda c: _predicted(rows[held][:, columns], *machines.fit(c))
+
+        def of_dev() -> Predictor:
+            assert dev is not None
+            others = self.features.transform(dev[0])
+            return lambda c: _predicted(others, *machines.fit(c))
+
+        split = labels, dev_labels, of_fold, of_dev
+        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, whole_grid=True).c
+        self.weights, self.bias = machines.fit(c)
+        self.settings = {"C": c}
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        rows = self.features.transform(texts)
+        return [self.names[k] for k in _predicted(rows, self.weights, self.bias)]
+
+
+class _Machines:
+    """One NB-SVM for each class against the rest; two classes need one only.
+
+    Args:
+        rows: presence of words and pairs, sparse `[N, V]`.
+        labels: class indices `[N]`.
+    """
+
+    def __init__(self, rows: Any, labels: np.ndarray) -> None:
+        count = int(labels.max()) + 1
+        self.masks = [labels == k for k in range(1 if count == 2 else 0, count)]
+        self.ratios = [log_count_ratio(rows, mask) for mask in self.masks]
+        self.scaled = [rows.multiply(ratio).tocsr() for ratio in self.ratios]
+
+    def fit(self, c: float) -> tuple[np.ndarray, np.ndarray]:
+        """Interpolated weights `[K, V]` of the presences, and biases `[K]`."""
+        weights, biases = [], []
+        for rows, mask, ratio in zip(self.scaled, self.masks, self.ratios, strict=True):
+            svm = _svm(rows, mask, c)
+            own = svm.coef_[0]
+            weights.append(ratio * ((1 - BETA) * np.abs(own).mean() + BETA * own))
+            biases.append(BETA * float(svm.intercept_[0]))
+        return np.array(weights), np.array(biases)
+
+
+def _svm(rows: Any, labels: np.ndarray, c: float) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return LinearSVC(C=c, dual="auto", random_state=0).fit(rows, labels)
+
+
+def _predicted(rows: Any, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Class indices `[N]` predicted for rows `[N, V]`."""
+    scores = rows @ weights.T + bias
+    predicted: np.ndarray = scores[:, 0] > 0 if len(bias) == 1 else scores.argmax(axis=1)
+    return predicted.astype(np.int64)
+
+
+def error_rate(predicted: np.ndarray, labels: np.ndarray) -> float:
+    """Share of rows predicted wrongly; those with the label -1 always are."""
+    return float(np.mean(predicted != labels))

@@ -66,7 +66,7 @@ def evaluate(
     """Metrics of RUN on the labelled FILE."""
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
-    from superconext.fitting.evaluation import evaluate as evaluate_model
+    from superconext.fitting.model import evaluate as evaluate_model
     from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)

@@ -31,6 +31,8 @@ PRETRAINING_ORDER = 6
 PRETRAINING_WORDS = 7
 #: The same for the sentences held back.
 PRETRAINING_HELD_WORDS = 8
+#: Keys that columns of n-gram counts are hashed by.
+COLUMNS = 9
 
 
 def random_stream(seed: int, stream: int, *numbers: int) -> np.random.Generator:

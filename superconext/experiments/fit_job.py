@@ -223,7 +223,6 @@ def _objective(
 ) -> tuple[dict[str, Any], Predicted]:
     import torch
 
-    from superconext.fitting.evaluation import evaluate
     from superconext.fitting.fit import fit_model
 
     config = fit_config(given, fit.system, fit.seed)
@@ -242,7 +241,7 @@ def _objective(
     model = fitted.model
     predicted: Predicted = {"probe": {}}
     for name in ("dev", "test"):
-        evaluation = evaluate(model, *parts[name])
+        evaluation = fitted.evaluate(name, *parts[name])
         predicted["probe"][name] = _scored(evaluation.predicted, evaluation.metrics)
         if evaluation.native is not None and evaluation.native_predicted is not None:
             native = _scored(evaluation.native_predicted, evaluation.native)

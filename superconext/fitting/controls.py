@@ -15,7 +15,12 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from superconext.baselines.baseline import Baseline, RunText, Split, class_indices
+from superconext.baselines.baseline import (
+    ProbabilisticBaseline,
+    RunText,
+    Split,
+    class_indices,
+)
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
@@ -25,7 +30,8 @@ from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.fit import fixed_threads
 from superconext.fitting.preprocess import Prepared, preprocess
-from superconext.probe.base import FEWEST_DEV_ROWS, dev_score
+from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.probe.cross_validation import log_loss
 from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe
 from superconext.text.vocabulary import UNK_ID
@@ -64,7 +70,7 @@ def prepare_run_text(
     return run_text(prepared, config, texts)
 
 
-class VectorsLogisticRegression(Baseline):
+class VectorsLogisticRegression(ProbabilisticBaseline):
     """Logistic regression on the mean of the word vectors that the run starts from."""
 
     needs_run = True
@@ -90,16 +96,12 @@ class VectorsLogisticRegression(Baseline):
         self.names, labels, dev_labels = class_indices(train, dev)
         held = None if dev is None else self._features(dev[0])
         features = self._features(train[0])
-        self.probe = fit_probe(features, labels, held, dev_labels, choice="log_loss")
+        self.probe = fit_probe(features, labels, held, dev_labels, learned=False)
         self.settings = {"C": self.probe.c}
         return self
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        scores = self.probe.decision(self._features(texts))
-        return [self.names[k] for k in scores.argmax(axis=1)]
-
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        return self.probe.probabilities(self._features(texts))
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        return self.probe.decision(self._features(texts))
 
     def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
         labels = class_indices(train, None)[1]
@@ -129,12 +131,12 @@ def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
     return np.asarray(means, dtype=np.float32)
 
 
-class PretrainedLogisticRegression(Baseline):
+class PretrainedLogisticRegression(ProbabilisticBaseline):
     """Logistic regression on the sentence vectors of the pretrained encoder, frozen.
 
     The encoder is the one layer that was pretrained, over the vectors it was pretrained with. Its
-    pooling is the one with the best dev score, the first of equals in the order of `POOLINGS`;
-    with fewer than `FEWEST_DEV_ROWS` dev rows the mean.
+    pooling is the one with the lowest log loss on dev, the first of equals in the order of
+    `POOLINGS`; with fewer than `FEWEST_DEV_ROWS` dev rows the mean.
     """
 
     needs_run = True
@@ -156,17 +158,17 @@ class PretrainedLogisticRegression(Baseline):
         rows = self.run.store(train[0])
         held = None if dev is None else self.run.store(dev[0])
         few = held is None or len(held) < FEWEST_DEV_ROWS
-        best: tuple[float, float] | None = None
+        best: float | None = None
         for pooling in POOLINGS[:1] if few else POOLINGS:
             encoder = frozen_encoder(self.run, pooling)
             dev_features = None if held is None else sentence_vectors(encoder, held)
             features = sentence_vectors(encoder, rows)
-            probe = fit_probe(features, labels, dev_features, dev_labels, choice="log_loss")
-            score = (0.0, 0.0)
+            probe = fit_probe(features, labels, dev_features, dev_labels, learned=False)
+            loss = 0.0
             if dev_features is not None and dev_labels is not None:
-                score = dev_score(probe.probabilities(dev_features), dev_labels)
-            if best is None or score > best:
-                best = score
+                loss = log_loss(probe.probabilities(dev_features), dev_labels)
+            if best is None or loss < best:
+                best = loss
                 self._keep(encoder, probe, pooling)
         return self
 
@@ -174,12 +176,8 @@ class PretrainedLogisticRegression(Baseline):
         self.encoder, self.probe = encoder, probe
         self.settings = {"pooling": pooling, "C": probe.c}
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        scores = self.probe.decision(self._features(texts))
-        return [self.names[k] for k in scores.argmax(axis=1)]
-
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        return self.probe.probabilities(self._features(texts))
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        return self.probe.decision(self._features(texts))
 
     def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
         labels = class_indices(train, None)[1]

@@ -16,13 +16,13 @@ from superconext.core.memory import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.encoders.base import Encoder
-from superconext.fitting.model import Model, member_features
+from superconext.fitting.model import Evaluation, Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
-from superconext.probe.cross_fitting import cross_fitting_parts, fit_cross_fitted
+from superconext.probe.cross_validation import cross_fitting_parts
 from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
 from superconext.probe.group_priors import (
     NO_GROUPS,
@@ -30,7 +30,12 @@ from superconext.probe.group_priors import (
     fit_group_priors,
     probe_out_of_fold,
 )
-from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, calibrate
+from superconext.probe.logistic_regression import (
+    LogisticRegressionProbe,
+    adjusted,
+    calibrate,
+    fit_cross_fitted,
+)
 from superconext.probe.metrics import collapse_report
 from superconext.text.tokenize import Pieces
 from superconext.training.callbacks import Callback, Record
@@ -49,6 +54,8 @@ class Fitted:
     planned: epochs of all stages of all members, had nobody stopped it.
     interrupted: whether training was stopped by the user.
     pieces: the words of each split that is in memory, read once.
+    dev_probabilities: float64 `[M, C]` of the dev rows whose class is known, where the model has
+        weights that were fitted on these rows: each row's by weights fitted on others.
     """
 
     model: Model
@@ -59,6 +66,13 @@ class Fitted:
     planned: int
     interrupted: bool = False
     pieces: dict[str, Pieces] = field(default_factory=dict)
+    dev_probabilities: np.ndarray | None = None
+
+    def evaluate(self, split: str, texts: Sequence[str], labels: Sequence[str]) -> Evaluation:
+        """The model's evaluation on a split `[N]` of the fit, by name; dev is predicted out of
+        fold where the model has weights that were fitted on it."""
+        held_out = self.dev_probabilities if split == "dev" else None
+        return evaluate(self.model, texts, labels, self.pieces.get(split), held_out)
 
 
 def fit_model(
@@ -132,7 +146,7 @@ def fit_model(
         features = member_features(encoders, prepared.probe_split[0])
         held = None if prepared.dev is None else member_features(encoders, prepared.dev)
         probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
-        ensemble = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
+        ensemble, held_out = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
         priors = _group_priors(prepared, train.texts, features, probe, config)
     model = Model(
         config,
@@ -144,9 +158,16 @@ def fit_model(
         ensemble,
         priors,
     )
-    collapse = collapse_report(features)
     return Fitted(
-        model, history, features, prepared.facts, collapse, planned, interrupted, prepared.pieces
+        model,
+        history,
+        features,
+        prepared.facts,
+        collapse_report(features),
+        planned,
+        interrupted,
+        prepared.pieces,
+        held_out,
     )
 
 
@@ -204,11 +225,12 @@ def _ensemble(
     dev_features: np.ndarray | None,
     config: Config,
     progress: Progress,
-) -> Ensemble | None:
-    """The n-gram models that predict together with the probe, fitted on the probe's rows."""
+) -> tuple[Ensemble | None, np.ndarray | None]:
+    """The n-gram models that predict together with the probe, fitted on the probe's rows, and
+    the `dev_probabilities` of `Fitted`."""
     kind = ENSEMBLES.get(config.probe_features)
     if kind is None:
-        return None
+        return None, None
     held = None
     if dev is not None and dev_features is not None:
         assert prepared.dev_labels is not None

@@ -1,12 +1,13 @@
-"""A trained model: text in, sentence vectors, probabilities and labels out.
+"""A trained model: text in, sentence vectors, probabilities and labels out; and its evaluation.
 
-Nothing here needs scikit-learn or gensim, so a saved run answers quickly.
+A saved run predicts without scikit-learn and gensim, so it answers quickly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
 from superconext.probe.ensemble import Ensemble
 from superconext.probe.group_priors import GroupPriors
+from superconext.probe.metrics import by_script, probability_metrics
 from superconext.text.tokenize import Pieces
 
 
@@ -106,7 +108,10 @@ class Model:
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
-        scores = (self.decision if self._probe_alone else self.probabilities)(texts)
+        return self.labels((self.decision if self._probe_alone else self.probabilities)(texts))
+
+    def labels(self, scores: np.ndarray) -> list[str]:
+        """The classes with the highest of scores `[N, C]`."""
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
     def answer(self, texts: Sequence[str], pieces: Pieces | None = None) -> Answer:
@@ -192,3 +197,75 @@ def vectors_and_scores(
 def member_features(encoders: Sequence[Encoder], store: TokenStore) -> np.ndarray:
     """Sentence vectors of all members side by side, float32 `[N, d]`."""
     return np.hstack([sentence_vectors(encoder, store) for encoder in encoders])
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model predicts for N labelled rows.
+
+    features: sentence vectors float32 `[N, d]`.
+    probabilities: float64 `[N, C]` that the model predicts by.
+    predicted: labels `[N]`.
+    metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`; where two
+        scripts have rows enough, those of each as `by_script`.
+    encoder_alone: the same of the probe without the n-gram models of its ensemble; None where
+        the run has no ensemble.
+    native, native_predicted: the same of the objective's own rule; None if it has none.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    predicted: list[str]
+    metrics: dict[str, Any]
+    encoder_alone: dict[str, Any] | None
+    native: dict[str, Any] | None
+    native_predicted: list[str] | None
+
+    def document(self) -> dict[str, Any]:
+        """What `evaluate --json` prints: the metrics, and those of the encoder alone."""
+        if self.encoder_alone is None:
+            return self.metrics
+        return {**self.metrics, "encoder_alone": self.encoder_alone}
+
+
+def evaluate(
+    model: Model,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    pieces: Pieces | None = None,
+    held_out: np.ndarray | None = None,
+) -> Evaluation:
+    """Predict the texts `[N]` and compare with their labels: the one function by which `train`,
+    `evaluate`, `compare` and the other experiments score a model.
+
+    Args:
+        pieces: the texts as the model's tokenizer has cut them, where that is done already.
+        held_out: probabilities `[M, C]` that stand for the model's, of the M rows whose label is
+            one of its classes; see `Fitted.dev_probabilities`.
+    """
+    answer = model.answer(texts, pieces)
+    probabilities = answer.probabilities
+    if held_out is not None:
+        probabilities = probabilities.copy()
+        probabilities[[label in model.classes for label in labels]] = held_out
+
+    def scored(probabilities: np.ndarray) -> tuple[dict[str, Any], list[str]]:
+        metrics = probability_metrics(labels, probabilities, model.classes)
+        predicted = model.labels(probabilities)
+        rows = texts, labels, predicted, model.classes, probabilities
+        return by_script(metrics, *rows), predicted
+
+    metrics, predicted = scored(probabilities)
+    alone = None if model.ensemble is None else scored(answer.probe)[0]
+    native, native_predicted = None, None
+    if answer.native is not None:
+        native, native_predicted = scored(answer.native)
+    return Evaluation(
+        answer.features,
+        probabilities,
+        predicted,
+        metrics,
+        alone,
+        native,
+        native_predicted,
+    )

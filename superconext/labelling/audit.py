@@ -202,7 +202,7 @@ def out_of_fold(
     from sklearn.model_selection import StratifiedKFold
     from threadpoolctl import threadpool_limits
 
-    from superconext.probe.tfidf import FoldRows
+    from superconext.probe.ngrams import NgramCounts, TfidfFeatures
 
     _, first, members = np.unique(groups, return_index=True, return_inverse=True)
     counts = np.bincount(labels[first], minlength=labels.max() + 1)
@@ -212,7 +212,7 @@ def out_of_fold(
             "more, expected two: label more rows, or check --label-column"
         )
     shares = np.zeros((len(texts), len(counts)))
-    fold_rows = FoldRows(texts)
+    ngrams = NgramCounts(texts)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # of a class with fewer rows than folds
@@ -220,7 +220,9 @@ def out_of_fold(
         for number, (_, asked) in enumerate(folds.split(first, labels[first]), 1):
             held = np.isin(members, asked)
             fitted, other = np.flatnonzero(~held), np.flatnonzero(held)
-            features, questions = fold_rows(fitted, other)
+            own, others = ngrams.fold(fitted, other)
+            tfidf = TfidfFeatures(own, labels[fitted])
+            (features,), (questions,) = tfidf.merged(own), tfidf.merged(others)
             if vectors is not None:
                 mean, scale = vectors[fitted].mean(axis=0), vectors[fitted].std(axis=0) + 1e-7
                 # As long on average as a row of TF-IDF, which is two unit vectors side by side.

@@ -2,7 +2,9 @@
 
 `encoder+tfidf` predicts by the mean of the probe's probabilities and those of TF-IDF and a
 logistic regression. `encoder+ngrams` pools three models: the probe, TF-IDF, and character
-n-grams weighted by log-count ratios. Their weights are fitted on dev.
+n-grams weighted by log-count ratios. Their weights are fitted on dev, the only rows that the
+encoder has not learned from; the dev rows themselves are scored by weights fitted on other dev
+rows (`out_of_fold`), so that a model of noise does not raise dev.
 
 The features of all of them under one logistic regression do not work: the encoder has
 memorised its training rows, there its features alone separate the classes, and the regression
@@ -27,9 +29,9 @@ import numpy as np
 from superconext.config.parameters import Config
 from superconext.core.files import atomic_write
 from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
-from superconext.probe.log_count_ratios import LogCountRatios, fit_log_count_ratios
-from superconext.probe.tfidf import FILES as TFIDF_FILES
-from superconext.probe.tfidf import TfidfModel, fit_tfidf_model
+from superconext.probe.cross_validation import FOLDS
+from superconext.probe.ngrams import FILES as TFIDF_FILES
+from superconext.probe.ngrams import LogCountRatios, TfidfModel, fit_both, fit_tfidf_model
 
 #: Strength of the prior that all weights are equal, as a number of dev rows, about.
 PRIOR = 1.0
@@ -105,17 +107,15 @@ class MeanWithTfidf:
     @classmethod
     def fit(
         cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
-    ) -> MeanWithTfidf:
+    ) -> tuple[MeanWithTfidf, None]:
+        """The ensemble; nothing in it is fitted on dev but the temperature of `calibrate`."""
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
-        if dev is None:
-            model = fit_tfidf_model(texts, labels)
-            return cls(replace(model, intercept=model.intercept - shift))
-        model = fit_tfidf_model(texts, labels, dev.texts, dev.labels)
+        model = fit_tfidf_model(texts, labels, *(() if dev is None else (dev.texts, dev.labels)))
         model = replace(model, intercept=model.intercept - shift)
-        if not config.calibrate:
-            return cls(model)
+        if dev is None or not config.calibrate:
+            return cls(model), None
         by = fit_temperature(model.decision(dev.texts), dev.labels)
-        return cls(replace(model, coef=model.coef / by, intercept=model.intercept / by), by)
+        return cls(replace(model, coef=model.coef / by, intercept=model.intercept / by), by), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,19 +187,18 @@ class PoolWithNgrams:
     @classmethod
     def fit(
         cls, texts: Sequence[str], labels: np.ndarray, dev: DevRows | None, config: Config
-    ) -> PoolWithNgrams:
-        shares = np.bincount(labels) / len(labels)
-        shift = config.logit_adjustment * np.log(shares)
-        dev_rows = () if dev is None else (dev.texts, dev.labels)
-        tfidf, ratios = (
-            fit_tfidf_model(texts, labels, *dev_rows),
-            fit_log_count_ratios(texts, labels, *dev_rows),
+    ) -> tuple[PoolWithNgrams, np.ndarray | None]:
+        """The pool, and the probabilities `[M, C]` of the dev rows, each by weights fitted on
+        other dev rows."""
+        shift = config.logit_adjustment * np.log(np.bincount(labels) / len(labels))
+        tfidf, ratios, _ = fit_both(
+            texts, labels, *(() if dev is None else (dev.texts, dev.labels))
         )
-        weights = np.full(3, 1 / 3)
-        if dev is not None:
-            logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
-            weights = fit_weights(logs, dev.labels)
-        return cls(tfidf, ratios, weights, shift)
+        if dev is None:
+            return cls(tfidf, ratios, np.full(3, 1 / 3), shift), None
+        logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
+        scores = out_of_fold(logs, dev.labels)
+        return cls(tfidf, ratios, fit_weights(logs, dev.labels), shift), softmax(scores - shift)
 
 
 def _log_probabilities(
@@ -252,6 +251,23 @@ def fit_weights(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
     bounds = [(0.0, None)] * len(logs)
     fitted: np.ndarray = minimize(loss, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
     return fitted
+
+
+def out_of_fold(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
+    """Scores `[N, C]` of the pool, each row's by weights fitted on the other folds' rows.
+
+    Args:
+        logs, labels: as in `fit_weights`.
+    """
+    from sklearn.model_selection import KFold
+
+    scores = np.empty_like(logs[0])
+    if len(labels) < FOLDS:
+        return pooled(logs, np.full(len(logs), 1 / len(logs)))
+    for fitted, held in KFold(FOLDS, shuffle=True, random_state=0).split(labels):
+        weights = fit_weights([one[fitted] for one in logs], labels[fitted])
+        scores[held] = pooled([one[held] for one in logs], weights)
+    return scores
 
 
 #: By the value of `probe_features`.

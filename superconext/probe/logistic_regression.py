@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from superconext.probe.base import (
-    FEWEST_DEV_ROWS,
     Probe,
-    dev_score,
     fit_temperature,
     log_odds,
     scores_of_both,
+    softmax,
 )
-from superconext.probe.cross_validation import Choice, Loss, best_c, warm_loss
+from superconext.probe.cross_validation import Predictor, choose_c
 
-#: Inverse regularisation strengths tried on dev.
+#: Inverse regularisation strengths tried.
 GRID: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+#: C where there are too few rows to choose it on.
+DEFAULT_C = 0.3
 
 
 @dataclass(frozen=True)
@@ -90,47 +92,72 @@ def fit_probe(
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
     grid: Sequence[float] = GRID,
-    choice: Choice = "dev_accuracy",
+    learned: bool = True,
 ) -> LogisticRegressionProbe:
-    """Fit on `[N, d]` and class indices `[N]`.
-
-    The C with the highest dev accuracy wins; ties go to the lower dev log loss. With
-    fewer than `FEWEST_DEV_ROWS` dev rows the middle of the grid is used.
+    """Fit on `[N, d]` and class indices `[N]`; C has the lowest log loss of `grid`.
 
     Args:
-        choice: "log_loss" chooses C as in `cross_validation.best_c` instead, and by the rule
-            above only where the rows have no folds.
+        dev_labels: class indices `[M]`; -1 for a class that training never saw.
+        learned: whether the features were learned from these very labels. Then the log loss is
+            that on dev however small it is, else as `choose_c` has it. With too few rows for
+            either C is `DEFAULT_C`, or the only one of the grid.
     """
-    mean, scale, scaled = _standardised(features)
-    if choice == "log_loss":
+    if len(grid) == 1:
+        return _with_c(features, labels, grid[0])
 
-        def of_fold(fitted: np.ndarray, held: np.ndarray) -> Loss:
-            own = features[fitted]
-            mean, scale, scaled = _standardised(own)
-            others = ((features[held] - mean) / scale).astype(np.float32)
-            return warm_loss(scaled, labels[fitted], others, labels[held])
+    def of_fold(fitted: np.ndarray, held: np.ndarray) -> Predictor:
+        return _along_c(features[fitted], labels[fitted], features[held])
 
-        def of_dev() -> Loss:
-            assert dev_features is not None and dev_labels is not None
-            others = ((dev_features - mean) / scale).astype(np.float32)
-            return warm_loss(scaled, labels, others, dev_labels)
+    def of_dev() -> Predictor:
+        assert dev_features is not None
+        return _along_c(features, labels, dev_features)
 
-        chosen = best_c(grid, labels, dev_labels, of_fold, of_dev)
-        grid = grid if chosen is None else (chosen,)
-    if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
-        grid = (grid[len(grid) // 2],)
-    best: tuple[tuple[float, float], LogisticRegressionProbe] | None = None
-    for c in grid:
-        coef, intercept = _logistic(scaled, labels, c)
-        probe = LogisticRegressionProbe(mean, scale, coef, intercept, c)
-        if len(grid) == 1:
-            return probe
-        assert dev_features is not None and dev_labels is not None
-        score = dev_score(probe.probabilities(dev_features), dev_labels)
-        if best is None or score > best[0]:
-            best = (score, probe)
-    assert best is not None
-    return best[1]
+    within = None if learned else of_fold
+    c = choose_c(grid, DEFAULT_C, labels, dev_labels, within, of_dev).c
+    return _with_c(features, labels, c)
+
+
+def fit_cross_fitted(
+    features: Sequence[np.ndarray],
+    labels: Sequence[np.ndarray],
+    dev_features: np.ndarray | None = None,
+    dev_labels: np.ndarray | None = None,
+    grid: Sequence[float] = GRID,
+) -> LogisticRegressionProbe:
+    """Cross-fitted probe: each member's is fitted on the rows its encoder has not seen.
+
+    An encoder trained on a few thousand rows memorises them: their features are perfectly
+    separable, noisy labels among them too, and a probe fitted on them learns that. Here each of
+    several encoders leaves out another part of the rows, whose features look like those of any
+    new text. Predictions are made by the mean of the probes' scores; C is the same for all, and
+    what they predict together has the lowest log loss on dev with it. This is the cross-fitting
+    of stacked generalisation (Wolpert, 1992), with the folds' models kept as an ensemble.
+
+    Args:
+        features: of each member the vectors float32 `[n, d]` of the n rows it left out.
+        labels: of each member the class indices `[n]` of those rows; every class is there.
+        dev_features: vectors of the dev rows, members side by side.
+    """
+
+    def together(c: float) -> LogisticRegressionProbe:
+        probes = [_with_c(*rows, c) for rows in zip(features, labels, strict=True)]
+        return LogisticRegressionProbe(
+            mean=np.concatenate([probe.mean for probe in probes]),
+            scale=np.concatenate([probe.scale for probe in probes]),
+            coef=np.hstack([probe.coef for probe in probes]) / len(probes),
+            intercept=np.mean([probe.intercept for probe in probes], axis=0),
+            c=c,
+        )
+
+    if len(grid) == 1:
+        return together(grid[0])
+
+    def of_dev() -> Predictor:
+        assert dev_features is not None
+        return lambda c: together(c).probabilities(dev_features)
+
+    truth = np.concatenate(labels)
+    return together(choose_c(grid, DEFAULT_C, truth, dev_labels, None, of_dev).c)
 
 
 def adjusted(
@@ -189,11 +216,28 @@ def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return mean, scale, ((features - mean) / scale).astype(np.float32)
 
 
-def _logistic(features: np.ndarray, labels: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:
+def _with_c(features: np.ndarray, labels: np.ndarray, c: float) -> LogisticRegressionProbe:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    mean, scale, scaled = _standardised(features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(C=c, max_iter=1000).fit(features, labels)
-    return model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
+        model = LogisticRegression(C=c, max_iter=1000).fit(scaled, labels)
+    coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
+    return LogisticRegressionProbe(mean, scale, coef, intercept, c)
+
+
+def _along_c(features: np.ndarray, labels: np.ndarray, held: np.ndarray) -> Predictor:
+    """Class probabilities of held-out features, each C starting where the one before ended."""
+    from sklearn.linear_model import LogisticRegression
+
+    mean, scale, scaled = _standardised(features)
+    others = ((held - mean) / scale).astype(np.float32)
+    model = LogisticRegression(max_iter=1000, warm_start=True)
+
+    def predict(c: float) -> np.ndarray:
+        scores = model.set_params(C=c).fit(scaled, labels).decision_function(others)
+        return softmax(scores_of_both(scores.reshape(len(others), -1).astype(np.float64)))
+
+    return predict

@@ -344,8 +344,7 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    from superconext.probe.log_count_ratios import ALPHA, log_count_ratio
-    from superconext.probe.tfidf import WORD_OPTIONS
+    from superconext.probe.ngrams import ALPHA, WORD_OPTIONS, log_count_ratio
 
     if train is None or not any(map(str.split, train.texts)):
         return []

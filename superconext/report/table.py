@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.files import write_csv, write_text
+from superconext.probe import METRICS
 
 MISSING = "-"
 
@@ -292,13 +293,14 @@ BASELINE_NAMES = {
     "pretrained_logreg": "frozen pretrained encoder + logistic regression",
 }
 
-_COLUMNS = ("model", "accuracy", "macro F1", "weighted F1", "seconds")
+_COLUMNS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
 
 def score_table(metrics: Mapping[str, Any]) -> str:
     """Scores on the reported split of baselines, native prediction and probe, as text.
 
-    Last the probe together with the n-gram models, where the run predicts by that.
+    Last the probe together with the n-gram models, where the run predicts by that. Metrics of a
+    contributor's own, if any, have their columns after the built-in ones.
     """
     split = metrics["reported_split"]
     rows = [
@@ -314,7 +316,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
     note = "" if split == "test" else " (no test file: the run chose its settings on them)"
     title = f"{split}, {metrics[split]['n']} rows{note}"
-    return f"{title}\n{render(rows, _COLUMNS, fmt={'seconds': '.1f'})}"
+    columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
+    return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}"
 
 
 def script_table(metrics: Mapping[str, Any]) -> str:
@@ -353,10 +356,5 @@ def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float,
 
 
 def _row(name: str, scores: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-    return {
-        "model": name,
-        "accuracy": scores.get("accuracy"),
-        "macro F1": scores.get("f1_macro"),
-        "weighted F1": scores.get("f1_weighted"),
-        "seconds": seconds,
-    }
+    values = {_COLUMNS.get(metric, metric): scores.get(metric) for metric in METRICS}
+    return {"model": name, **values, "seconds": seconds}

@@ -13,8 +13,8 @@ from typing import Any
 from superconext._version import __version__
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
-from superconext.fitting.evaluation import Evaluation, evaluate
 from superconext.fitting.fit import Fitted
+from superconext.fitting.model import Evaluation
 from superconext.probe.metrics import collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.report.page import write_page
@@ -50,9 +50,8 @@ class RunResults:
         for name, dataset in splits.named().items():
             # Not fitted.features: there, words below min_count are unknown, while a saved
             # model composes them, and these figures are what evaluating it will give.
-            evaluations[name] = done = evaluate(
-                model, dataset.texts, dataset.labels, fitted.pieces.get(name)
-            )
+            done = fitted.evaluate(name, dataset.texts, dataset.labels)
+            evaluations[name] = done
             metrics[name] = done.metrics
             if done.native is not None:
                 blocks["native"][name] = done.native

@@ -14,8 +14,7 @@ import numpy as np
 from superconext.config.files import read_toml
 from superconext.core.errors import RunError
 from superconext.data.dataset import Dataset
-from superconext.fitting.evaluation import Evaluation, evaluate
-from superconext.fitting.model import Model
+from superconext.fitting.model import Evaluation, Model, evaluate
 from superconext.report.figures import available
 from superconext.report.page import PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out

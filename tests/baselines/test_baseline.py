@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from superconext.baselines import fasttext as fasttext_baseline
 from superconext.baselines.baseline import fit_baseline
 from superconext.baselines.fasttext import FastText
-from superconext.baselines.nbsvm import NBSVM_GRID, NbSvm
+from superconext.baselines.linear import NBSVM_GRID, NbSvm
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
@@ -180,7 +180,7 @@ def test_a_run_with_tfidf_beside_the_encoder_is_a_system(request_of, data, tmp_p
     result = compare(request_of(objectives=f"superloss:epochs=1,{name}", seeds=1), Progress())
     lines = read_results(tmp_path / "out" / "results.jsonl")
     mean, alone = lines[name, 0, "given"], lines["superloss:epochs=1", 0, "given"]
-    assert mean["tfidf_C"] == 1 and "tfidf_C" not in alone
+    assert mean["tfidf_C"] > 0 and "tfidf_C" not in alone
     from superconext.config.parameters import resolve
     from superconext.data.reading import read_labelled
     from superconext.fitting.fit import fit_model

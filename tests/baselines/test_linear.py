@@ -10,12 +10,23 @@ from sklearn.pipeline import Pipeline, make_union
 from sklearn.svm import LinearSVC
 
 from superconext.baselines.baseline import Majority, baseline_report
-from superconext.baselines.linear import SVM_GRID, NgramPool, TfidfLogisticRegression, TfidfSvm
-from superconext.baselines.nbsvm import NbSvm
-from superconext.probe import log_count_ratios
-from superconext.probe.base import softmax
-from superconext.probe.log_count_ratios import RATIO_GRID, fit_log_count_ratios
-from superconext.probe.tfidf import TFIDF_GRID, fit_tfidf_model
+from superconext.baselines.linear import (
+    SVM_GRID,
+    NbSvm,
+    NgramPool,
+    TfidfLogisticRegression,
+    TfidfSvm,
+)
+from superconext.probe.base import log_softmax
+from superconext.probe.ensemble import fit_weights, pooled
+from superconext.probe.ngrams import (
+    RATIO_GRID,
+    TFIDF_GRID,
+    NgramCounts,
+    RatioFeatures,
+    TfidfFeatures,
+)
+from tests.probe.conftest import exact  # noqa: F401  (a fixture)
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
 
@@ -70,11 +81,11 @@ def test_the_noisy_rows_have_a_c_inside_the_grid():
         assert TFIDF_GRID[0] < c < TFIDF_GRID[-1]
 
 
+@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("classes", [("bad", "good", "so so"), ("bad", "good")])
 def test_c_of_tfidf_is_that_of_a_grid_search_by_log_loss_within_train(classes):
     train, test = noisy(150, 0, classes), noisy(60, 2, classes)
-    model = LogisticRegression(max_iter=1000)
-    search, chosen = searched(model, TFIDF_GRID, "neg_log_loss", train)
+    search, chosen = searched(LogisticRegression(), TFIDF_GRID, "neg_log_loss", train)
     # Dev rows with wrong labels: a small dev set has no say.
     misled = test[0], test[1][1:] + test[1][:1]
     for dev in (None, misled):
@@ -102,21 +113,6 @@ def test_a_large_dev_set_chooses_by_its_log_loss():
     assert TfidfLogisticRegression().fit(train, unknown).settings == within
 
 
-def test_accuracy_on_a_small_dev_set_chooses_another_c_than_log_loss():
-    train, dev = noisy(150, 0), noisy(30, 4)
-    names = sorted(set(train[1]))
-    truth, dev_truth = (np.array([names.index(label) for label in s[1]]) for s in (train, dev))
-    by_accuracy = fit_tfidf_model(train[0], truth, dev[0], dev_truth)
-    by_log_loss = TfidfLogisticRegression().fit(train, dev)
-    assert by_accuracy.c != by_log_loss.settings["C"]
-    # The better choice for 2,000 new rows.
-    test = noisy(2000, 5)
-    index = [names.index(label) for label in test[1]]
-    assert log_loss(index, by_log_loss.predict_proba(test[0])) < log_loss(
-        index, by_accuracy.probabilities(test[0])
-    )
-
-
 def test_rare_classes_have_fewer_folds_and_a_class_of_one_row_none():
     train = noisy(60, 0, ("bad", "good"))
     three = [*train[0], "rare0", "rare1 w2", "rare0 w3"], [*train[1], *["rare"] * 3]
@@ -125,13 +121,14 @@ def test_rare_classes_have_fewer_folds_and_a_class_of_one_row_none():
     ours = TfidfLogisticRegression().fit(three, None)
     assert ours.settings == chosen
     assert ours.predict(train[0]) == search.predict(train[0]).tolist()
-    # A class of one row: dev accuracy, or without 20 dev rows a default.
+    # A class of one row: dev log loss, or without 20 dev rows a default.
     one = [*train[0], "rare0"], [*train[1], "rare"]
     dev = noisy(30, 4, ("bad", "good"))
-    names = sorted(set(one[1]))
-    truth, dev_truth = (np.array([names.index(label) for label in s[1]]) for s in (one, dev))
-    rule = fit_tfidf_model(one[0], truth, dev[0], dev_truth).c
-    assert TfidfLogisticRegression().fit(one, dev).settings == {"C": rule}
+    losses = {}
+    for c in TFIDF_GRID:
+        rival = pipeline(LogisticRegression(C=c, max_iter=1000)).fit(*one)
+        losses[c] = log_loss(dev[1], rival.predict_proba(dev[0]), labels=sorted(set(one[1])))
+    assert TfidfLogisticRegression().fit(one, dev).settings == {"C": min(losses, key=losses.get)}
     for kind in (TfidfLogisticRegression, TfidfSvm):
         assert kind().fit(one, None).settings == {"C": 1.0}
         assert kind().fit((["zwin", "khayb"], ["good", "bad"]), None).settings == {"C": 1.0}
@@ -167,30 +164,37 @@ def test_c_of_the_svm_is_that_of_a_grid_search_by_accuracy_within_train(classes)
         assert ours.predict(test[0]) == search.predict(test[0]).tolist()
 
 
-def test_c_of_the_ngrams_is_that_of_the_lowest_log_loss_within_train():
+@pytest.mark.usefixtures("exact")
+def test_the_pool_has_the_c_and_the_weights_that_rows_left_out_ask_for():
+    """Against folds made by hand, and both models fitted on each of them."""
     train = noisy(120, 0)
     names = sorted(set(train[1]))
     labels = np.array([names.index(label) for label in train[1]])
-    folds = list(
-        StratifiedKFold(5, shuffle=True, random_state=0).split(np.zeros(len(labels)), labels)
-    )
+    split = StratifiedKFold(5, shuffle=True, random_state=0)
+    folds = list(split.split(np.zeros(len(labels)), labels))
 
-    def loss(c, monkeypatch):
-        monkeypatch.setattr(log_count_ratios, "DEFAULT_C", c)
-        found = []
+    def left_out(kind, c):
+        shares = np.empty((len(labels), 3))
         for fitted, held in folds:
-            texts, others = ([train[0][k] for k in part] for part in (fitted, held))
-            model = fit_log_count_ratios(texts, labels[fitted])
-            found.append(log_loss(labels[held], softmax(model.decision(others))))
-        return np.mean(found)
+            counts = NgramCounts([train[0][k] for k in fitted])
+            model = kind(counts.counts, labels[fitted]).fitted(counts, c)
+            shares[held] = model.probabilities([train[0][k] for k in held])
+        return shares
 
-    losses = {}
-    for c in RATIO_GRID:
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            losses[c] = loss(c, monkeypatch)
+    losses = {c: log_loss(labels, left_out(RatioFeatures, c)) for c in RATIO_GRID}
     best = min(losses, key=losses.get)
     assert RATIO_GRID[0] < best < RATIO_GRID[-1]
+    tfidf_c = TfidfLogisticRegression().fit(train, None).settings["C"]
+    logs = [np.log(left_out(TfidfFeatures, tfidf_c)), np.log(left_out(RatioFeatures, best))]
+    weights = fit_weights(logs, labels)
+    assert np.ptp(weights) > 0.05
+    test = noisy(40, 2)[0]
     for dev in (None, noisy(30, 4)):
         pool = NgramPool().fit(train, dev)
-        assert pool.settings["ngrams_C"] == best
-        assert pool.settings["tfidf_C"] == TfidfLogisticRegression().fit(train, dev).settings["C"]
+        assert pool.settings["ngrams_C"] == best and pool.settings["tfidf_C"] == tfidf_c
+        np.testing.assert_allclose(pool.weights, weights, atol=1e-3)
+        scores = pooled([log_softmax(one.decision(test)) for one in pool.models], pool.weights)
+        assert pool.predict(test) == [names[k] for k in scores.argmax(axis=1)]
+        np.testing.assert_allclose(pool.predict_proba(test), np.exp(log_softmax(scores)))
+    one = [*train[0], "rare0"], [*train[1], "rare"]
+    assert NgramPool().fit(one, None).settings["pool_weights"] == [0.5, 0.5]

@@ -5,12 +5,15 @@
     python tests/frozen/make.py runs [NAME...]     # run folders, by the code that wrote the format
     python tests/frozen/make.py answers [NAME...]  # what TODAY says of each folder
     python tests/frozen/make.py fits [NAME...]     # what TODAY's trainings come to
+    python tests/frozen/make.py refit REASON NAME...  # what those of the working tree come to
 
 Code of other commits is taken out of git into a temporary folder and run from there by the same
 Python. Inputs lie beside a run while it is trained, so that no folder has a path of a machine in
 it. With names only those are written again; what stands in the files of the others stays.
 
-To freeze something that is new, set TODAY to the commit that has it and name it.
+To freeze something that is new, set TODAY to the commit that has it and name it. A training that
+comes to something else for a reason that the changelog states is fitted again with `refit`, and
+`fits.json` has the reason beside its name. Run folders and what they answer never change.
 """
 
 from __future__ import annotations
@@ -92,6 +95,9 @@ def main() -> None:
     if words[:1] == ["inside"]:  # with TODAY's code before all other in the path
         cases.FROZEN_CODE = True
         {"answers": _answers, "fits": _fits}[words[1]](words[2:])
+        return
+    if words[:1] == ["refit"]:
+        _fits(words[2:], words[1])
         return
     steps = words[:1] or ["data", "runs", "answers", "fits"]
     with tempfile.TemporaryDirectory(prefix="frozen-") as name:
@@ -181,21 +187,19 @@ def _answers(names: list[str]) -> None:
             print("answers of", run.name)
 
 
-def _fits(names: list[str]) -> None:
+def _fits(names: list[str], reason: str = "") -> None:
     known = json.loads(cases.FITS.read_text(encoding="utf-8")) if cases.FITS.exists() else {}
-    found = known.get("probabilities", {})
+    found, moved = known.get("probabilities", {}), known.get("moved", {})
     for name in names or [*cases.TRAININGS, *cases.COMMANDS]:
         with tempfile.TemporaryDirectory() as place:
             found[name] = cases.rounded(cases.again(name)(Path(place)), 5)
+        moved.pop(name, None)
+        if reason:
+            moved[name] = reason
         print("trained", name)
-    _write(
-        cases.FITS,
-        {
-            "commit": TODAY,
-            "fingerprint": cases.fingerprint(),
-            "probabilities": found,
-        },
-    )
+    of = known["fingerprint"] if reason else cases.fingerprint()
+    fits = {"commit": TODAY, "fingerprint": of, "moved": moved, "probabilities": found}
+    _write(cases.FITS, fits)
 
 
 def _write(path: Path, document: dict[str, object]) -> None:

@@ -2,6 +2,8 @@
 
 On the kind of processor and with the libraries that `fits.json` was made with they have to agree
 closely; on others rounding differs, which training amplifies, and they have to agree roughly.
+Those that `fits.json` names under `moved` came to something else before a change that stands
+there and in the changelog: C of every linear model was chosen by dev accuracy then.
 """
 
 import json
@@ -58,7 +60,7 @@ def test_training_comes_to_the_same(name, tmp_path, same_machine):
 def test_nothing_frozen_is_left_out():
     assert sorted(FROZEN["probabilities"]) == sorted(NAMES)
     assert set(TRAININGS) >= set(OBJECTIVES) and len(OBJECTIVES) == 16
-    assert set(NAMES) >= SLOW
+    assert set(NAMES) >= SLOW | set(FROZEN["moved"])
 
 
 def test_frozen_trainings_differ():

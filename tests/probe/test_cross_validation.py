@@ -1,12 +1,21 @@
-"""Choice of C by held-out loss: its folds, its ties, and the TF-IDF rows of a fold."""
+"""Choice of C by held-out loss: its folds, its ties, and what it says of the rows left out."""
 
 import numpy as np
 import pytest
-from scipy.sparse import hstack
+from scipy.sparse import csr_matrix, hstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_union
 
-from superconext.probe.cross_validation import LARGE_DEV, MANY_ROWS, best_c, folds
-from superconext.probe.logistic_regression import GRID, fit_probe
-from superconext.probe.tfidf import FoldRows, tfidf
+from superconext.probe.base import FEWEST_DEV_ROWS
+from superconext.probe.cross_validation import LARGE_DEV, MANY_ROWS, choose_c, folds
+from superconext.probe.ngrams import (
+    NgramCounts,
+    RatioFeatures,
+    TfidfFeatures,
+    equal_columns,
+    fit_ngrams,
+)
 from tests.probe.test_tfidf import rows
 
 
@@ -23,22 +32,51 @@ def test_there_are_five_folds_or_as_many_as_the_rarest_class_has_rows(counts, nu
         assert set(labels[fitted]) == set(labels)
 
 
-def test_the_smallest_of_equal_c_wins_and_dev_is_asked_where_it_is_large():
+def constant(losses):
+    """Predictions that are their own loss."""
+    return lambda c: np.full(1, losses[c])
+
+
+def first(predicted, labels):
+    return float(predicted[0])
+
+
+def test_the_smallest_of_equal_c_wins_and_dev_is_asked_where_it_is_large_or_nothing_else_can_be():
     labels = np.arange(20) % 2
     grid = (0.1, 1.0, 10.0)
     losses = {0.1: 2.0, 1.0: 1.0, 10.0: 1.0}
     on_dev = {0.1: 0.0, 1.0: 1.0, 10.0: 1.0}
 
-    def chosen(labels, dev_labels):
-        of_fold, of_dev = (lambda *_: losses.__getitem__), (lambda: on_dev.__getitem__)
-        return best_c(grid, labels, dev_labels, of_fold, of_dev)
+    def chosen(labels, dev_labels, within=True):
+        of_fold = (lambda fitted, held: lambda c: np.full(len(held), losses[c])) if within else None
+        return choose_c(grid, 7.0, labels, dev_labels, of_fold, lambda: constant(on_dev), first).c
 
     large = np.zeros(LARGE_DEV, dtype=np.int64)
     unknown = np.append(large[1:], -1)
     assert [chosen(labels, dev) for dev in (None, large[1:], unknown)] == [1.0] * 3
     assert chosen(labels, large) == 0.1
-    assert chosen(np.array([0, 0, 1]), None) is None
-    assert chosen(np.array([0, 0, 1]), large) == 0.1
+    one = np.array([0, 0, 1])
+    few = large[: FEWEST_DEV_ROWS - 1]
+    assert [chosen(one, dev) for dev in (None, few, np.append(few, -1))] == [7.0] * 3
+    assert chosen(one, large[:FEWEST_DEV_ROWS]) == chosen(one, large) == 0.1
+    assert chosen(labels, large[:FEWEST_DEV_ROWS], within=False) == 0.1
+    assert chosen(labels, few, within=False) == 7.0
+
+
+def test_each_row_is_predicted_by_the_fold_that_left_it_out():
+    labels = np.arange(23) % 2
+
+    def of_fold(fitted, held):
+        assert not set(fitted) & set(held)
+        return lambda c: np.column_stack([held, np.full(len(held), len(fitted)), held * c])
+
+    def loss(predicted, truth):
+        assert np.array_equal(truth, labels[predicted[:, 0].astype(int)])
+        return abs(predicted[1, 2] - 3 * predicted[1, 0])
+
+    c, held_out = choose_c((1.0, 3.0, 9.0), 1.0, labels, None, of_fold, lambda: None, loss)
+    assert c == 3.0 and np.array_equal(held_out[:, 0], np.arange(23))
+    assert np.array_equal(held_out[:, 2], 3 * np.arange(23)) and held_out[:, 1].max() < 23
 
 
 def test_with_many_rows_c_beyond_two_rises_in_every_fold_is_not_tried():
@@ -48,39 +86,77 @@ def test_with_many_rows_c_beyond_two_rises_in_every_fold_is_not_tried():
     def chosen(count, **options):
         asked = []
 
-        def of_fold(*_):
-            return lambda c: asked.append(c) or curve[c]
+        def of_fold(_, held):
+            return lambda c: asked.append(c) or np.full(len(held), curve[c])
 
-        found = best_c(grid, np.arange(count) % 2, None, of_fold, lambda: None, **options)
-        return found, max(asked)
+        labels = np.arange(count) % 2
+        found = choose_c(grid, 1.0, labels, None, of_fold, lambda: None, first, **options)
+        return found.c, max(asked)
 
     assert chosen(MANY_ROWS) == (0.3, 3.0)
     assert chosen(MANY_ROWS - 1) == chosen(MANY_ROWS, whole_grid=True) == (30.0, 30.0)
 
 
+def tfidf():
+    return make_union(
+        TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\S+", sublinear_tf=True),
+        TfidfVectorizer(ngram_range=(2, 5), analyzer="char_wb", sublinear_tf=True),
+    )
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_rows_of_a_fold_are_tfidf_fitted_on_its_own_texts(classes):
     texts, labels = rows(60, classes, 0)
-    of_fold = FoldRows(texts)
+    counts = NgramCounts(texts)
     for fitted, held in folds(labels):
         own, others = ([texts[k] for k in part] for part in (fitted, held))
-        features = tfidf()
-        expected = features.fit_transform(own), features.transform(others)
-        for ours, theirs in zip(of_fold(fitted, held), expected, strict=True):
+        vectoriser = tfidf()
+        expected = vectoriser.fit_transform(own), vectoriser.transform(others)
+        sides = counts.fold(fitted, held)
+        features = TfidfFeatures(sides[0], labels[fitted])
+        for side, theirs in zip(sides, expected, strict=True):
+            (ours,) = features.rows(side)
             assert ours.shape == theirs.shape
             assert np.abs(hstack([ours - theirs]).toarray()).max() < 1e-12
 
 
-def test_the_probe_of_a_run_still_chooses_by_dev_accuracy():
+def test_equal_columns_and_only_they_become_one():
     draw = np.random.default_rng(0)
-    labels = np.arange(80) % 2
-    features = draw.normal(size=(80, 6)).astype(np.float32)
-    features[:, 0] += labels
-    dev, truth = features[:30] + 0.2, labels[:30]
-    default = fit_probe(features, labels, dev, truth)
-    assert default.c == fit_probe(features, labels, dev, truth, choice="dev_accuracy").c
-    by_loss = fit_probe(features, labels, dev, truth, choice="log_loss")
-    assert by_loss.c != default.c
-    assert fit_probe(features, labels, choice="log_loss").c == by_loss.c
-    one = np.array([2, *labels[1:]])
-    assert fit_probe(features, one, choice="log_loss").c == GRID[len(GRID) // 2]
+    counts = draw.integers(0, 3, (6, 400)) * (draw.random((6, 400)) < 0.5)
+    merge = equal_columns(csr_matrix(counts.astype(float))).toarray()
+    distinct = {tuple(column) for column in counts.T}
+    assert merge.shape == (400, len(distinct)) and len(distinct) < 400
+    assert np.array_equal(merge @ merge.T > 0, (counts[:, :, None] == counts[:, None]).all(axis=0))
+    assert np.allclose((merge**2).sum(axis=0), 1)
+    assert np.allclose(np.linalg.norm(counts @ merge, axis=1), np.linalg.norm(counts, axis=1))
+
+
+@pytest.mark.parametrize("kind", [TfidfFeatures, RatioFeatures])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_regression_on_merged_columns_is_that_on_all(kind, classes, exact):
+    """Against scikit-learn on the whole matrix."""
+    texts, labels = rows(60, classes, 3)
+    counts = NgramCounts(texts)
+    features = kind(counts.counts, labels)
+    model = features.fitted(counts, 10.0)
+    assert features.merge.shape[1] < 0.5 * features.merge.shape[0]
+    for k, (x, target) in enumerate(
+        zip(features.rows(counts.counts), features.targets, strict=True)
+    ):
+        whole = LogisticRegression(C=10.0).fit(x, target)
+        ours = model.coef if kind is TfidfFeatures else model.coef[[k]]
+        np.testing.assert_allclose(ours, whole.coef_, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", [TfidfFeatures, RatioFeatures])
+def test_ngram_models_say_what_their_folds_predict(kind, exact):
+    texts, labels = rows(80, 3, 5)
+    model, held_out = fit_ngrams(kind, NgramCounts(texts), labels, held_out=True)
+    fitted, held = folds(labels)[1]
+    counts = NgramCounts([texts[k] for k in fitted])
+    alone = kind(counts.counts, labels[fitted]).fitted(counts, model.c)
+    expected = alone.probabilities([texts[k] for k in held])
+    np.testing.assert_allclose(held_out[held], expected, atol=1e-6)
+    assert fit_ngrams(kind, NgramCounts(texts), labels)[0].c == model.c
+    large = [*texts] * 13, np.tile(labels, 13)
+    assert fit_ngrams(kind, NgramCounts(texts), labels, *large, True)[1].shape == held_out.shape

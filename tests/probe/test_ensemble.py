@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 import superconext
 from superconext import SuperConTextClassifier
@@ -13,8 +14,8 @@ from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import file_sha256
 from superconext.data.splits import stratified_holdout
 from superconext.estimator.classifier import HELD_BACK
-from superconext.probe.base import FEWEST_DEV_ROWS
-from superconext.probe.ensemble import PoolWithNgrams
+from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
+from superconext.probe.ensemble import PoolWithNgrams, fit_weights
 from superconext.runs.folder import load_model, save_run
 from tests.cli.conftest import call_main
 from tests.companion_runs import command_line_run
@@ -186,6 +187,29 @@ def test_the_weights_are_chosen_on_the_dev_rows(run):
     alone = log_loss(answer.probe), log_loss(model.ensemble.tfidf.probabilities(texts))
     assert log_loss(answer.probabilities) <= min(alone) + 0.01
     assert np.ptp(model.ensemble.weights) > 0.01
+
+
+def test_dev_is_scored_by_weights_that_other_dev_rows_were_fitted_on(run):
+    """metrics.json against the folds made by hand; `evaluate` on the same rows is in-sample."""
+    folder, test, _ = run
+    model, dev = load_model(folder), test.with_name("dev.tsv")
+    lines = [x.split("\t") for x in dev.read_text("utf-8").splitlines()[1:]]
+    truth = np.array([model.classes.index(label) for label, _ in lines])
+    texts = [text for _, text in lines]
+    ensemble = model.ensemble
+    logs = [
+        np.log(model.answer(texts).probe),
+        log_softmax(ensemble.tfidf.decision(texts)),
+        log_softmax(ensemble.ratios.decision(texts)),
+    ]
+    predicted = np.empty_like(truth)
+    for fitted, held in KFold(5, shuffle=True, random_state=0).split(truth):
+        weights = fit_weights([one[fitted] for one in logs], truth[fitted])
+        scores = sum(w * one[held] for w, one in zip(weights, logs, strict=True))
+        predicted[held] = scores.argmax(axis=1)
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["dev"]["accuracy"] == pytest.approx((predicted == truth).mean())
+    np.testing.assert_allclose(fit_weights(logs, truth), ensemble.weights, atol=1e-3)
 
 
 def test_words_cannot_be_left_out_of_it(pool):

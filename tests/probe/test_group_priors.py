@@ -18,9 +18,9 @@ from superconext.data.sampler import BalancedBatches
 from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
 from superconext.probe.group_priors import FILE, GroupPriors, balanced_cells, fit_group_priors
-from superconext.probe.tfidf import tfidf
 from superconext.runs.folder import load_model, save_run
 from superconext.text.scripts import OTHER, script_groups
+from tests.probe.test_cross_validation import tfidf
 
 ARABIC, LATIN = "زوين", "zwin"
 SMALL = {"epochs": 1, "hidden_size": 4, "vector_dimension": 4, "batch_size": 24, "baselines": False}
@@ -133,7 +133,7 @@ def biased(count, seed, share, words=("khayb", "mlih")):
     return texts, labels
 
 
-def test_the_baseline_is_corrected_by_what_it_says_out_of_fold():
+def test_the_baseline_is_corrected_by_what_it_says_out_of_fold(exact):
     train, test = biased(240, 0, 0.9), biased(200, 1, 0.5)
     plain = fit_baseline("tfidf_logreg", train, None)
     shares = plain.out_of_fold(train, None)

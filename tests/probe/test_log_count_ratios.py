@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from superconext.probe.base import FEWEST_DEV_ROWS
-from superconext.probe.log_count_ratios import DEFAULT_C, RATIO_GRID, fit_log_count_ratios
-from superconext.probe.tfidf import fit_tfidf_model
+from superconext.probe.ngrams import RATIO_GRID, NgramCounts, RatioFeatures, fit_both, fit_ngrams
 from tests.probe.test_tfidf import WORDS, rows
+
+
+def fit_log_count_ratios(texts, labels, *dev):
+    return fit_ngrams(RatioFeatures, NgramCounts(texts), labels, *dev)[0]
+
 
 ANALYSE = CountVectorizer(analyzer="char_wb", ngram_range=(2, 5)).build_analyzer()
 
@@ -35,7 +38,7 @@ def row_of(text, ratio):
 def test_scores_are_those_of_the_equation(classes):
     texts, labels = rows(60, classes, 0)
     model = fit_log_count_ratios(texts, labels)
-    assert model.c == DEFAULT_C
+    assert model.c in RATIO_GRID
     new = [*rows(30, classes, 1)[0], "", " \t", "zzz qqq", "ZWIN zwin zwin"]
     found = model.decision(new)
     machines = [1] if classes == 2 else range(classes)
@@ -68,25 +71,25 @@ def test_scores_are_those_of_the_equation(classes):
     assert model.decision([]).shape == (0, classes)
 
 
-def test_c_is_the_first_of_the_best_on_dev_and_labels_unknown_to_train_count_for_nothing():
+def test_a_class_of_one_row_leaves_the_choice_to_dev():
     (texts, labels), (held, truth) = rows(80, 3, 0), rows(40, 3, 1)
-    model = fit_log_count_ratios(texts, labels, held, truth)
-    assert model.c in RATIO_GRID
-    right = (model.decision(held).argmax(axis=1) == truth).mean()
-    assert (
-        right >= (fit_log_count_ratios(texts, labels).decision(held).argmax(axis=1) == truth).mean()
-    )
-    more = fit_log_count_ratios(texts, labels, [*held, *["zwin"] * 30], np.append(truth, [-1] * 30))
+    one = [*texts, "a word"], np.append(labels, 3)
+    assert fit_log_count_ratios(*one).c == RatioFeatures.default
+    model = fit_log_count_ratios(*one, held, truth)
+    losses = {}
+    counts = NgramCounts(one[0])
+    for c in RATIO_GRID:
+        shares = RatioFeatures(counts.counts, one[1]).fitted(counts, c).probabilities(held)
+        losses[c] = -np.log(shares[np.arange(40), truth]).mean()
+    assert model.c == min(losses, key=losses.get)
+    more = fit_log_count_ratios(*one, [*held, *["zwin"] * 30], np.append(truth, [-1] * 30))
     assert more.c == model.c and np.array_equal(more.coef, model.coef)
-    few = FEWEST_DEV_ROWS - 1
-    assert fit_log_count_ratios(texts, labels, held[:few], truth[:few]).c == DEFAULT_C
 
 
 def test_it_reads_the_n_grams_that_tfidf_reads():
     texts, labels = rows(40, 2, 3)
-    assert (
-        fit_log_count_ratios(texts, labels).characters == fit_tfidf_model(texts, labels).characters
-    )
+    tfidf, ratios, _ = fit_both(texts, labels)
+    assert ratios.characters == tfidf.characters
 
 
 def test_what_one_class_alone_says_is_heard():

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from superconext import SuperConTextClassifier
 from superconext.probe.base import FEWEST_DEV_ROWS, softmax
-from superconext.probe.logistic_regression import GRID, adjusted, fit_probe
+from superconext.probe.logistic_regression import DEFAULT_C, GRID, adjusted, fit_probe
 
 
 def data(classes, n=90, d=6, seed=0):
@@ -28,24 +30,54 @@ def test_predicts_what_scikit_learn_predicts(classes):
     assert np.array_equal(probe.decision(features).argmax(axis=1), expected.argmax(axis=1))
 
 
-def test_c_is_the_best_on_dev_and_dev_only():
-    features, labels = data(2, 200)
-    noisy = np.where(np.arange(200) < 60, 1 - labels, labels)
-    dev, dev_labels = data(2, 100, seed=1)
-    chosen = fit_probe(features, noisy, dev, dev_labels)
-    accuracies = {}
+def losses_of(features, labels, dev, dev_labels):
+    """Log loss on dev of each C, row by row."""
+    losses = {}
     for c in GRID:
-        scores = fit_probe(features, noisy, grid=(c,)).decision(dev)
-        accuracies[c] = float((scores.argmax(axis=1) == dev_labels).mean())
-    assert accuracies[chosen.c] == max(accuracies.values())
+        shares = fit_probe(features, labels, grid=(c,)).probabilities(dev)
+        losses[c] = -np.mean([np.log(row[k]) for row, k in zip(shares, dev_labels, strict=True)])
+    return losses
 
 
-def test_without_enough_dev_rows_the_middle_of_the_grid():
+@pytest.mark.parametrize("classes", [2, 3])
+def test_c_has_the_lowest_log_loss_on_dev_and_dev_only(classes):
+    features, labels = data(classes, 40)
+    noisy = np.where(np.arange(40) < 8, (labels + 1) % classes, labels)
+    dev, dev_labels = data(classes, 100, seed=1)
+    dev_labels[:20] = (dev_labels[:20] + 1) % classes
+    losses = losses_of(features, noisy, dev, dev_labels)
+    best = min(losses, key=losses.get)
+    assert GRID[0] < best < GRID[-1]
+    assert fit_probe(features, noisy, dev, dev_labels).c == best
+    more = np.append(dev_labels, [-1] * 30)
+    assert fit_probe(features, noisy, np.vstack([dev, features[:30]]), more).c == best
+
+
+def test_features_that_saw_no_label_choose_c_within_train():
+    """Against scikit-learn's grid search; dev rows, of which there are few, have no say."""
+    features, labels = data(3, 150)
+    features += np.random.default_rng(5).normal(size=features.shape) * [1, 10, 0.1, 1, 1, 1] * 2
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    split = StratifiedKFold(5, shuffle=True, random_state=0)
+    grid = {"logisticregression__C": GRID}
+    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=split).fit(features, labels)
+    best = search.best_params_["logisticregression__C"]
+    assert GRID[0] < best < GRID[-1]
+    dev, dev_labels = data(3, 60, seed=1)
+    assert fit_probe(features, labels, dev, dev_labels, learned=False).c == best
+    assert fit_probe(features, labels, learned=False).c == best
+    losses = losses_of(features, labels, dev, dev_labels)
+    assert fit_probe(features, labels, dev, dev_labels).c == min(losses, key=losses.get) != best
+    one = np.array([3, *labels[1:]])
+    assert fit_probe(features, one, learned=False).c == DEFAULT_C
+
+
+def test_without_enough_dev_rows_c_is_the_default():
     features, labels = data(2)
-    assert fit_probe(features, labels).c == GRID[len(GRID) // 2]
+    assert fit_probe(features, labels).c == DEFAULT_C == 0.3
     for few in (0, 1, FEWEST_DEV_ROWS - 1):
         chosen = fit_probe(features, labels, features[:few], labels[:few]).c
-        assert chosen == GRID[len(GRID) // 2]
+        assert chosen == DEFAULT_C
 
 
 @pytest.mark.parametrize("rows", [FEWEST_DEV_ROWS - 1, 60])

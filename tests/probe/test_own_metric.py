@@ -49,7 +49,13 @@ def test_it_stands_beside_the_built_in_ones():
 def test_a_run_and_its_evaluation_have_it(data, tmp_path):
     quick = ["--epochs", 1, "--hidden-size", 4, "--vectors", data / "vectors.txt"]
     words = ["train", data / "train.tsv", "--dev", data / "dev.tsv", "--test", data / "test.tsv"]
-    assert call_main(*words, *quick, "--out", tmp_path / "run").code == 0
+    trained = call_main(*words, *quick, "--out", tmp_path / "run")
+    assert trained.code == 0
+    heading = "model accuracy macro F1 weighted F1 balanced_accuracy log_loss seconds"
+    for printed in (trained.out, call_main("evaluate", tmp_path / "run", data / "test.tsv").out):
+        assert " ".join(printed.splitlines()[1].split()) == heading
+        (row,) = (line for line in printed.splitlines() if "linear probe" in line)
+        assert "-" not in row.split()[-4:-1]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))
     said = json.loads(call_main("evaluate", tmp_path / "run", data / "test.tsv", "--json").out)
     for name in ("balanced_accuracy", "log_loss"):

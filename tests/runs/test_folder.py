@@ -22,7 +22,7 @@ from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe.ensemble import MeanWithTfidf
 from superconext.probe.logistic_regression import LogisticRegressionProbe
-from superconext.probe.tfidf import fit_tfidf_model
+from superconext.probe.ngrams import fit_tfidf_model
 from superconext.runs.folder import load_model, save_run
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer

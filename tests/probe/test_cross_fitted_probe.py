@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from superconext import SuperConTextClassifier, load
 from superconext.core.errors import ConfigError
 from superconext.data.token_store import build_store
-from superconext.probe.cross_fitting import FEWEST_ROWS, cross_fitting_parts, fit_cross_fitted
+from superconext.probe.cross_validation import FEWEST_ROWS, cross_fitting_parts
+from superconext.probe.logistic_regression import GRID, fit_cross_fitted
 
 QUICK = {
     "epochs": 3,
@@ -83,12 +84,11 @@ def test_c_is_chosen_on_dev_by_what_the_members_answer_together():
     features = [generator.normal(size=(60, 4)) + truth[:, None] for _ in range(2)]
     dev = np.hstack([generator.normal(size=(60, 4)) + truth[:, None] for _ in range(2)])
     chosen = fit_cross_fitted(features, [truth, truth], dev, truth)
-    keys = {}
-    for c in (0.001, 0.03, 1.0, 100.0):
-        scores = fit_cross_fitted(features, [truth, truth], grid=(c,)).probabilities(dev)
-        keys[c] = (scores.argmax(axis=1) == truth).mean()
-    scores = chosen.probabilities(dev)
-    assert (scores.argmax(axis=1) == truth).mean() >= max(keys.values())
+    losses = {}
+    for c in GRID:
+        shares = fit_cross_fitted(features, [truth, truth], grid=(c,)).probabilities(dev)
+        losses[c] = -np.log(shares[np.arange(60), truth]).mean()
+    assert chosen.c == min(losses, key=losses.get) not in (GRID[0], GRID[-1])
 
 
 def test_a_saved_model_of_unseen_probes_answers_alike(tmp_path):
