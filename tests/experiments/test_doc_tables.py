@@ -11,14 +11,18 @@ import pytest
 from superconext.report.table import Grid
 
 ROOT = Path(__file__).parents[2]
-TABLES = {"bootstrap_false_positives": "compare.md"}
+TABLES = {
+    "bootstrap_false_positives": "compare.md",
+    "mteb_afrisenti": "protocols.md",
+    "prior_groups": "probe.md",
+}
 
 
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    for name in (*TABLES, "prior_groups", "doc_tables"):
+    for name in (*TABLES, "doc_tables"):
         sys.modules.pop(name, None)
 
 
