@@ -11,6 +11,7 @@ from superconext.baselines import ALWAYS_FITTED, BASELINES
 from superconext.cli.options import (
     COLUMNS,
     CONFIG,
+    FIGURES,
     JSON,
     QUIET,
     as_usage,
@@ -93,6 +94,7 @@ RUNS = shared(
     ),
     CONFIG,
     COLUMNS,
+    FIGURES,
     JSON,
     QUIET,
 )
@@ -145,7 +147,7 @@ def make_request(ctx: click.Context, options: dict[str, Any], verb: str, **own: 
     from superconext.experiments.plan import Request
 
     workers = chosen_workers(options)
-    shared = {name: options[name] for name in ("seeds", "out", "reference")}
+    shared = {name: options[name] for name in ("seeds", "out", "reference", "figures")}
     command = ("superconext", *(ctx.obj or ()))
     return Request(**{**shared, "verb": verb, "workers": workers, "command": command, **own})
 

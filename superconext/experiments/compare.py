@@ -76,7 +76,9 @@ def publish(finished: Finished, progress: Progress) -> Compared:
     overview = _overview(finished, tables) if several else None
     if several:
         contexts[finished.folder / "figures"] = _figure_context(tables)
-    draw_figures(contexts, progress)
+    grids = {"Overview": overview} if overview is not None else {}
+    grids |= {name or "Test rows": to_grid(table) for name, table in tables.items()}
+    finished.write_page(grids, draw_figures(contexts, progress, request.formats))
     return Compared(tables, overview, finished.lines)
 
 

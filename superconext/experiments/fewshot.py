@@ -104,7 +104,8 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
         file_name=FIGURE,
         levels=[Level("majority", [v for values in levels.values() for v in values])],
     )
-    draw_figures({finished.folder / "figures": bands}, progress)
+    drawn = draw_figures({finished.folder / "figures": bands}, progress, request.formats)
+    finished.write_page({"Overview": overview, "By size": table}, drawn)
     return Curve(made, overview, table, finished.lines)
 
 

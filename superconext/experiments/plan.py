@@ -198,7 +198,7 @@ class Request:
     out: the folder. given: the parameters of `train` that hold for all, without those in
     OWN_PARAMETERS. reference: the row that others are tested against. draws: which
     training rows, or what damage to them (see `subsampling`). protocol: its name. command: the
-    words of the command line.
+    words of the command line. figures: formats of the figures beside PNG.
     """
 
     datasets: tuple[DataSet, ...]
@@ -212,6 +212,12 @@ class Request:
     protocol: str = ""
     workers: Workers = field(default_factory=Workers)
     command: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Of the figures."""
+        return ("png", *self.figures)
 
     def given_on(self, dataset: DataSet) -> dict[str, Any]:
         """The parameters on a data set: its own win over those for all."""

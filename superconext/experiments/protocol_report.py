@@ -105,6 +105,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
     request = finished.request
     made: dict[str, dict[str, Table]] = {}
     contexts = {}
+    grids: dict[str, Grid] = {}
     for data in request.datasets:
         lines = [line for line in finished.lines if line.get("dataset", "") == data.name]
         groups: dict[str, list[Any]] = {}
@@ -119,7 +120,8 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
             continue
         folder = finished.folder / data.name
         folder.mkdir(exist_ok=True)
-        _overview(finished, tables).write(folder, "overview")
+        grids[data.name or "Overview"] = overview = _overview(finished, tables)
+        overview.write(folder, "overview")
         shown = _shown(tables)
         notes = _draw_notes(tables)
         last = next(reversed(tables.values()))
@@ -128,7 +130,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
         curves = _curves(tables)
         if curves is not None:
             contexts[folder / "figures"] = curves
-    draw_figures(contexts, progress)
+    finished.write_page(grids, draw_figures(contexts, progress, request.formats))
     return made
 
 

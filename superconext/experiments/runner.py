@@ -30,6 +30,8 @@ from superconext.experiments.record import (
 from superconext.experiments.row_sources import RowSource, read_rows
 from superconext.experiments.subsampling import draw_rows, parse_draw
 from superconext.experiments.systems import fit_config
+from superconext.report.page import write_tables
+from superconext.report.table import Grid
 
 Line = dict[str, Any]
 T = TypeVar("T")
@@ -52,6 +54,13 @@ class Finished:
     folder: Path
     lines: list[Line]
     findings: dict[str, list[str]]
+
+    def write_page(self, grids: Mapping[str, Grid], drawn: Sequence[Path]) -> None:
+        """Write `report.html`: tables under their headings, and those of the figures that are
+        pictures."""
+        title = f"superconext {self.request.verb} {self.request.protocol}".strip()
+        pictures = [path for path in drawn if path.suffix == ".png"]
+        write_tables(self.folder / "report.html", title, grids, pictures)
 
 
 class Session:

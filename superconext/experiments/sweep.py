@@ -17,6 +17,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED
@@ -157,9 +158,10 @@ def publish_points(
     grid = _grid(points, chosen, baselines, table)
     grid.write(finished.folder, "dev", to_dev_rows(points, chosen))
     if searched:
-        _draw_trials(finished, points, progress)
+        drawn = _draw_trials(finished, points, progress)
     else:
-        _draw(finished, points, chosen, baselines, table, progress)
+        drawn = _draw(finished, points, chosen, baselines, table, progress)
+    finished.write_page({"Dev": grid, "The chosen one on test": to_grid(table)}, drawn)
     return Swept(list(points), chosen, table, grid, finished.lines)
 
 
@@ -213,7 +215,7 @@ def _draw(
     baselines: Mapping[str, Row],
     table: Table,
     progress: Progress,
-) -> None:
+) -> list[Path]:
     """The first parameter along the axis, a curve for each combination of the others."""
     axis = next(iter(points[0].values))
     curves: dict[str, dict[Any, list[float]]] = {}
@@ -239,10 +241,10 @@ def _draw(
         ],
         chosen=Chosen(names[chosen.system.name], chosen.values[axis], test.values),
     )
-    draw_figures({finished.folder / "figures": bands}, progress)
+    return draw_figures({finished.folder / "figures": bands}, progress, finished.request.formats)
 
 
-def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress) -> None:
+def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress) -> list[Path]:
     """Each trial's dev metric, and the best so far."""
     values = [point.dev.means[TESTED] for point in points]
     best = list(itertools.accumulate(values, max))
@@ -254,7 +256,7 @@ def _draw_trials(finished: Finished, points: Sequence[Point], progress: Progress
         ylabel="weighted F1 on dev, percent",
         file_name=FIGURE,
     )
-    draw_figures({finished.folder / "figures": bands}, progress)
+    return draw_figures({finished.folder / "figures": bands}, progress, finished.request.formats)
 
 
 #: Significant digits of a proposed number, so that its name says all of it.

@@ -24,7 +24,7 @@ import numpy as np
 from superconext.core.files import write_text
 from superconext.report.canvas import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
-from superconext.report.table import BASELINE_NAMES, clean, wilson
+from superconext.report.table import BASELINE_NAMES, Grid, clean, wilson
 from superconext.text.scripts import script_of
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
@@ -141,6 +141,8 @@ def write_page(path: Path, context: PageContext) -> None:
 
 def render_page(context: PageContext) -> str:
     """The page as HTML."""
+    from markupsafe import Markup
+
     names, counts = count_pairs(context.rows.labels, context.rows.predicted, context.classes)
     data, left_out = _sentences(context, names)
     scores = _scores(context)
@@ -162,11 +164,22 @@ def render_page(context: PageContext) -> str:
         panels=_panels(context.history),
         telling=_telling(context.train, names),
         notes=[*context.notes, *left_out],
-        data=data,
+        data=Markup(_json(data)),
     )
 
 
-def _render(name: str, data: Any, **values: Any) -> str:
+def write_tables(
+    path: Path, title: str, grids: Mapping[str, Grid], figures: Sequence[Path] = ()
+) -> None:
+    """Write a page of an experiment: its tables under their headings, and its PNG figures.
+
+    Raises OSError where a file cannot be read or written.
+    """
+    pictures = [(one, base64.b64encode(one.read_bytes()).decode()) for one in figures]
+    write_text(path, _render("tables.html", title=title, grids=grids.items(), pictures=pictures))
+
+
+def _render(name: str, **values: Any) -> str:
     """A template with its style and script, whose hashes are all that its policy allows."""
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
@@ -174,22 +187,13 @@ def _render(name: str, data: Any, **values: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader(_FILES), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    parts = {
-        kind: (_FILES / f"page.{kind}").read_text(encoding="utf-8").strip()
-        for kind in ("css", "js")
-    }
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
-    for kind, source in (("css", "style-src"), ("js", "script-src")):
-        digest = hashlib.sha256(parts[kind].encode()).digest()
-        policy += f"; {source} 'sha256-{base64.b64encode(digest).decode()}'"
-    html = environment.get_template(name).render(
-        **values,
-        policy=policy,
-        # Neither holds anything but the package's own lines.
-        style=Markup(parts["css"]),
-        script=Markup(parts["js"]),
-        data=Markup(_json(data)),
-    )
+    for kind, source in (("css", "style"), ("js", "script")):
+        text = (_FILES / f"page.{kind}").read_text(encoding="utf-8").strip()
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        policy += f"; {source}-src 'sha256-{digest}'"
+        values[source] = Markup(text)  # the package's own lines
+    html = environment.get_template(name).render(**values, policy=policy)
     return html.encode("utf-8", "replace").decode("utf-8")
 
 

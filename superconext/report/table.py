@@ -84,7 +84,7 @@ class Grid:
         """
         texts = [[clean(cell) for cell in line] for line in [self.headings, *self.rows]]
         widths = [max(map(display_width, column)) for column in zip(*texts, strict=True)]
-        right = self._right()
+        right = self.right_aligned
         texts.insert(1, ["-" * width for width in widths])
         lines = [
             "  ".join(
@@ -97,7 +97,7 @@ class Grid:
 
     def markdown(self) -> str:
         """GitHub's Markdown, text escaped, notes as a list below, no final newline."""
-        rule = ["---:" if side else "---" for side in self._right()]
+        rule = ["---:" if side else "---" for side in self.right_aligned]
         lines = [
             [_markdown_cell(name) for name in self.headings],
             rule,
@@ -110,11 +110,12 @@ class Grid:
     def latex(self) -> str:
         """A tabular for the package booktabs, with the notes as its last row."""
         count = len(self.headings)
+        sides = "".join("r" if side else "l" for side in self.right_aligned)
         notes = " ".join(_latex(note) for note in self.notes)
         return "\n".join(
             [
                 r"% needs \usepackage{booktabs}",
-                rf"\begin{{tabular}}{{{''.join('r' if side else 'l' for side in self._right())}}}",
+                rf"\begin{{tabular}}{{{sides}}}",
                 r"\toprule",
                 " & ".join(_latex(name) for name in self.headings) + r" \\",
                 r"\midrule",
@@ -134,7 +135,8 @@ class Grid:
             write_csv(folder / f"{stem}.csv", records)
         write_text(folder / f"{stem}.tex", self.latex() + "\n")
 
-    def _right(self) -> list[bool]:
+    @property
+    def right_aligned(self) -> list[bool]:
         right = range(1, len(self.headings)) if self.right is None else self.right
         return [at in right for at in range(len(self.headings))]
 

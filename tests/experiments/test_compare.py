@@ -69,7 +69,8 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     assert of["files"]["test"]["sha256"] == test.sha256 and of["labels"] == ["neg", "pos"]
     assert of["identity"]["parameters"]["epochs"] == 2
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        ".lock", "comparison.json", "results.jsonl", "table.csv", "table.md", "table.tex"
+        ".lock", "comparison.json", "report.html", "results.jsonl", "table.csv", "table.md",
+        "table.tex",
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 from superconext.probe.metrics import probability_metrics
 from superconext.report import page
 from superconext.report.page import PageContext, PageRows, nearest, render_page, verdict
-from superconext.report.table import clean, wilson
+from superconext.report.table import Grid, clean, wilson
 
 HOSTILE = [
     "</script><script>document.title = 'stolen'</script>",
@@ -178,6 +178,24 @@ def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else():
         assert tag not in ("link", "img", "iframe", "object", "base", "form")
         assert not {"src", "style", "srcdoc"} & given.keys()
         assert given.get("href", "#").startswith("#")
+
+
+def test_the_page_of_an_experiment_shows_its_tables_and_loads_nothing(tmp_path):
+    grid = Grid(
+        ["system", HOSTILE[0]], [[HOSTILE[1], "61.2 ± 0.5"], ["b", "60.0"]], {(0, 1)}, HOSTILE
+    )
+    (tmp_path / "x.png").write_bytes(b"\x89PNG")
+    page.write_tables(tmp_path / "page.html", "compare", {HOSTILE[2]: grid}, [tmp_path / "x.png"])
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    document = Document(html)
+    assert not any(tag == "script" for tag, _ in document.tags)
+    (source,) = (given["src"] for tag, given in document.tags if tag == "img")
+    assert base64.b64decode(source.removeprefix("data:image/png;base64,")) == b"\x89PNG"
+    (policy,) = (given["content"] for tag, given in document.tags if given.get("http-equiv"))
+    assert policy.startswith("default-src 'none'") and policy.endswith("; img-src data:")
+    text = "".join(document.text)
+    assert HOSTILE[0] in text and HOSTILE[1] in text and HOSTILE[2] in text and "49" not in text
+    assert '<td class="n best">61.2 ± 0.5</td>' in html
 
 
 def test_a_large_set_stays_under_five_megabytes_and_says_what_is_left_out(monkeypatch):
