@@ -71,10 +71,11 @@ def rankings(rows: Dataset, labels: np.ndarray) -> dict[str, np.ndarray]:
         from cleanlab.rank import get_label_quality_scores
     except ImportError:
         return found
-    for name, ranking in (("self_confidence", ""), ("normalized_margin", ", by margin")):
-        issues = find_label_issues(labels, audited.probabilities, return_indices_ranked_by=name)
-        rest = np.argsort(given, kind="stable")
-        found[f"cleanlab{ranking}"] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
+    issues = find_label_issues(
+        labels, audited.probabilities, return_indices_ranked_by="self_confidence"
+    )
+    rest = found["probability of the label"]
+    found["cleanlab, pruned"] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
     scores = get_label_quality_scores(labels, audited.probabilities, adjust_pred_probs=True)
     found["cleanlab, adjusted scores"] = np.argsort(scores, kind="stable")
     return found
@@ -105,7 +106,8 @@ def main() -> None:
                             | {"flipped": len(wrong), "seed": seed, "ranking": ranking}
                             | {"precision": precision}
                         )
-                    asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+                    lines = ",\n".join(map(json.dumps, results))
+                    asked.out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     print(table(results))
 
 

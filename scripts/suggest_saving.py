@@ -73,7 +73,7 @@ def curve(
 
 
 def score(model: LogisticRegression, vectors: np.ndarray, labels: np.ndarray) -> float:
-    return float(f1_score(labels, model.predict(vectors), average="macro"))
+    return round(float(f1_score(labels, model.predict(vectors), average="macro")), 4)
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
                 for choice, choose in CHOICES.items():
                     found[choice].append(curve(choose, vectors, labels, rows, test, seed))
             results[name] = found
-            asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            asked.out.write_text(json.dumps(results) + "\n", encoding="utf-8")
     print(table(results))
 
 

@@ -11,6 +11,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    ENCODING,
     HEADER,
     JSON,
     LEAVE_OUT,
@@ -40,6 +41,7 @@ OUT = click.option(
 @number("-n", None, "Rows to give, the most suspicious first.  [default: all]", name="count")
 @OUT
 @COLUMNS
+@ENCODING
 @HEADER
 @JSON
 @QUIET
@@ -51,6 +53,7 @@ def audit(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
+    encoding: str | None,
     header: bool | None,
     as_json: bool,
     quiet: bool,
@@ -68,7 +71,7 @@ def audit(
     from superconext.runs.folder import read_manifest
 
     _check_out(out)
-    rows = read_labelled(file, text_column, label_column, header)
+    rows = read_labelled(file, text_column, label_column, header, None, encoding)
     echo_notes(rows.notes, rows.source)
     progress = TerminalProgress(quiet)
     vectors = None
@@ -109,6 +112,7 @@ def audit(
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
 @OUT
 @TEXT_COLUMN
+@ENCODING
 @JSON
 @QUIET
 @THREADS
@@ -123,6 +127,7 @@ def suggest(
     seed: int,
     out: str | None,
     text_column: str | None,
+    encoding: str | None,
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -136,7 +141,7 @@ def suggest(
     from superconext.labelling import suggest as suggesting
 
     _check_out(out)
-    texts = read_texts(file, text_column)
+    texts = read_texts(file, text_column, encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
     labelled = [text for path in leave_out for text in read_texts(path).texts]
@@ -163,6 +168,7 @@ def suggest(
 @click.option("--train", metavar="FILE", help="Labelled file to show the nearest sentences of.")
 @OUT
 @TEXT_COLUMN
+@ENCODING
 @JSON
 @THREADS
 def explain(
@@ -172,6 +178,7 @@ def explain(
     train: str | None,
     out: str | None,
     text_column: str | None,
+    encoding: str | None,
     as_json: bool,
     threads: int,
 ) -> None:
@@ -188,7 +195,7 @@ def explain(
     if bool(texts) == bool(file):
         raise click.UsageError("expected either TEXTs or --file")
     _check_out(out)
-    asked = [*texts] if file is None else read_texts(file, text_column).texts
+    asked = [*texts] if file is None else read_texts(file, text_column, encoding).texts
     if not all(map(str.strip, asked)):
         raise click.UsageError("found a TEXT without a word; expected some")
     model = _load(run, threads)
@@ -236,6 +243,7 @@ def explain(
 )
 @OUT
 @COLUMNS
+@ENCODING
 @JSON
 def merge(
     old: str,
@@ -244,19 +252,22 @@ def merge(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
+    encoding: str | None,
     as_json: bool,
 ) -> None:
     """The labelled rows of OLD and NEW as one file, every text once.
 
     A text with several labels is listed on stderr and kept with each of them, unless --keep
-    decides. --text-column and --label-column are those of both files.
+    decides. Columns and encoding are those of both files.
     """
     from superconext.data.lines import shown
     from superconext.data.merge import merge as merge_sets
     from superconext.data.reading import read_labelled
 
     _check_out(out)
-    first, second = (read_labelled(path, text_column, label_column) for path in (old, new))
+    first, second = (
+        read_labelled(path, text_column, label_column, encoding=encoding) for path in (old, new)
+    )
     for part in (first, second):
         echo_notes(part.notes, part.source)
     merged = merge_sets(first, second, keep)

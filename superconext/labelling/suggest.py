@@ -75,16 +75,15 @@ def suggest(
     pool = [texts.texts[row] for row in rows]
     vectors = model.features(pool)
     shares = model.combined(pool, model.probe.probabilities(vectors))
-    kinds = np.zeros(len(pool), dtype=np.int64)
+    names: Any = np.zeros(len(pool))
     if balance is not None:
-        names = [script_of(text) for text in pool] if balance == "script" else shares.argmax(axis=1)
-        kinds = np.unique(names, return_inverse=True)[1]
+        names = shares.argmax(axis=1) if balance == "class" else [script_of(text) for text in pool]
+    kinds = np.unique(names, return_inverse=True)[1]
+    smallest_first = np.argsort(np.bincount(kinds), kind="stable")
     chosen: list[int] = []
-    for kind in np.argsort(
-        np.bincount(kinds), kind="stable"
-    ):  # what a small one lacks, others give
+    for place, kind in enumerate(smallest_first):
         members = np.flatnonzero(kinds == kind)
-        wanted = (count - len(chosen)) // (kinds.max() + 1 - len(set(kinds[chosen])))
+        wanted = (count - len(chosen)) // (len(smallest_first) - place)
         chosen += members[select(shares[members], vectors[members], wanted, seed)].tolist()
     chosen.sort(key=lambda row: shares[row].max())
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from superconext.data.dataset import Dataset
@@ -46,6 +46,7 @@ def test_a_conflict_inside_one_set_is_kept_whoever_decides():
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("uvwxyz")), max_size=12)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ROWS, ROWS, st.sampled_from(["both", "old", "new"]))
 def test_nothing_is_lost(old, new, keep):
     merged = merge(data_set(old), data_set(new), keep)

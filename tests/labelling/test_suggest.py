@@ -84,6 +84,7 @@ def test_balance_gives_equal_numbers_and_fills_up(sample_run, balance):
     found = suggest(sample_run.model_, pool(lines), 12, balance=balance)
     kinds = Counter(script_of(o.text) if balance == "script" else o.prediction for o in found)
     assert len(found) == 12 and max(kinds.values()) - min(kinds.values()) <= 1
+    assert len(suggest(sample_run.model_, pool(lines), 1, balance=balance)) == 1
     arabic = [line for line in lines if script_of(line) == "Arabic"][:60]
     few = [line for line in lines if script_of(line) == "Latin"][:2]
     found = suggest(sample_run.model_, pool(arabic + few), 10, balance="script")
@@ -140,7 +141,6 @@ def test_what_the_tools_import_is_read_back_once_it_is_annotated(given, tmp_path
         assert prediction["score"] == row["certainty"]
         # What Label Studio exports: the annotator has confirmed what was predicted.
         task["annotations"] = [{"result": prediction["result"], "was_cancelled": False}]
-    pytest.importorskip("superconext.data.json_formats")
     export = tmp_path / "export.json"
     export.write_text(json.dumps(tasks, ensure_ascii=False), encoding="utf-8")
     rows_back = read_labelled(export)
