@@ -26,8 +26,8 @@ from superconext.data.reading import read_labelled
 #: Parameters of each of ours; None is SetFit.
 SYSTEMS: dict[str, dict[str, Any] | None] = {
     "frozen + LR": {"freeze": True},
-    "cross_entropy": {"objective": "cross_entropy", "epochs": 20, "steps_per_epoch": 4},
-    "superloss": {"objective": "superloss", "epochs": 20, "steps_per_epoch": 4},
+    "cross_entropy": {"objective": "cross_entropy", "epochs": 8, "steps_per_epoch": 4},
+    "superloss": {"objective": "superloss", "epochs": 8, "steps_per_epoch": 4},
     "SetFit": None,
 }
 
@@ -70,16 +70,20 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="file of result lines")
     parser.add_argument("--shots", default="8,16")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--test-rows", type=int, default=0, help="drawn of TEST; 0: all")
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     train, test = read_labelled(arguments.train), read_labelled(arguments.test)
+    if arguments.test_rows:
+        order = np.random.default_rng(0).permutation(len(test.labels))
+        test = test.select(sorted(int(row) for row in order[: arguments.test_rows]))
     done = []
     if arguments.out.exists():
         done = [json.loads(line) for line in arguments.out.read_text().splitlines()]
-    for shots in map(int, arguments.shots.split(",")):
-        for seed in range(arguments.seeds):
+    for seed in range(arguments.seeds):
+        for shots in map(int, arguments.shots.split(",")):
             rows = drawn_rows(train.labels, shots, seed)
             part = [train.texts[row] for row in rows], [train.labels[row] for row in rows]
             for name in arguments.systems.split(","):

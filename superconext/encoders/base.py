@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -178,7 +179,7 @@ class Encoder(nn.Module):
         """Add the nodes from token ids to sentence vectors to an ONNX graph.
 
         Args:
-            graph: has the input `ids`, int64 `[N, T]`, 0 behind a text's end.
+            graph: has the input `ids`, int64 `[N, T]`, 0 behind a text's end; see `onnx_ids`.
             lengths: name of the texts' lengths, int64 `[N]`.
             oov_vectors: name of the vectors float32 `[words, e]` of the ids behind those of
                 `vector_table(None)`, which an encoder with an ONNX form has.
@@ -188,9 +189,25 @@ class Encoder(nn.Module):
         """
         raise RunError(NO_ONNX.format(type(self).__name__))
 
+    @property
+    def onnx_ids(self) -> tuple[int, int]:
+        """What the graph's ids are above the encoder's own, and the first id that is none of its
+        `vector_table(None)`, nor of its tokens."""
+        table = self.vector_table(None)
+        return 0, 0 if table is None else len(table)
+
     def onnx_arrays(self) -> dict[str, np.ndarray]:
         """Arrays from which `oov_vectors` are made where the graph runs, by name."""
         raise RunError(NO_ONNX.format(type(self).__name__))
+
+    def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
+        """Write the encoder as modules of the library sentence-transformers itself, for which
+        nothing else need be installed.
+
+        Returns their entries in `modules.json`; None, and nothing is written, where it has no
+        such form.
+        """
+        return None
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         """Encode padded ids `[N, T]` with lengths `[N]`.

@@ -114,6 +114,14 @@ class TextIndexer:
         """
         raise RunError(NO_ONNX.format(type(self).__name__))
 
+    @classmethod
+    def from_onnx(cls, folder: Path, document: Mapping[str, Any]) -> TextIndexer:
+        """What `write_onnx` wrote.
+
+        Raises OSError, ValueError, LookupError, TypeError or VectorsError where it is damaged.
+        """
+        raise RunError(NO_ONNX.format(cls.__name__))
+
 
 @dataclass
 class WordIndexer(TextIndexer):
@@ -276,10 +284,6 @@ class WordIndexer(TextIndexer):
 
     @classmethod
     def from_onnx(cls, folder: Path, document: Mapping[str, Any]) -> WordIndexer:
-        """What `write_onnx` wrote.
-
-        Raises OSError, ValueError, LookupError, TypeError or VectorsError where it is damaged.
-        """
         ngrams = document["ngrams"]
         return cls(
             Tokenizer.from_dict(document["tokenizer"]),

@@ -7,6 +7,8 @@ are in the order input, output, forget, cell; torch's are input, forget, cell, o
 
 from __future__ import annotations
 
+import io
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,10 @@ from superconext.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from superconext.encoders.bilstm import BiLSTMEncoder
+
+
+#: Version of the operators.
+OPSET = 17
 
 
 class GraphBuilder:
@@ -48,6 +54,36 @@ class GraphBuilder:
         """A slice along one axis."""
         edges = [self.constant([number]) for number in (start, end, axis)]
         return self.node("Slice", values, *edges)
+
+    def traced(self, module: torch.nn.Module, inputs: dict[str, str]) -> str:
+        """Name of what a module makes of ids `[N, T]` and lengths `[N]`, as torch traces it.
+
+        inputs: the names in this graph of the module's inputs `ids` and `lengths`.
+        """
+        import onnx
+        from onnx import compose
+
+        example = torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2])
+        stream = io.BytesIO()
+        with warnings.catch_warnings():  # of what it takes for constant, which export checks
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                module,
+                example,
+                stream,  # type: ignore[arg-type]
+                input_names=list(inputs),
+                output_names=["out"],
+                dynamic_axes={"ids": {0: "n", 1: "t"}, "lengths": {0: "n"}, "out": {0: "n"}},
+                opset_version=OPSET,
+                dynamo=False,
+            )
+        prefix = self._name("traced") + "/"
+        made = compose.add_prefix(onnx.load_from_string(stream.getvalue()), prefix).graph
+        for name, own in inputs.items():
+            self.nodes.append(onnx.helper.make_node("Identity", [own], [prefix + name]))
+        self.nodes += made.node
+        self.constants += made.initializer
+        return f"{prefix}out"
 
     def widened(self, values: str, *axes: int) -> str:
         return self.node("Unsqueeze", values, self.constant(list(axes)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class SubwordIndexer(TextIndexer):
         architecture: the model's `config.json`.
         max_length: subwords read of a text at most.
         source: folder of the model's files; None in a loaded run.
+        above: what ids are above the tokenizer's, 1 where 0 is to be padding.
 
     Attributes:
         prefix, suffix: ids of the special tokens before and behind a text.
@@ -50,6 +51,7 @@ class SubwordIndexer(TextIndexer):
     max_length: int
     source: Path | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    above: int = 0
 
     def __post_init__(self) -> None:
         self.subwords.no_truncation()
@@ -90,7 +92,8 @@ class SubwordIndexer(TextIndexer):
             ]
             encoded = self.subwords.encode_batch(texts, add_special_tokens=False)
             ids += [text.ids or [self.unknown] for text in encoded]
-        return build_store(ids, self.max_length)
+        store = build_store(ids, self.max_length)
+        return replace(store, tokens=store.tokens + self.above) if self.above else store
 
     def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         document = {
@@ -112,6 +115,15 @@ class SubwordIndexer(TextIndexer):
             raise ValueError("the architecture is no table")
         subwords = tokenizer_of(json.dumps(document["subwords"]))
         return cls(tokenizer, subwords, architecture, config.max_length)
+
+    def write_onnx(self, folder: Path) -> dict[str, Any]:
+        return {"max_length": self.max_length, **self.to_saved()[0]}
+
+    @classmethod
+    def from_onnx(cls, folder: Path, document: Mapping[str, Any]) -> SubwordIndexer:
+        subwords = tokenizer_of(json.dumps(document["subwords"]))
+        tokenizer = Tokenizer.from_dict(document["tokenizer"])
+        return cls(tokenizer, subwords, {}, int(document["max_length"]), above=1)
 
 
 def tokenizer_of(text: str) -> Any:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from superconext.config.options import CheckedOptions, own_options, parse_options
 from superconext.config.parameters import Config, parameter
 from superconext.core.errors import ConfigError
-from superconext.core.files import cache_dir
+from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
 from superconext.data.token_store import TokenRows
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
@@ -34,6 +34,9 @@ from superconext.encoders.layers import POOLING
 from superconext.encoders.model_folder import ModelFolder, transformer_of, width_of
 from superconext.encoders.subword_indexer import SubwordIndexer
 from superconext.encoders.vector_cache import VectorCache
+
+if TYPE_CHECKING:
+    from superconext.encoders.onnx_graph import GraphBuilder
 
 #: Numbers that the backward pass keeps of a token in each layer, for each of its state's.
 _KEPT_NUMBERS = 25
@@ -256,6 +259,39 @@ class TransformerEncoder(Encoder):
     def kept_bytes(self) -> int:
         return 4 * _KEPT_NUMBERS * self.layers * self.sentence_size
 
+    def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
+        """A transformer and a pooling; not of an inner layer, of class tokens or of text that is
+        normalised first."""
+        assert isinstance(indexer, SubwordIndexer)
+        plain = not indexer.tokenizer.normalizer.rules
+        if self.options.layer >= 0 or self.class_tokens or not plain:
+            return None
+        most = min(indexer.max_length, self.room) + len(self.before) + len(self.behind)
+        self.model.save_pretrained(folder)  # type: ignore[operator]
+        indexer.subwords.save(str(folder / "tokenizer.json"))
+        name = indexer.subwords.id_to_token
+        tokens = {"pad_token": name(self.pad), "unk_token": name(indexer.unknown)}
+        about = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most}
+        write_json(folder / "tokenizer_config.json", {**about, **tokens})
+        write_json(folder / "sentence_bert_config.json", {"max_seq_length": most})
+        (folder / "1_Pooling").mkdir()
+        modes = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+        pooling: dict[str, Any] = {"word_embedding_dimension": self.sentence_size}
+        pooling |= {f"pooling_mode_{mode}": key == self.pooling for key, mode in modes.items()}
+        write_json(folder / "1_Pooling" / "config.json", pooling)
+        kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+        return [{"path": p, "type": f"sentence_transformers.models.{k}"} for p, k in kinds.items()]
+
+    def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
+        return graph.traced(_SentenceVectors(self), {"ids": "ids", "lengths": lengths})
+
+    def onnx_arrays(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @property
+    def onnx_ids(self) -> tuple[int, int]:
+        return 1, len(self._words.weight) + 1
+
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
         ids, lengths = ids[:, : self.room], lengths.clamp(max=self.room)
         if self.cache is not None and not self.training:
@@ -294,7 +330,7 @@ class TransformerEncoder(Encoder):
         """The model's input with the class tokens at the columns from `first` to `last`."""
         assert self.class_rows is not None
         vectors = self._words(whole)
-        rows = self.class_rows.to(vectors.dtype).expand(len(whole), -1, -1)
+        rows = self.class_rows.to(vectors.dtype).expand(whole.shape[0], -1, -1)
         vectors = torch.cat([vectors[:, :first], rows, vectors[:, last:]], dim=1)
         given: dict[str, Any] = {"inputs_embeds": vectors}
         columns = torch.arange(whole.shape[1], device=whole.device)
@@ -302,10 +338,10 @@ class TransformerEncoder(Encoder):
             # Class tokens stand where the token before them does.
             places = (columns - self.class_tokens).clamp(min=first - 1)
             places = torch.where(columns < first, columns, places)
-            given["position_ids"] = (self._first_position + places).expand(len(whole), -1)
+            given["position_ids"] = (self._first_position + places).expand(whole.shape[0], -1)
         if self._types > 1:
             text = (columns >= len(self.before)).to(whole.dtype)
-            given["token_type_ids"] = text.expand(len(whole), -1)
+            given["token_type_ids"] = text.expand(whole.shape[0], -1)
         return given
 
     def _states(self, given: dict[str, Any], read: Tensor) -> Tensor:
@@ -316,6 +352,18 @@ class TransformerEncoder(Encoder):
         )
         states: Tensor = output.last_hidden_state if layer < 0 else output.hidden_states[layer]
         return states
+
+
+class _SentenceVectors(nn.Module):
+    """Ids that are one higher, so that 0 is padding, and lengths to sentence vectors."""
+
+    def __init__(self, encoder: TransformerEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.eval()
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        return self.encoder._read((ids - 1).clamp(min=0), lengths).sentence
 
 
 def _options(config: Config) -> Options:

@@ -27,13 +27,11 @@ import torch
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import file_sha256, write_json
-from superconext.encoders.onnx_graph import GraphBuilder
+from superconext.encoders.onnx_graph import OPSET, GraphBuilder
 from superconext.export.onnx_model import FORMAT, run_session, session_of
 from superconext.fitting.model import Model
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.text.vocabulary import PAD_ID
-
-OPSET = 17
 
 #: Written by every onnx since 2022, read by every onnxruntime since then.
 IR_VERSION = 8
@@ -160,20 +158,21 @@ def _difference(model: Model, folder: Path) -> float:
     session = session_of(folder / "model.onnx")
     generator = np.random.default_rng(0)
     tables = [encoder.vector_table(None) for encoder in model.encoders]
-    known = [table for table in tables if table is not None]
-    words, sizes = len(known[0]), [table.shape[1] for table in known]
+    sizes = [0 if table is None else table.shape[1] for table in tables]
+    above, words = model.encoders[0].onnx_ids
     largest = 0.0
     for rows, width, new in ((1, 1, 0), (3, 7, 2), (17, 40, 5)):
         lengths = generator.integers(1, width + 1, rows)
-        ids = generator.integers(1, words + new, (rows, width))
+        ids = generator.integers(1, words + new * any(sizes), (rows, width))
         ids[np.arange(width) >= lengths[:, None]] = 0
         oov_words = generator.standard_normal((new, sum(sizes))).astype(np.float32)
         answered = run_session(session, ids, oov_words)
         parts = []
         extras = np.split(oov_words, np.cumsum(sizes)[:-1], axis=1)
-        for encoder, own, extra in zip(model.encoders, known, extras, strict=True):
-            table = torch.cat([own, torch.from_numpy(extra)])
-            output = encoder(torch.from_numpy(ids), torch.from_numpy(lengths), table)
+        own_ids = torch.from_numpy(ids - above).clamp(min=0)
+        for encoder, own, extra in zip(model.encoders, tables, extras, strict=True):
+            table = None if own is None else torch.cat([own, torch.from_numpy(extra)])
+            output = encoder(own_ids, torch.from_numpy(lengths), table)
             parts.append(output.sentence.numpy())
         features = np.hstack(parts)
         expected = (model.probe.probabilities(features), features)

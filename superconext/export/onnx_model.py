@@ -12,7 +12,8 @@ import numpy as np
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
 from superconext.core.files import file_sha256
 from superconext.data.token_store import OovWords
-from superconext.encoders.indexer import WordIndexer
+from superconext.encoders.indexer import TextIndexer, WordIndexer
+from superconext.encoders.subword_indexer import SubwordIndexer
 
 #: Of `model.json`.
 FORMAT = 1
@@ -43,7 +44,8 @@ class OnnxModel:
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
             self.classes = [str(name) for name in facts["classes"]]
-            self._indexer = WordIndexer.from_onnx(folder, facts)
+            kind = SubwordIndexer if "subwords" in facts else WordIndexer
+            self._indexer: TextIndexer = kind.from_onnx(folder, facts)
             arrays = load_file(folder / "ngrams.safetensors")
         except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
             raise RunError(
@@ -68,10 +70,10 @@ class OnnxModel:
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         store = self._indexer.store(texts)
-        assert store.oov_words is not None
-        oov_words = np.hstack(
-            [oov_word_vectors(store.oov_words, *member) for member in self._members]
-        )
+        oov_words = np.empty((0, 0), np.float32)
+        if store.oov_words is not None:
+            new = [oov_word_vectors(store.oov_words, *member) for member in self._members]
+            oov_words = np.hstack(new)
         # Sentences of alike length together save the arithmetic on padding.
         order = np.argsort(store.lengths, kind="stable")
         parts = [

@@ -3,7 +3,8 @@
 The library's own modules (word vectors, LSTM, pooling) cannot make the same vectors: its
 tokenizers know none of our normalisation, words unseen in training would all be one, it has
 no pooling that takes each direction's last state, and no way to set members side by side.
-So this module wraps the model, and whoever opens the folder needs superconext installed.
+So this module wraps the model, and whoever opens the folder needs superconext installed, except
+where an encoder has modules of the library's own (`Encoder.sentence_modules`).
 Since its version 6 the library asks for `trust_remote_code=True` for any module that is not
 its own; no code is taken from the folder either way.
 """
@@ -53,12 +54,9 @@ class SentenceModule(nn.Module):
             "sentence_lengths": torch.from_numpy(lengths),
         }
         for member, encoder in enumerate(self.model.encoders):
-            vocabulary_table, table = (
-                encoder.vector_table(None),
-                encoder.vector_table(store.oov_words),
-            )
-            assert vocabulary_table is not None and table is not None
-            features[f"oov_words_{member}"] = table[len(vocabulary_table) :].detach()
+            own, table = encoder.vector_table(None), encoder.vector_table(store.oov_words)
+            if own is not None and table is not None:
+                features[f"oov_words_{member}"] = table[len(own) :].detach()
         return features
 
     def tokenize(self, texts: Sequence[str], **unused: Any) -> dict[str, Tensor]:
@@ -69,11 +67,10 @@ class SentenceModule(nn.Module):
         """Adds `sentence_embedding` to the features of `preprocess`."""
         parts = []
         for member, encoder in enumerate(self.model.encoders):
-            vocabulary_table = encoder.vector_table(None)
-            assert vocabulary_table is not None
-            table = torch.cat(
-                [vocabulary_table, features[f"oov_words_{member}"].to(vocabulary_table.device)]
-            )
+            table = encoder.vector_table(None)
+            if table is not None:
+                new = features[f"oov_words_{member}"].to(table.device)
+                table = torch.cat([table, new])
             output = encoder(features["input_ids"], features["sentence_lengths"], table)
             parts.append(output.sentence)
         features["sentence_embedding"] = torch.cat(parts, dim=1)
@@ -111,12 +108,17 @@ def write_sentence_transformer(model: Model, folder: Path) -> None:
         raise MissingExtraError(
             "Export to sentence-transformers", "sentence-transformers"
         ) from None
-    inner = folder / _SUBFOLDER
-    inner.mkdir()
-    SentenceModule(model).save(str(inner))
-    kind = f"{SentenceModule.__module__}.{SentenceModule.__qualname__}"
-    modules = [{"idx": 0, "name": "0", "path": _SUBFOLDER, "type": kind}]
-    write_json(folder / "modules.json", modules)
+    modules = None
+    if len(model.encoders) == 1:
+        modules = model.encoders[0].sentence_modules(model.indexer, folder)
+    if modules is None:
+        inner = folder / _SUBFOLDER
+        inner.mkdir()
+        SentenceModule(model).save(str(inner))
+        kind = f"{SentenceModule.__module__}.{SentenceModule.__qualname__}"
+        modules = [{"path": _SUBFOLDER, "type": kind}]
+    entries = [{"idx": i, "name": str(i), **module} for i, module in enumerate(modules)]
+    write_json(folder / "modules.json", entries)
     versions = {"sentence_transformers": installed, "pytorch": torch.__version__}
     write_json(
         folder / "config_sentence_transformers.json",

@@ -130,6 +130,21 @@ def test_a_run_needs_neither_the_model_nor_the_network(copied, tmp_path, monkeyp
     assert manifest["model"]["name"] == "copied" and len(manifest["model"]["sha256"]) == 64
 
 
+def test_a_comparison_has_transformers_beside_bilstms(model, tmp_path):
+    table = [
+        (label, f"{text} {i}") for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    train, test = (write_table(tmp_path / f"{n}.tsv", table) for n in ("train", "test"))
+    frozen = f"superloss:encoder=transformer+model={model}+freeze=yes+options.layer=1"
+    words = "--objectives", f"superloss,{frozen}", "--seeds", 2, "--epochs", 1, "--hidden-size", 4
+    given = "--vector-method", "random", "--vector-dimension", 4, "--splits", "given"
+    outcome = call_main("compare", train, "--test", test, "--out", tmp_path / "c", *words, *given)
+    assert outcome.code == 0, outcome.err
+    lines = map(json.loads, (tmp_path / "c" / "results.jsonl").read_text().splitlines())
+    names = [line.get("system", line["objective"]) for line in lines]
+    assert names.count("superloss") == names.count(frozen) == 2
+
+
 # Fine-tuned
 
 

@@ -1,0 +1,69 @@
+"""Exports of a transformer: sentence-transformers' own modules, and ONNX."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers")
+
+from superconext import SuperConTextClassifier
+from superconext.export.onnx_folder import write_onnx
+from superconext.export.onnx_model import OnnxModel
+from superconext.export.sentence_module import write_sentence_transformer
+from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
+
+TRAINED = {"encoder": "transformer", "epochs": 1, "batch_size": 8, "max_length": 20}
+SENTENCES = [*TEXTS, *filter(None, NEW), "zwin bzaf " * 40, "Zwin, bzaf"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_model(tmp_path_factory.mktemp("models") / "bert")
+
+
+def trained(folder, **given):
+    fitted = SuperConTextClassifier(**{**TRAINED, **given}, model=folder).fit(TEXTS, LABELS)
+    return fitted.model_
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_sentence_transformers_opens_it_without_superconext(pooling, folder, tmp_path, monkeypatch):
+    library = pytest.importorskip("sentence_transformers")
+    model = trained(folder, pooling=pooling)
+    expected = model.features(SENTENCES)
+    write_sentence_transformer(model, tmp_path)
+    kinds = [entry["type"] for entry in json.loads((tmp_path / "modules.json").read_text())]
+    assert kinds == [f"sentence_transformers.models.{k}" for k in ("Transformer", "Pooling")]
+    for name in [name for name in sys.modules if name.split(".")[0] == "superconext"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    vectors = library.SentenceTransformer(str(tmp_path), device="cpu").encode(SENTENCES)
+    assert np.abs(vectors - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "given", [{"objective": "dualcl"}, {"options": "layer=1"}, {"normalize": "arabizi"}]
+)
+def test_what_is_no_plain_transformer_is_wrapped(given, folder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    model = trained(folder, **given)
+    write_sentence_transformer(model, tmp_path)
+    opened = library.SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
+    assert np.abs(opened.encode(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"pooling": "max", "options": "layer=1"}, {"objective": "dualcl", "members": 2}]
+)
+def test_onnx_gives_torchs_numbers_from_text(given, folder, tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    model = trained(folder, **given)
+    assert write_onnx(model, tmp_path) <= 1e-5
+    other = OnnxModel(tmp_path)
+    assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
+    assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    assert np.abs(other.features([""]) - model.features([""])).max() < 1e-5, "no token"
