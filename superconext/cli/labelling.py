@@ -100,15 +100,17 @@ def audit(
 @number("-n", 50, "Sentences to suggest.", name="count")
 @LEAVE_OUT
 @click.option(
-    "--balance", type=click.Choice(["class", "script"]), help="As many of each, as it is predicted."
+    "--balance",
+    type=click.Choice(["class", "script"]),
+    help="As many sentences of each predicted class, or of each script.",
 )
 @click.option(
     "--for",
     "tool",
     type=click.Choice(["label-studio", "doccano", "csv"]),
-    help="Write what this tool imports, with the predictions.",
+    help="Write a file that this tool imports, with the predictions to confirm.",
 )
-@switch("--blind", "Without what the run predicts.")
+@switch("--blind", "Leave out what RUN predicts.")
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
 @OUT
 @TEXT_COLUMN
@@ -132,10 +134,10 @@ def suggest(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Sentences of UNLABELLED to label next: RUN is uncertain of them, and they differ.
+    """Sentences of UNLABELLED to label next: uncertain ones that are unlike each other.
 
-    Of near-duplicates one is given, and none of a sentence in a --leave-out file, such as the
-    rows labelled so far. Fill in the column label, and add the rows with data merge.
+    Near-duplicates are given once; sentences of a --leave-out file, such as the rows labelled so
+    far, are not given. Fill in the column label and add the rows with data merge.
     """
     from superconext.data.reading import read_texts
     from superconext.labelling import suggest as suggesting
