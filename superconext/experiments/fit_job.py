@@ -249,6 +249,8 @@ def _objective(
     facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
     if model.ensemble is not None:
         facts |= model.ensemble.settings
+    if model.priors is not None:
+        facts["prior_groups"] = config.prior_groups
     return facts, predicted
 
 

@@ -211,6 +211,12 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
+    corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
+    if corrected:
+        notes.append(
+            f"Corrected by the class shares of each script: {', '.join(corrected)}. Others are as "
+            "they are, baselines without probabilities too."
+        )
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
     if any(row.p is not None for row in rows):

@@ -56,3 +56,5 @@ def test_a_comparison_has_both_in_one_table(call, files, tmp_path):
     assert plain != corrected
     assert {"Arabic", "Latin"} == set(lines["superloss"]["by_script"])
     assert (tmp_path / "out" / "by_script.md").is_file()
+    note = "Corrected by the class shares of each script: superloss:prior_groups=script. Others"
+    assert note in said.out
