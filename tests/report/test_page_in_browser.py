@@ -36,6 +36,7 @@ def opened(browser, tmp_path):
         path = tmp_path / f"page{len(contexts)}.html"
         write_page(path, made)
         contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(120_000)
         tab = contexts[-1].new_page()
         tab.on("console", lambda message: said.append(message.text))
         tab.on("pageerror", lambda error: said.append(str(error)))
@@ -72,8 +73,12 @@ def test_pointing_at_a_point_shows_its_sentence_and_its_neighbours(opened, schem
     tab.locator("#canvas").scroll_into_view_if_needed()
     for row in (0, 17, 41):
         tab.mouse.move(*place_of(tab, made, row))
+        # Waits: a busy machine draws late.
+        sync_api.expect(tab.locator("#card .sentence").first).to_have_text(
+            made.rows.texts[row], timeout=60_000
+        )
         card = tab.locator("#card").inner_text()
-        assert made.rows.texts[row] in card and f"line {made.rows.lines[row]}" in card
+        assert f"line {made.rows.lines[row]}" in card
         unit = made.train.features / np.linalg.norm(made.train.features, axis=1, keepdims=True)
         assert made.train.texts[int((unit @ made.rows.features[row]).argmax())] in card
 
