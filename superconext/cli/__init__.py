@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import io
 import os
 import signal
 import sys
@@ -125,6 +126,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 data, model or machine at fault, 2 usage."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal shows what it can; what goes elsewhere is UTF-8, on Windows too.
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
     wait_briefly()
     skip_final_collection()
     try:

@@ -55,7 +55,10 @@ def export(
     min_count: int,
     as_json: bool,
 ) -> None:
-    """Write RUN in another form, or as a smaller run folder."""
+    """Write RUN in another form, or as a smaller run folder.
+
+    Hashes of the training texts, by which evaluate and predict know them again, are left out.
+    """
     if pruned and not test:
         raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
     if (test or expected) and not pruned:
@@ -64,6 +67,7 @@ def export(
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 
     model = load_model(run)
+    model.seen = None
     facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
@@ -96,11 +100,13 @@ def export(
 
 
 def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:
+    from superconext.data.columns import Known
     from superconext.data.reading import read_labelled, read_texts
     from superconext.export.prune import prune
 
-    rows = read_labelled(test)
-    wanted = read_texts(expected) if expected else None
+    known = Known.of(model.classes, model.columns)
+    rows = read_labelled(test, known=known)
+    wanted = read_texts(expected, known=known) if expected else None
     echo_notes(rows.notes, rows.source)
     if wanted:
         echo_notes(wanted.notes, wanted.source)
@@ -150,7 +156,8 @@ def push(
 ) -> None:
     """Upload RUN to the Hugging Face Hub, where it is made if it is not there.
 
-    Its predictions.tsv stays at home, for it holds texts. Needs the extra hub, and a login
+    Its predictions.tsv stays at home, for it may hold texts, and so do the hashes of the training
+    texts. Needs the extra hub, and a login
     (hf auth login, or HF_TOKEN).
     """
     from superconext.export.hub import push as upload

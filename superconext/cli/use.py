@@ -66,19 +66,26 @@ def evaluate(
     """Metrics of RUN on the labelled FILE."""
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
+    from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
     from superconext.fitting.model import evaluate as evaluate_model
     from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column, header, _known(model, run), encoding)
+    corpus = read_labelled(file, text_column, label_column, header, _known(model), encoding)
     echo_notes(corpus.notes, corpus.source)
     if not quiet:
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
     unknown = _unknown_labels(corpus, model.classes, run)
     evaluation = evaluate_model(model, corpus.texts, corpus.labels)
+    facts, familiarity = facts_of(model, corpus.texts), Familiarity()
+    familiarity.add(facts)
+    seen = familiarity.seen
+    overlap = overlap_report(facts, seen, evaluation, corpus.labels, model.classes)
+    for line in familiarity.warnings(overlap):
+        click.echo(f"warning: {corpus.source}: {line}", err=True)
     if as_json:
         more = {"unknown_labels": unknown} if unknown else {}
-        echo_json({**evaluation.document(), **more})
+        echo_json({**evaluation.document(), **more, "overlap": overlap})
         return
     table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics}
     if model.ensemble is not None:
@@ -118,24 +125,12 @@ def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[s
     return unknown
 
 
-def _known(model: Any, run: str) -> Known:
-    """What the run knows of files: its classes, and the names of the columns it was trained on."""
-    from pathlib import Path
-
+def _known(model: Model) -> Known:
+    """What the run knows of files: its classes, and the columns it was trained on."""
     from superconext.data.columns import Known
+    from superconext.fitting.familiarity import is_word
 
-    columns: Any = None
-    if (Path(run) / "manifest.json").is_file():
-        from superconext.runs.folder import read_manifest
-
-        columns = read_manifest(Path(run))
-        for key in ("data", "train", "columns"):
-            columns = columns.get(key) if isinstance(columns, dict) else None
-    if not isinstance(columns, dict) or columns.get("header") is not True:
-        columns = {}
-    names = [columns.get(key) for key in ("text", "label")]
-    text, label = (name if isinstance(name, str) else None for name in names)
-    return Known(frozenset(model.classes), text, label)
+    return Known.of(model.classes, model.columns, lambda cell: is_word(model, cell))
 
 
 def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
@@ -170,7 +165,7 @@ def _count(number: int, what: str) -> str:
 @HEADER
 @ENCODING
 @switch("--proba", "Add the probability of every class.")
-@switch("--details", "Add the line number of every row, under a heading.")
+@switch("--details", "Add each row's line and what RUN knows of its text, under a heading.")
 @click.option(
     "--abstain-below",
     type=click.FloatRange(0, 1),
@@ -207,7 +202,8 @@ def predict(
     RUN may also be a folder of export --format onnx: then onnxruntime answers. With --proba a
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
     piece at a time, in its order, and each of its rows gives a row: one without a text gets an
-    empty label. --details and --json have the line numbers.
+    empty label. --details and --json have the line numbers, the shares of a text's words and
+    letters that are new to RUN, and the split of RUN that the text stands in.
     """
     from superconext.data.reading import RowStream
 
@@ -219,7 +215,7 @@ def predict(
         on_error=on_error,
         every_row=True,
         header=header,
-        known=_known(model, run),
+        known=_known(model),
         encoding=encoding,
     )
     preview = not quiet and file != "-"
@@ -241,11 +237,21 @@ def write_predictions(
 
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
-    details: a column with the line of the file too, which JSON always has.
+    details: line and `FACTS` of every row too, which JSON always has.
     preview: shows the first rows on stderr, as they were understood.
     """
-    begun = abstained = blank = shown = 0
-    heading = ["line"] * details + ["label"] + [*map(tsv_cell, model.classes)] * proba + ["text"]
+    from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
+
+    begun = abstained = shown = 0
+    names = {name: tsv_cell(name) for name in model.classes}
+    heading = [
+        *["line"] * details,
+        "label",
+        *[*names.values()] * proba,
+        *[*FACTS] * details,
+        "text",
+    ]
+    familiarity = Familiarity()
 
     def show_notes() -> None:
         nonlocal shown
@@ -259,42 +265,42 @@ def write_predictions(
             preview = False
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
+            facts = facts_of(model, part)
+            familiarity.add(facts)
             shares = _shares(model, part)
             labels = [None if share is None else model.classes[share.argmax()] for share in shares]
-            blank += labels.count(None)
             if abstain_below is not None:
-                blanks = labels.count(None)
-                labels = [
-                    label if share is not None and share.max() >= abstain_below else None
-                    for label, share in zip(labels, shares, strict=True)
-                ]
-                abstained += labels.count(None) - blanks
-            rows = zip(block.lines[start : start + _AT_ONCE], labels, shares, part, strict=True)
+                for place, share in enumerate(shares):
+                    if share is not None and share.max() < abstain_below:
+                        labels[place] = None
+                        abstained += 1
+            lines = block.lines[start : start + _AT_ONCE]
+            rows = zip(lines, labels, shares, facts, part, strict=True)
             if as_json:
                 written = [_json_row(model, *row, proba) for row in rows]
                 click.echo((", " if begun else "[") + ", ".join(written), nl=False)
             else:
                 if (proba or details) and not begun:
                     click.echo("\t".join(heading))
-                names = {name: tsv_cell(name) for name in model.classes}
-                written = [_table_row(names, *row, proba, details) for row in rows]
+                written = [_table_row(names, *row, proba, FACTS * details) for row in rows]
                 click.echo("\n".join(written))
             begun += len(part)
     if as_json:
         click.echo("]")
     show_notes()
-    if blank:
-        click.echo(
-            f"note: {texts.name}: {_count(blank, 'row')} without a text, given an empty label",
-            err=True,
-        )
+    filled = familiarity.texts
+    if begun > filled:
+        blank = _count(begun - filled, "row")
+        echo_notes([f"{blank} without a text, given an empty label"], texts.name)
     if abstain_below is not None:
-        click.echo(
-            f"note: {texts.name}: no label for {abstained} of {begun - blank} texts, whose classes "
-            f"are all less probable than {abstain_below:g}",
-            err=True,
+        echo_notes(
+            [
+                f"no label for {abstained} of {filled} texts, whose classes are all less probable "
+                f"than {abstain_below:g}"
+            ],
+            texts.name,
         )
-    for problem in texts.problems:
+    for problem in [*(f"{texts.name}: {w}" for w in familiarity.warnings()), *texts.problems]:
         click.echo(f"warning: {problem}", err=True)
     if texts.on_error == "skip":
         click.echo(
@@ -312,13 +318,19 @@ def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
 
 
 def _json_row(
-    model: Model, line: int, label: str | None, share: np.ndarray | None, text: str, proba: bool
+    model: Model,
+    line: int,
+    label: str | None,
+    share: np.ndarray | None,
+    facts: dict[str, Any] | None,
+    text: str,
+    proba: bool,
 ) -> str:
     answer: dict[str, Any] = {"line": line, "label": label}
     if proba:
         shares = None if share is None else dict(zip(model.classes, share.tolist(), strict=True))
         answer["probabilities"] = shares
-    return json.dumps({**answer, "text": text}, ensure_ascii=False)
+    return json.dumps({**answer, **(facts or {}), "text": text}, ensure_ascii=False)
 
 
 def _table_row(
@@ -326,14 +338,17 @@ def _table_row(
     line: int,
     label: str | None,
     share: np.ndarray | None,
+    facts: dict[str, Any] | None,
     text: str,
     proba: bool,
-    details: bool,
+    details: Sequence[str],
 ) -> str:
     cells = [str(line)] if details else []
     cells.append("" if label is None else names[label])
     if proba:
         cells += [""] * len(names) if share is None else [f"{value:.4f}" for value in share]
+    values = [(facts or {}).get(name) for name in details]
+    cells += [f"{value:.2f}" if isinstance(value, float) else value or "" for value in values]
     return "\t".join([*cells, tsv_cell(text)])
 
 
@@ -342,12 +357,22 @@ def _table_row(
 @click.argument("file")
 @click.option("--out", required=True, metavar="VECTORS.npy", help="NumPy file to write.")
 @TEXT_COLUMN
+@HEADER
 @ENCODING
 @THREADS
 def embed(
-    run: str, file: str, out: str, text_column: str | None, encoding: str | None, threads: int
+    run: str,
+    file: str,
+    out: str,
+    text_column: str | None,
+    header: bool | None,
+    encoding: str | None,
+    threads: int,
 ) -> None:
-    """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file."""
+    """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
+
+    A row without a text has a vector of zeros.
+    """
     import io
     from pathlib import Path
 
@@ -355,13 +380,20 @@ def embed(
 
     from superconext.core.errors import DataError
     from superconext.core.files import atomic_write
+    from superconext.data.reading import read_texts
 
     path = Path(out)
     if not path.parent.is_dir():
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
-    vectors = _load_any(run, threads).features(_texts(file, text_column, encoding))
+    model = _load_any(run, threads)
+    read = read_texts(file, text_column, encoding, header, _known(model), every_row=True)
+    vectors = model.features(read.texts)
+    blank = [row for row, text in enumerate(read.texts) if not text.strip()]
+    vectors[blank] = 0
+    rows = f"{_count(len(blank), 'row')} without a text, given a vector of zeros"
+    echo_notes([*read.notes, *[rows] * bool(blank)], read.source)
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
@@ -391,11 +423,3 @@ def _load_any(run: str, threads: int) -> Any:
     from superconext.export.onnx_model import OnnxModel
 
     return OnnxModel(run, threads)
-
-
-def _texts(file: str, text_column: str | None, encoding: str | None) -> Sequence[str]:
-    from superconext.data.reading import read_texts
-
-    read = read_texts(file, text_column, encoding)
-    echo_notes(read.notes, read.source)
-    return read.texts

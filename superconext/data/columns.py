@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from superconext.core.errors import DataError
@@ -58,12 +58,38 @@ class Known:
     """What a run knows of files like those it was trained on.
 
     classes: its labels. text, label: names of the columns in its training file, None where that
-    had no header.
+    had no header. is_word: whether a cell is made of words it was trained on.
     """
 
     classes: frozenset[str] = frozenset()
     text: str | None = None
     label: str | None = None
+    is_word: Callable[[str], bool] = lambda cell: False
+
+    @classmethod
+    def of(
+        cls,
+        classes: Iterable[str],
+        columns: object = None,
+        is_word: Callable[[str], bool] = is_word,
+    ) -> Known:
+        """columns: `Dataset.columns` of the training rows, or what a stranger put in its place."""
+        if not isinstance(columns, Mapping) or columns.get("header") is not True:
+            columns = {}
+        names = [columns.get(key) for key in ("text", "label")]
+        text, label = (name if isinstance(name, str) else None for name in names)
+        return cls(frozenset(classes), text, label, is_word)
+
+    def heads(self, line: str) -> bool:
+        """Whether a line of what may be plain text is the header of a table like the run's own.
+
+        It is where it is the text column's name alone, or has the names of both columns.
+        """
+        if self.text is None:
+            return False
+        cells = _folded(line.split("\t" if "\t" in line else ","))
+        names = _folded(filter(None, (self.text, self.label)))
+        return cells == names[:1] or (len(names) == 2 and set(names) <= set(cells))
 
     def column(
         self, found: Sequence[str], spec: ColumnSpec, default: str, header: bool | None = True
@@ -150,7 +176,7 @@ def usual(found: Sequence[str], spec: ColumnSpec, default: str) -> ColumnSpec:
     return places[0] + 1
 
 
-def _folded(cells: Sequence[str]) -> list[str]:
+def _folded(cells: Iterable[str]) -> list[str]:
     return [cell.strip().casefold() for cell in cells]
 
 
@@ -169,9 +195,11 @@ def _with_known(
     specs = (text_column, label_column)
     if header is None:
         by_name = any(s is not None and number_of(s) is None for s in specs)
-        header = by_name or _is_header(first, *specs) or _header_by_labels(rows, known.classes)
+        header = by_name or _is_header(first, *specs) or _header_by_shape(rows, known)
     if header:
-        return _under_header(rows, text_column, label_column, source, labelled, known.classes)
+        return _under_header(
+            rows, text_column, label_column, source, labelled, known.classes, commas
+        )
     if specs == (None, None):
         if commas and not labelled and _one_sentence(rows, known.classes):
             note = "no header and no label column found: each line read as one text"
@@ -219,6 +247,7 @@ def _under_header(
     source: str,
     labelled: bool,
     classes: frozenset[str],
+    commas: bool,
 ) -> Columns:
     """The columns under a header whose names may be unknown."""
     first, folded = rows[0], _folded(rows[0])
@@ -232,6 +261,7 @@ def _under_header(
     text, label = places
     if len(first) == 1 and text is None:
         text = 0
+    joined = commas and not labelled and len(first) == 1
     if len(first) == 2 and text is None and label is None and len(rows) > 1:
         label = _label_by_classes(rows[1:], classes)
         label = _label_of_two(rows[1:], source) if label is None else label
@@ -250,37 +280,50 @@ def _under_header(
         read = f"column {shown(first[text], 24)} read as text"
         read += "" if label is None else f", {shown(first[label], 24)} as label"
         notes = [f"first row read as a header: {read} (--no-header if it is a row)"]
-    return Columns(text, label if labelled else None, True, notes, label)
+    return Columns(text, label if labelled else None, True, notes, label, joined)
 
 
-def _header_by_labels(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> bool:
+def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
     """Whether the first row is unlike all others: no label stands where these have theirs.
 
     That is so where all other cells of a column are classes. Where they are not, each must repeat,
-    and the text above sentences must be a single word.
+    and the text above sentences must be a single word; above a single column it must also be new
+    to the run.
     """
     first = rows[0]
+    if len(first) == 1:
+        texts = [",".join(row).strip() for row in rows[1:]]
+        return _above_sentences(first[0].strip(), texts) and not known.is_word(first[0])
     whole = [row for row in rows[1:] if len(row) == len(first)]
-    if len(first) < 2 or not whole:
+    if not whole:
         return False
     for place, cell in enumerate(first):
         name = cell.strip()
         others = Counter(row[place].strip() for row in whole)
-        if name in others or name in classes or not any(map(str.isalpha, name)):
+        if name in others or name in known.classes or not any(map(str.isalpha, name)):
             continue
-        if all(other in classes for other in others):
+        if all(other in known.classes for other in others):
             return True
         words = [row[1 - place].strip() for row in whole] if len(first) == 2 else []
         if (
-            len(words) >= _FEW_ROWS
-            and min(others.values()) > 1
+            min(others.values()) > 1
             and len(others) <= min(_MOST_LABELS, len(words) / 4)
-            and " " not in first[1 - place].strip()
-            and any(map(str.isalpha, first[1 - place]))
-            and sum(" " in text for text in words) >= 0.9 * len(words)
+            and _above_sentences(first[1 - place].strip(), words)
         ):
             return True
     return False
+
+
+def _above_sentences(name: str, texts: Sequence[str]) -> bool:
+    """Whether a cell is a single word that no text below repeats, and these are sentences."""
+    return (
+        len(texts) >= _FEW_ROWS
+        and " " not in name
+        and not name.startswith(("#", "@"))
+        and any(map(str.isalpha, name))
+        and name not in texts
+        and sum(" " in text for text in texts) >= 0.9 * len(texts)
+    )
 
 
 def _label_by_classes(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> int | None:

@@ -39,6 +39,10 @@ class Wanted:
     header: bool | None = None
     known: Known | None = None
 
+    def heads(self, line: str) -> bool:
+        """Whether a first line is the header of a table, as the run knows it."""
+        return self.header is not False and self.known is not None and self.known.heads(line)
+
     def place(self, names: Sequence[str], default: str, source: str, labels: int = -1) -> int:
         """0-based place of the `default` ("text" or "label") among named columns.
 

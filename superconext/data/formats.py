@@ -44,6 +44,8 @@ class PlainText(FileFormat):
     def recognises(cls, first_line: str, file: RowFile) -> bool:
         if file.wanted.labelled or file.wanted.text_column is not None:
             return False
+        if file.wanted.heads(first_line):
+            return False
         return is_plain_source(file) or not (first_line.startswith("{") or "\t" in first_line)
 
     def blocks(self) -> Iterator[Block]:
@@ -191,7 +193,7 @@ class TableFormat(FileFormat):
         """Whether the first row leaves open which of two columns is which."""
         wanted = self.file.wanted
         informed = self.file.name != STDIN_NAME
-        if len(first) < 2 or (len(first) > 2 and not informed):
+        if len(first) != 2 and not informed:
             return False
         if wanted.text_column is not None and not wanted.labelled and not informed:
             return False
@@ -362,4 +364,4 @@ class Csv(QuotedTable):
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
-        return "," in first_line and not is_plain_source(file)
+        return ("," in first_line and not is_plain_source(file)) or file.wanted.heads(first_line)

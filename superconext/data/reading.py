@@ -127,6 +127,8 @@ class RowStream:
             rows.labels += block.labels
             lines += block.lines
         for what, values in (("text", rows.texts), ("label", rows.labels)):
+            if what == "text" and self.wanted.every_row:
+                continue
             empty = [line for value, line in zip(values, lines, strict=False) if not value.strip()]
             if empty:
                 count = f"{len(empty)} rows" if len(empty) > 1 else "1 row"
@@ -222,15 +224,29 @@ def read_labelled(
 
 
 def read_texts(
-    path: str | Path, text_column: ColumnSpec = None, encoding: str | None = None
+    path: str | Path,
+    text_column: ColumnSpec = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+    known: Known | None = None,
+    every_row: bool = False,
 ) -> Texts:
     """Read the same files as `read_labelled`, labels ignored, or plain text.
 
     A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
     `text_column` is given or the first line opens with `__label__`. Blank lines of
-    plain text are left out with a note; an empty text in a column is a DataError.
+    plain text are left out with a note; an empty text in a column is a DataError. `header`,
+    `known` and `every_row` are those of `RowStream`.
     """
-    stream = RowStream(path, text_column, labelled=False, encoding=encoding)
+    stream = RowStream(
+        path,
+        text_column,
+        labelled=False,
+        every_row=every_row,
+        header=header,
+        known=known,
+        encoding=encoding,
+    )
     rows, _ = stream.collect()
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
 

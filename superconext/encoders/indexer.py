@@ -9,6 +9,7 @@ their character n-grams, so that a saved model can read them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -23,6 +24,8 @@ from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
+from superconext.text.rules import PLACEHOLDERS
+from superconext.text.scripts import letters_of
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
 from superconext.vectors.coverage import label_vectors
@@ -32,6 +35,9 @@ from superconext.vectors.table import WordVectors
 #: Numbers of a table of n-grams once the rows of zeros that a file leaves out are back. They
 #: take no memory until they are written to, so this bounds addresses alone.
 MOST_NUMBERS = 1 << 31
+
+#: A script that fewer than one in so many letters of the training text are of counts as new.
+_RARE_SCRIPT = 100
 
 #: Says that an encoder has no ONNX form; takes the name of its class.
 NO_ONNX = (
@@ -62,6 +68,12 @@ class TextIndexer:
     def missing_words(self, tokens: Sequence[Sequence[str]]) -> dict[str, Any]:
         """How many of the words of texts the encoder does not know, for the manifest."""
         return {}
+
+    def unfamiliar(self, tokens: Sequence[Sequence[str]]) -> np.ndarray | None:
+        """How little the encoder knows of texts, float64 `[N, 2]`: the share of their words that
+        training never met, and of their letters that are of a script it never met; None where it
+        does not know."""
+        return None
 
     def sizes(self) -> dict[str, int]:
         """Rows of what `pruned` can make smaller, by name."""
@@ -145,6 +157,7 @@ class WordIndexer(TextIndexer):
     table: np.ndarray | None = None
     word_ngrams: WordNgrams | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    _scripts: set[str] | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def fit(
@@ -177,6 +190,29 @@ class WordIndexer(TextIndexer):
 
     def missing_words(self, tokens: Sequence[Sequence[str]]) -> dict[str, Any]:
         return self.vocabulary.oov_report(tokens)
+
+    def unfamiliar(self, tokens: Sequence[Sequence[str]]) -> np.ndarray:
+        """Known are the words of the vocabulary and those with a vector of their own. A script is
+        one that training met if a letter in `_RARE_SCRIPT` of its words is of it."""
+        if self._scripts is None:
+            met: Counter[str] = Counter()
+            words = self.vocabulary
+            for word, count in zip(words.words[2:], words.counts[2:], strict=True):
+                for script, size in letters_of(word).items():
+                    met[script] += size * count
+            self._scripts = {name for name, n in met.items() if n * _RARE_SCRIPT >= met.total()}
+        facts: dict[str, tuple[int, ...]] = {}
+        for token in set(chain.from_iterable(tokens)):
+            letters = letters_of(token)
+            strange = sum(n for script, n in letters.items() if script not in self._scripts)
+            is_word = token not in PLACEHOLDERS and any(map(str.isalnum, token))
+            known = token in self.vocabulary or token in self.oov_vectors
+            facts[token] = is_word and not known, is_word, strange, letters.total()
+        rows = [(0, 0, 0, 0), *(facts[token] for token in chain.from_iterable(tokens))]
+        ends = np.cumsum([0, *map(len, tokens)])
+        sums = np.diff(np.cumsum(rows, axis=0)[ends], axis=0)
+        shares: np.ndarray = sums[:, ::2] / np.maximum(sums[:, 1::2], 1)
+        return shares
 
     def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Word vectors float32 `[C, e]` of what each class is called, and for which classes there

@@ -18,12 +18,13 @@ from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import new_folder
-from superconext.runs.folder import load_model, read_manifest
+from superconext.runs.folder import SEEN, load_model, read_manifest
 
 #: What `superconext.load` takes for a model on the Hub: hf://user/name or hf://user/name@revision.
 SCHEME = "hf://"
 
-#: Beside the model's own files. `predictions.tsv` is left at home: it holds texts of the user.
+#: Beside the model's own files. `predictions.tsv`, which may hold texts, and the hashes of the
+#: training texts are left at home.
 REPORTS = ("manifest.json", "README.md", "metrics.json", "history.csv", "figures/*.png")
 
 #: All that a run on the Hub may consist of; anything else there is not fetched.
@@ -73,8 +74,7 @@ def push(
             "HF_TOKEN"
         )
     api = hub.HfApi(library_name="superconext")
-    listed = read_manifest(folder)["files"]
-    files = {folder / file for file in listed}
+    files = {folder / file for file in read_manifest(folder)["files"] if file != SEEN}
     files.update(path for pattern in REPORTS for path in folder.glob(pattern))
     operations = [
         hub.CommitOperationAdd(path.relative_to(folder).as_posix(), str(path))

@@ -67,6 +67,7 @@ def write_onnx(model: Model, folder: Path) -> float:
     document: dict[str, Any] = {
         "format": FORMAT,
         "classes": model.classes,
+        "columns": model.columns,
         **model.indexer.write_onnx(folder),
         "files": {name: file_sha256(folder / name) for name in names},
     }

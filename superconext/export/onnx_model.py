@@ -28,9 +28,14 @@ class OnnxModel:
 
     Attributes:
         classes: labels, as the columns of `probabilities`.
+        indexer: texts to token ids.
+        columns: those of the training file, as in `Model`.
+        seen: None; an export goes without the hashes of the training texts.
 
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
     """
+
+    seen = None
 
     def __init__(self, folder: str | Path, threads: int = 1) -> None:
         from safetensors.numpy import load_file
@@ -44,8 +49,9 @@ class OnnxModel:
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
             self.classes = [str(name) for name in facts["classes"]]
+            self.columns = facts.get("columns")
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
-            self._indexer: TextIndexer = kind.from_onnx(folder, facts)
+            self.indexer: TextIndexer = kind.from_onnx(folder, facts)
             arrays = load_file(folder / "ngrams.safetensors")
         except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
             raise RunError(
@@ -69,7 +75,7 @@ class OnnxModel:
         return self._answer(texts)[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        store = self._indexer.store(texts)
+        store = self.indexer.store(texts)
         oov_words = np.empty((0, 0), np.float32)
         if store.oov_words is not None:
             new = [oov_word_vectors(store.oov_words, *member) for member in self._members]

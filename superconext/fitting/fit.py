@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from superconext.config.parameters import Config
 from superconext.core.memory import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
+from superconext.data.seen_texts import SeenTexts
 from superconext.encoders.base import Encoder
 from superconext.fitting.model import Evaluation, Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
@@ -157,6 +158,8 @@ def fit_model(
         probe,
         ensemble,
         priors,
+        columns=train.columns,
+        seen=_seen(train, prepared),
     )
     return Fitted(
         model,
@@ -169,6 +172,16 @@ def fit_model(
         prepared.pieces,
         held_out,
     )
+
+
+def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
+    splits: dict[str, Iterable[Sequence[str]]] = {}
+    if train.on_disk is not None:
+        splits["train"] = train.on_disk
+    for name in ("train", "dev"):
+        if name in prepared.pieces:
+            splits[name] = prepared.pieces[name].lists()
+    return SeenTexts.of(splits)
 
 
 def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from superconext.config.parameters import Config
 from superconext.core.memory import gc_paused
+from superconext.data.seen_texts import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
     Encoder,
@@ -62,6 +63,9 @@ class Model:
         the probe predicts alone.
     priors: the correction of the probabilities for each script, with `prior_groups`.
     second_objective: of every second member, in a run that an earlier version wrote.
+    columns: `text`, `label` and `header` of the training file (`Dataset.columns`), as far as known;
+        of a loaded run as its manifest has it.
+    seen: keyed hashes of the texts it was made from; None where they are not known.
     """
 
     config: Config
@@ -73,6 +77,8 @@ class Model:
     ensemble: Ensemble | None = None
     priors: GroupPriors | None = None
     second_objective: str | None = None
+    columns: Any = None
+    seen: SeenTexts | None = None
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""

@@ -12,6 +12,7 @@
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `report.html` | the page of the run, with its sentences; for nobody else until you have looked |
 | `group_priors.json` | with `prior_groups`: class shares of each script |
+| `seen.safetensors` | keyed hashes of the texts it was made from (`data.seen_texts`); optional |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled. A folder may come from a stranger: nothing in
@@ -43,6 +44,7 @@ from superconext.core.files import (
     staging_folder,
     write_json,
 )
+from superconext.data.seen_texts import SeenTexts
 from superconext.encoders import encoder_class
 from superconext.encoders.base import check_affordable
 from superconext.fitting.model import Model
@@ -70,6 +72,9 @@ _MODEL_FILES = (
     "vectors.safetensors",
     "probe.safetensors",
 )
+
+#: Stays at home: what is pushed or exported lacks it, and a run loads without it.
+SEEN = "seen.safetensors"
 
 
 def save_model(model: Model, folder: Path) -> dict[str, str]:
@@ -101,6 +106,10 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     if model.priors is not None:
         write_json(folder / PRIORS, model.priors.to_dict())
         names += (PRIORS,)
+    if model.seen is not None:
+        with atomic_write(folder / SEEN) as temporary:
+            save_arrays(model.seen.arrays(), temporary)
+        names += (SEEN,)
     return {name: file_sha256(folder / name) for name in names}
 
 
@@ -118,6 +127,8 @@ def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None)
         hashes = save_model(model, fresh)
         about = {"version": __version__, "status": "complete", **(facts or {})}
         about["objective"] = model.config.objective
+        if model.columns is not None:
+            about["data"] = {"train": {"columns": model.columns}}
         if model.second_objective is not None:
             about["second_objective"] = model.second_objective
         write_manifest(fresh, about, hashes)
@@ -171,14 +182,17 @@ def load_model(folder: Path | str) -> Model:
     from safetensors.torch import load_file as load_tensors
 
     folder = Path(folder)
-    hashes = read_manifest(folder).get("files")
+    manifest = read_manifest(folder)
+    hashes = manifest.get("files")
     if not isinstance(hashes, dict):
         raise RunError(
             f"{folder / 'manifest.json'}: no list of files with their hashes found; expected the "
             "manifest as it was written: copy the run again"
         )
     known = dict.fromkeys(name for kind in ENSEMBLES.values() for name in kind.files)
-    for name in (*_MODEL_FILES, *(name for name in (*known, PRIORS) if name in hashes)):
+    seen = SEEN in hashes and os.path.lexists(folder / SEEN)
+    beside = [name for name in (*known, PRIORS) if name in hashes] + [SEEN] * seen
+    for name in (*_MODEL_FILES, *beside):
         path = plain_file(folder, name)
         if hashes.get(name) != file_sha256(path):
             raise RunError(
@@ -206,6 +220,9 @@ def load_model(folder: Path | str) -> Model:
                 raise ValueError(f"the manifest lists no {PRIORS}")
             saved_priors = read_json(folder / PRIORS)
             model.priors = GroupPriors.from_dict(saved_priors, len(model.classes))
+        model.columns = _columns(manifest)
+        if seen:
+            model.seen = SeenTexts.from_arrays(load_arrays(folder / SEEN))
     except (
         AttributeError,
         LookupError,
@@ -221,6 +238,12 @@ def load_model(folder: Path | str) -> Model:
             f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None
     return model
+
+
+def _columns(manifest: Any) -> Any:
+    for key in ("data", "train", "columns"):
+        manifest = manifest.get(key) if isinstance(manifest, dict) else None
+    return manifest
 
 
 def _assemble(

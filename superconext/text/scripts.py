@@ -26,12 +26,18 @@ def script_of(text: str) -> str:
 
     Addresses, mentions and hashtags count like everything else.
     """
-    counts = Counter(map(_script, text))
-    counts.pop("", None)
+    counts = letters_of(text)
     if not counts:
         return NONE
     script, count = counts.most_common(1)[0]
     return script if count >= _MAIN * counts.total() else MIXED
+
+
+def letters_of(text: str) -> Counter[str]:
+    """How many letters of a text are in each script."""
+    counts = Counter(map(_script, text))
+    del counts[""]
+    return counts
 
 
 def script_counts(texts: Iterable[str]) -> dict[str, int]:

@@ -1,12 +1,18 @@
-"""No wrong answer without a word: labels, blank rows and headers that a run does not know."""
+"""No wrong answer without a word: labels, rows, headers and texts that a run does not know."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from tests.cli.conftest import blame, call_main, rows, write_table
+from superconext.core.files import file_sha256
+from tests.cli.conftest import blame, call_main, environment, rows, write_table
 
 # Labels
 
@@ -51,7 +57,7 @@ def test_every_line_of_plain_text_gives_a_row(call, finished, tmp_path, text):
     assert [row["line"] for row in found] == [1, 2, 3, 4, 5, 6]
     assert found[0]["label"] is None and found[0]["probabilities"] is None
     details = call("predict", finished.folder, path, "--details").out.splitlines()
-    assert details[0] == "line\tlabel\ttext"
+    assert details[0] == "line\tlabel\tunknown_words\tunseen_script\tseen_in\ttext"
     assert [line.split("\t")[:2] for line in details[1:]] == [
         [str(i), row[0]] for i, row in enumerate(rows, 1)
     ]
@@ -184,6 +190,70 @@ def test_the_first_rows_are_shown_as_they_were_understood(call, finished, test_t
     assert "row read as" not in call("predict", finished.folder, stdin=b"zwin\n").err
 
 
+def test_an_unknown_header_of_one_column_is_no_row(call, finished, tmp_path):
+    texts = [f"{text}, wallah" for _, text in rows(24, seed=9)]
+    for first in ("kelma", "نصوص"):
+        for name in ("x.csv", "x.tsv"):
+            (tmp_path / name).write_text("\n".join([first, *texts]), encoding="utf-8")
+            said = call("predict", finished.folder, tmp_path / name)
+            assert texts_of(said) == texts
+            assert f"header: column '{first}' read as text (--no-header" in said.err
+            said = call("predict", finished.folder, tmp_path / name, "--no-header")
+            assert texts_of(said) == [first, *texts]
+    # A word that stands below too, or that the run knows, is a row; so is one above single words.
+    for lines in (
+        ["qwrt", *texts, "qwrt"],
+        ["zwin", *texts],
+        ["qwrt", *"abcdefghijklmnopqrstu"],
+    ):
+        (tmp_path / "x.tsv").write_text("\n".join(lines), encoding="utf-8")
+        said = call("predict", finished.folder, tmp_path / "x.tsv")
+        assert texts_of(said) == lines
+        assert said.err.count("no header") == 1
+
+
+def test_standard_input_is_read_by_the_columns_of_the_run(call, named):
+    def piped(*lines):
+        return texts_of(call("predict", named, stdin="\n".join(lines).encode()))
+
+    assert piped("حكم,id,جملتي", 'pos,1,"zwin, had"') == ["zwin, had"]
+    assert piped("حكم\tid\tجملتي", "pos\t1\tzwin") == ["zwin"]
+    assert piped("جملتي", "zwin", "", "bnin, had") == ["zwin", "", "bnin, had"]
+    # A sentence first, or some of the names alone: plain text.
+    assert piped("zwin, had", "id,جملتي") == ["zwin, had", "id,جملتي"]
+    assert piped("id,جملتي", "1,zwin") == ["id,جملتي", "1,zwin"]
+
+
+def test_embed_knows_the_columns_and_gives_a_vector_for_every_row(call, named, tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "id,حكم,جملتي\n1,pos,zwin had\n2,neg,\n3,neg,كان عيان\n", "utf-8"
+    )
+    said = call("embed", named, tmp_path / "x.csv", "--out", tmp_path / "x.npy")
+    assert said.code == 0 and "1 row without a text" in said.err
+    vectors = np.load(tmp_path / "x.npy")
+    assert len(vectors) == 3 and not vectors[1].any() and vectors[[0, 2]].any(axis=1).all()
+    (tmp_path / "y.csv").write_text("جملتي\nzwin had\n", "utf-8")
+    call("embed", named, tmp_path / "y.csv", "--out", tmp_path / "y.npy")
+    assert np.allclose(np.load(tmp_path / "y.npy"), vectors[:1], atol=1e-6)
+
+
+def test_exports_know_the_columns(call, named, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    (tmp_path / "x.csv").write_text("حكم,id,text,جملتي\nneg,1,no,zwin had\n", "utf-8")
+    for form in ("folder", "onnx"):
+        said = call("export", named, "--format", form, "--out", tmp_path / form)
+        assert said.code == 0, said.err
+        assert texts_of(call("predict", tmp_path / form, tmp_path / "x.csv")) == ["zwin had"]
+        assert not list((tmp_path / form).glob("seen*"))
+        found = json.loads(call("predict", tmp_path / form, tmp_path / "x.csv", "--json").out)
+        assert set(found[0]) == {"line", "label", "unknown_words", "unseen_script", "text"}
+    said = call(
+        "export", named, "--prune", "--test", tmp_path / "x.csv", "--out", tmp_path / "small"
+    )
+    assert said.code == 0, said.err
+
+
 @pytest.fixture
 def test_table(finished):
     lines = finished.data.test.read_text(encoding="utf-8").splitlines()[1:]
@@ -213,3 +283,113 @@ def test_columns_that_hold_labels_or_numbers_are_columns(call, finished, tmp_pat
         path.write_text("\n".join(lines), encoding="utf-8")
         expected = [f"kan {i} زوين" for i in range(3)]
         assert texts_of(call("predict", finished.folder, path)) == expected
+
+
+# Texts the run was made from
+
+
+def test_texts_of_the_training_rows_are_known_again(call, finished, tmp_path):
+    new = [("neg", "walakin had lfilm khayb ghali"), ("pos", "kan bnin zwin had l3icha")]
+    train = [
+        tuple(line.split("\t")) for line in finished.data.train.read_text("utf-8").splitlines()[1:4]
+    ]
+    train[0] = train[0][0], "  " + train[0][1].replace(" ", "  ")  # the same to the run
+    dev = [tuple(finished.data.dev.read_text("utf-8").splitlines()[1].split("\t"))]
+    path = write_table(tmp_path / "x.tsv", [*new, *train, *dev])
+    said = call("evaluate", finished.folder, path, "--json")
+    found = json.loads(said.out)
+    assert {name: found["overlap"][name] for name in ("train", "dev")} == {"train": 3, "dev": 1}
+    rest = json.loads(
+        call("evaluate", finished.folder, write_table(tmp_path / "n.tsv", new), "--json").out
+    )
+    assert found["overlap"]["without"] == {name: rest[name] for name in found["overlap"]["without"]}
+    assert rest["overlap"] == {"train": 0, "dev": 0, "without": None}
+    accuracy = f"accuracy without them {rest['accuracy']:.3f} (2 rows)"
+    assert "4 of 6 texts stood in the rows the run was made from (3 train and 1 dev)" in said.err
+    assert accuracy in said.err and found["n"] == 6
+    said = call("predict", finished.folder, path, "--json")
+    assert [row["seen_in"] for row in json.loads(said.out)] == [None] * 2 + ["train"] * 3 + ["dev"]
+    assert "4 of 6 texts stood in" in said.err
+    said = call("predict", finished.folder, tmp_path / "n.tsv", "--details")
+    assert "stood in" not in said.err
+    said = call("evaluate", finished.folder, finished.data.train)
+    assert "there are no others to judge it on" in said.err
+
+
+def test_a_run_without_hashes_says_that_it_does_not_know(call, finished, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    (run / "seen.safetensors").unlink()
+    said = call("evaluate", run, finished.data.train, "--json")
+    assert said.code == 0 and json.loads(said.out)["overlap"] is None and "stood in" not in said.err
+    assert "seen_in" not in call("predict", run, finished.data.train, "--json").out
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"key": np.zeros(16, np.uint8), "train": np.array([3, 2], np.uint64)},
+        {"key": np.zeros(15, np.uint8), "train": np.array([2, 3], np.uint64)},
+        {"key": np.zeros(16, np.uint8), "train": np.array([[2, 3]], np.uint64)},
+        {"key": np.zeros(16, np.uint8), "other": np.array([2, 3], np.uint64)},
+        {"train": np.array([2.0, 3.0])},
+    ],
+)
+def test_hostile_hashes_are_refused(call, finished, tmp_path, arrays):
+    run = tmp_path / "run"
+    shutil.copytree(finished.folder, run)
+    save_file(arrays, run / "seen.safetensors")
+    assert "seen.safetensors" in blame(call("predict", run, finished.data.test))
+    manifest = json.loads((run / "manifest.json").read_text("utf-8"))
+    manifest["files"]["seen.safetensors"] = file_sha256(run / "seen.safetensors")
+    (run / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    assert "do not fit together" in blame(call("predict", run, finished.data.test))
+
+
+# Texts unlike all that the run has seen
+
+
+@pytest.mark.parametrize("strange", ["Шла Саша по шоссе", "мир", "这是什么"])
+def test_a_script_the_run_never_saw_is_told(call, finished, tmp_path, strange):
+    path = tmp_path / "x.txt"
+    path.write_text(f"{strange}\nzwin {strange} bzaf\nhad lfilm zwin\n😀 !!\n", "utf-8")
+    said = call("predict", finished.folder, path, "--json")
+    found = json.loads(said.out)
+    shares = [row["unseen_script"] for row in found]
+    assert shares[0] == 1 and 0 < shares[1] < 1 and shares[2:] == [0, 0]
+    words = [row["unknown_words"] for row in found]
+    assert words[0] == 1 and 0 < words[1] < 1 and words[2:] == [0, 0]
+    assert "of 4 texts are unlike all that the run was trained on" in said.err
+    details = call("predict", finished.folder, path, "--details").out.splitlines()[1].split("\t")
+    assert details[2:4] == ["1.00", "1.00"]
+
+
+def test_unknown_words_are_told_where_they_are_common(call, finished, tmp_path):
+    (tmp_path / "x.txt").write_text("qwrtp sdfgh\n" + "had zwin bzaf\n" * 3, "utf-8")
+    assert "1 of 4 texts are unlike" in call("predict", finished.folder, tmp_path / "x.txt").err
+    (tmp_path / "x.txt").write_text("qwrtp sdfgh\n" + "had zwin bzaf\n" * 9, "utf-8")
+    assert "are unlike" not in call("predict", finished.folder, tmp_path / "x.txt").err
+    said = call(
+        "evaluate", finished.folder, write_table(tmp_path / "x.tsv", [("neg", "qwrtp sdfg")])
+    )
+    assert "1 of 1 texts are unlike" in said.err
+
+
+# Output that is not UTF-8
+
+
+def test_a_pipe_of_another_encoding_gets_utf_8(finished, tmp_path):
+    env = {**environment(), "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    text = "زوين بزاف 😀"
+    path = write_table(tmp_path / "x.tsv", [("neg", "خايب"), ("pos", text), ("سلبي", "عيان")] * 4)
+    for words in (
+        ("predict", finished.folder, path),
+        ("data", "inspect", path, "--json"),
+        ("train", path, "--out", tmp_path / "run", "--no-baselines", *finished.data.small),
+    ):
+        command = [sys.executable, "-m", "superconext", *map(str, words)]
+        done = subprocess.run(command, env=env, capture_output=True, timeout=120)
+        assert done.returncode == 0, done.stderr.decode()
+        assert "Error" not in done.stderr.decode()
+        assert "عيان" in done.stdout.decode() or "سلبي" in done.stdout.decode()
+    assert "سلبي" in (tmp_path / "run" / "manifest.json").read_text("utf-8")

@@ -106,7 +106,8 @@ def test_predict_gives_probabilities_under_a_heading(predict, finished, test_row
 def test_predict_gives_one_json_document(predict, finished, test_rows):
     plain = json.loads(predict(finished.data.test, "--json").out)
     assert [row["text"] for row in plain] == [text for _, text in test_rows]
-    assert all(set(row) == {"line", "label", "text"} for row in plain)
+    facts = {"unknown_words", "unseen_script", "seen_in"}
+    assert all(set(row) == {"line", "label", "text"} | facts for row in plain)
     assert [row["line"] for row in plain] == list(range(2, len(test_rows) + 2))
     shares = json.loads(predict(finished.data.test, "--json", "--proba").out)
     for row, bare in zip(shares, plain, strict=True):
