@@ -9,9 +9,9 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
-    ENCODING,
     JSON,
     QUIET,
+    READING,
     as_usage,
     echo_json,
     echo_notes,
@@ -66,7 +66,7 @@ def data() -> None:
 @switch("--force", "Replace DIR if it holds a data set.")
 @_NORMALIZE
 @COLUMNS
-@ENCODING
+@READING
 @JSON
 @QUIET
 def inspect(
@@ -83,7 +83,7 @@ def inspect(
     normalize: str,
     text_column: str | None,
     label_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -102,8 +102,7 @@ def inspect(
     if deduplicate is not None:
         check_folder(deduplicate, force)
     named = as_usage(named_parts, files, dev, test)
-    columns = (text_column, label_column, encoding)
-    parts = {name: _read(path, *columns) for name, path in named.items()}
+    parts = {name: _read(path, text_column, label_column, reading) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
     with progress.bar("looking for near-duplicates") as advance:
@@ -163,7 +162,7 @@ def inspect(
 )
 @_NORMALIZE
 @COLUMNS
-@ENCODING
+@READING
 @JSON
 def split(
     file: str,
@@ -178,7 +177,7 @@ def split(
     normalize: str,
     text_column: str | None,
     label_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Split the labelled FILE into train, dev and test.
@@ -193,7 +192,7 @@ def split(
     if dev + test >= 1:
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
     check_folder(out, force)
-    corpus = _read(file, text_column, label_column, encoding)
+    corpus = _read(file, text_column, label_column, reading)
     parts, made = split_dataset(
         corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
     )
@@ -293,10 +292,10 @@ def _find(name: str) -> Any:
 
 
 def _read(
-    path: str, text_column: str | None, label_column: str | None, encoding: str | None
+    path: str, text_column: str | None, label_column: str | None, reading: dict[str, Any]
 ) -> Dataset:
     from superconext.data.reading import read_labelled
 
-    corpus = read_labelled(path, text_column, label_column, encoding=encoding)
+    corpus = read_labelled(path, text_column, label_column, **reading)
     echo_notes(corpus.notes, corpus.source)
     return corpus

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,7 @@ from superconext.config.parameters import (
 )
 from superconext.core import files
 from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.progress import WARNING
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
@@ -84,6 +86,16 @@ ENCODING = click.option(
     callback=_known_encoding,
     help="Encoding of files that are not UTF-8, such as windows-1256.",
 )
+_READING: dict[str, Decorator] = {
+    "encoding": ENCODING,
+    "fix_text": switch("--fix-text", "Mend text that was saved in a wrong encoding (extra ftfy)."),
+    "drop_unlabelled": switch(
+        "--drop-unlabelled", "Leave out rows without a label, or with NaN, null or none for one."
+    ),
+    "fold_label_case": switch(
+        "--fold-label-case", "Make labels one that differ in case and spaces alone."
+    ),
+}
 CONFIG = click.option(
     "--config", metavar="TOML", help="Parameters from a file; options win over it."
 )
@@ -119,6 +131,24 @@ def _formats(value: str) -> tuple[str, ...]:
     return tuple(name for name in formats if name != "png")
 
 
+def _reading(*names: str) -> Decorator:
+    """Options of how files are read, which a command gets in one argument, `reading`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(*arguments: Any, **options: Any) -> Any:
+            chosen = {name: options.pop(name) for name in names}
+            return command(*arguments, reading=chosen, **options)
+
+        return shared(*(_READING[name] for name in names))(call)
+
+    return add
+
+
+READING = _reading(*_READING)
+TEXT_READING = _reading("encoding", "fix_text")
+
+
 def out(holds: str, metavar: str = "FOLDER") -> Decorator:
     """`--out` and `--force` of a command that writes a folder."""
     return shared(
@@ -133,9 +163,11 @@ def echo_json(document: Any) -> None:
 
 
 def echo_notes(notes: Iterable[str], source: str = "") -> None:
-    """Notes on stderr, after the name of what they are about."""
+    """Notes on stderr, after the name of what they are about; warnings are among them."""
+    lead = f"{source}: " if source else ""
     for note in notes:
-        click.echo(f"note: {source}: {note}" if source else f"note: {note}", err=True)
+        bare = note.removeprefix(WARNING)
+        click.echo(f"{'note' if bare == note else 'warning'}: {lead}{bare}", err=True)
 
 
 def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
@@ -158,7 +190,7 @@ _GROUP_OF = {
     **dict.fromkeys(
         ("dev", "test", "datasets", "splits", "deduplicate", "deduplicate_near", "at_most"), "data"
     ),
-    **dict.fromkeys(("text_column", "label_column", "encoding", "store"), "data"),
+    **dict.fromkeys(("text_column", "label_column", "store", *_READING), "data"),
     **dict.fromkeys(
         ("out", "force", "keep_text", "no_report", "figures", "as_json", "quiet"), "output"
     ),

@@ -10,10 +10,10 @@ import click
 from superconext.cli.options import (
     COLUMNS,
     CONFIG,
-    ENCODING,
     FIGURES,
     JSON,
     QUIET,
+    READING,
     GroupedCommand,
     echo_json,
     given_parameters,
@@ -32,10 +32,10 @@ from superconext.config.parameters import BY_NAME
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped.")
 @CONFIG
 @COLUMNS
-@ENCODING
 @click.option(
     "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
 )
+@READING
 @switch("--keep-text", "Repeat the texts in predictions.tsv.")
 @switch("--no-report", "Write no report.html, the page of the run, which holds its sentences.")
 @FIGURES
@@ -49,6 +49,7 @@ def train(
     out: str | None,
     resume: str | None,
     config: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -66,7 +67,8 @@ def train(
     named = given_parameters(options)
     about_rows = {name: value for name, value in options.items() if name not in BY_NAME}
     if resume:
-        if any((train_file, out, config, *about_rows.values(), named)):
+        asked = (train_file, out, config, *about_rows.values(), *reading.values(), named)
+        if any(asked):
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
@@ -87,7 +89,12 @@ def train(
     from superconext.runs.train import distributed, train_run
 
     request = TrainRequest(
-        train=train_file, out=out, given=given, command=("superconext", *words), **about_rows
+        train=train_file,
+        out=out,
+        given=given,
+        command=("superconext", *words),
+        reading=reading,
+        **about_rows,
     )
     _show(distributed(lambda: train_run(request, progress)), out, as_json)
 

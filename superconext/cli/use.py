@@ -10,10 +10,11 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
-    ENCODING,
     HEADER,
     JSON,
+    READING,
     TEXT_COLUMN,
+    TEXT_READING,
     THREADS,
     echo_json,
     echo_notes,
@@ -48,7 +49,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @click.argument("file")
 @COLUMNS
 @HEADER
-@ENCODING
+@READING
 @JSON
 @NO_ROWS
 @THREADS
@@ -58,7 +59,7 @@ def evaluate(
     text_column: str | None,
     label_column: str | None,
     header: bool | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -71,7 +72,7 @@ def evaluate(
     from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column, header, _known(model), encoding)
+    corpus = read_labelled(file, text_column, label_column, header, _known(model), **reading)
     echo_notes(corpus.notes, corpus.source)
     if not quiet:
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
@@ -163,7 +164,7 @@ def _count(number: int, what: str) -> str:
 @click.argument("file", default="-")
 @TEXT_COLUMN
 @HEADER
-@ENCODING
+@TEXT_READING
 @switch("--proba", "Add the probability of every class.")
 @switch("--details", "Add each row's line and what RUN knows of its text, under a heading.")
 @click.option(
@@ -188,7 +189,7 @@ def predict(
     file: str,
     text_column: str | None,
     header: bool | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     proba: bool,
     details: bool,
     abstain_below: float | None,
@@ -216,7 +217,7 @@ def predict(
         every_row=True,
         header=header,
         known=_known(model),
-        encoding=encoding,
+        **reading,
     )
     preview = not quiet and file != "-"
     write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
@@ -358,7 +359,7 @@ def _table_row(
 @click.option("--out", required=True, metavar="VECTORS.npy", help="NumPy file to write.")
 @TEXT_COLUMN
 @HEADER
-@ENCODING
+@TEXT_READING
 @THREADS
 def embed(
     run: str,
@@ -366,7 +367,7 @@ def embed(
     out: str,
     text_column: str | None,
     header: bool | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     threads: int,
 ) -> None:
     """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
@@ -388,7 +389,7 @@ def embed(
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
     model = _load_any(run, threads)
-    read = read_texts(file, text_column, encoding, header, _known(model), every_row=True)
+    read = read_texts(file, text_column, header, _known(model), True, **reading)
     vectors = model.features(read.texts)
     blank = [row for row, text in enumerate(read.texts) if not text.strip()]
     vectors[blank] = 0

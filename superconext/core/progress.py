@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+#: Begins a note, such as those of a reader, that is a warning.
+WARNING = "warning: "
+
 
 class Progress:
     """What long work reports to. This base says nothing but warnings, as Python's own."""
@@ -18,6 +21,14 @@ class Progress:
     def warn(self, line: str) -> None:
         """A line the user must not miss."""
         warnings.warn(line, stacklevel=3)
+
+    def note(self, note: str, source: str = "") -> None:
+        """A note about `source`, said or, where it is a warning, warned of."""
+        lead = f"{source}: " if source else ""
+        if note.startswith(WARNING):
+            self.warn(lead + note.removeprefix(WARNING))
+        else:
+            self.say(f"note: {lead}{note}")
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:

@@ -142,12 +142,18 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
             f"({_listed(found)}), counted from 1: change {flag}"
         )
     name = default if spec is None else str(spec)
-    if name in found:
-        return list(found).index(name)
     folded = _folded(found)
     wanted = name.strip().casefold()
-    if wanted in folded:
-        return folded.index(wanted)
+    places = [place for place, cell in enumerate(found) if cell == name]
+    places = places or [place for place, cell in enumerate(folded) if cell == wanted]
+    if len(places) > 1:
+        raise DataError(
+            f"{source}: column {shown(name)} stands {len(places)} times, as columns "
+            f"{' and '.join(str(place + 1) for place in places)}, expected it once: give its "
+            f"number with {flag}, or rename the others"
+        )
+    if places:
+        return places[0]
     several = [cell for cell, low in zip(found, folded, strict=True) if low in _USUAL[default]]
     if spec is None and len(several) > 1:
         raise DataError(

@@ -79,18 +79,22 @@ class Texts:
         return len(self.texts)
 
 
-def check_training(dataset: Dataset) -> None:
-    """Raise DataError for a data set that no classifier can be trained on: without examples, of one
-    class only, or with a class of a single example, which has no partner to be pulled towards.
+def check_training(dataset: Dataset) -> list[str]:
+    """Refuse a data set that no classifier can be trained on.
+
+    Returns warnings of classes with a single row. Raises DataError where there are no examples or
+    one class only.
     """
-    check_counts(
+    return check_counts(
         dataset.class_counts(),
         dataset.source,
         lambda label: dataset.lines[dataset.labels.index(label)],
     )
 
 
-def check_counts(counts: Mapping[str, int], source: str, line_of: Callable[[str], int]) -> None:
+def check_counts(
+    counts: Mapping[str, int], source: str, line_of: Callable[[str], int]
+) -> list[str]:
     """The same from the rows in each class; `line_of` tells a line on which a label stands."""
     if not counts:
         raise DataError(f"{source}: found no examples, expected two classes or more")
@@ -101,11 +105,12 @@ def check_counts(counts: Mapping[str, int], source: str, line_of: Callable[[str]
             "or more: add examples of another class, or check --label-column"
         )
     single = [label for label, count in counts.items() if count == 1]
-    if single:
-        named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
-        more = f" and {len(single) - 5} more" if len(single) > 5 else ""
-        raise DataError(
-            f"{source}: found {len(single)} class{'es' if len(single) > 1 else ''} with a "
-            f"single row: {named}{more}, expected two rows or more in each: add examples, "
-            "remove the row, or check --label-column"
-        )
+    if not single:
+        return []
+    named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
+    more = f" and {len(single) - 5} more" if len(single) > 5 else ""
+    plural = "es" * (len(single) > 1)
+    return [
+        f"{source}: found {len(single)} class{plural} with a single row: {named}{more}; it is "
+        "trained on and cannot be held out, so no figure tells how well such a class is known"
+    ]

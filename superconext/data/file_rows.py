@@ -24,11 +24,12 @@ import json
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -58,14 +59,7 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 _FLOOR = 2
 
 
-#: Text column, label column and, where that is not UTF-8, encoding of a file.
-Columns = tuple[Any, Any] | tuple[Any, Any, str | None]
 Tokenised = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
-
-
-def row_stream(path: str | Path, columns: Columns) -> RowStream:
-    """The labelled rows of a file."""
-    return RowStream(path, *columns[:2], encoding=(*columns, None)[2])
 
 
 def processors() -> int:
@@ -312,27 +306,31 @@ def tokenised_rows(
     file: str | Path,
     sha256: str,
     tokenizer: Tokenizer,
-    columns: Columns,
+    columns: tuple[Any, Any],
     home: Path,
     advance: Callable[[int], None] = lambda done: None,
     jobs: int | None = None,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> FileRows:
     """The rows of a file, out of the folder `home` if they were tokenised before.
 
     Args:
         sha256: of the file's bytes.
-        columns: text column, label column and encoding, as `read_labelled` takes them.
+        columns: text column and label column, as `read_labelled` takes them.
         home: stores stand in `tokens` inside it.
         advance: called with the rows done so far.
         jobs: processes; by default as many as there are processors.
+        reading: as `read_labelled` takes it.
 
     Raises DataError for rows that cannot be read, OSError where the store cannot be written.
     """
     facts = [sha256, Path(file).suffixes, columns, tokenizer.to_dict(), __version__]
+    facts += [[name, reading[name]] for name in sorted(reading) if reading[name]]
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
-        for done in tokenise_file(row_stream(file, columns), tokenizer, folder, jobs):
+        stream = RowStream(file, *columns, **reading)
+        for done in tokenise_file(stream, tokenizer, folder, jobs):
             advance(done)
 
     return _kept(home / "tokens" / name[:32], FileRows, make)

@@ -19,6 +19,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
 from superconext.data.folder import Row
 from superconext.data.lines import STDIN
+from superconext.text.mojibake import is_garbled
 from superconext.text.scripts import script_counts, script_groups
 
 _PERCENTILES = (50, 90, 99)
@@ -44,7 +45,8 @@ def inspect_parts(
 
     Returns:
         `profile`; `parts` (for each its `file`, `rows`, `classes`, `characters`, `words`,
-        `scripts`, `classes_by_script`); `duplicates`, `conflicts` and `near_duplicates` as
+        `scripts`, `classes_by_script`, `garbled` texts); `duplicates`, `conflicts` and
+        `near_duplicates` as
         `duplicates_of`, `conflicts_of` and `near_duplicates_of` describe them.
 
     Raises ConfigError for an unknown profile or an impossible threshold.
@@ -74,6 +76,7 @@ def _facts(name: str, part: Dataset) -> dict[str, Any]:
         "words": _lengths([len(text.split()) for text in part.texts]),
         "scripts": script_counts(part.texts),
         "classes_by_script": _classes_by_script(part),
+        "garbled": sum(map(is_garbled, part.texts)),
     }
 
 

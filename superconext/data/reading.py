@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import DataError
+from superconext.core.progress import WARNING
 from superconext.data.columns import ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
+from superconext.data.labels import LabelReader, Places
 from superconext.data.lines import open_file
+from superconext.text.mojibake import is_garbled, mended
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
 #: process costs little.
@@ -45,10 +48,14 @@ class RowStream:
         header: whether the first row of a table, or line of plain text, is one; None to decide.
         known: what a run knows of its files, to recognise columns and headers by.
         encoding: that of a file that is not UTF-8, such as "windows-1256".
+        drop_unlabelled: leaves out rows without a label, and those of a word for a missing one.
+        fold_label_case: labels that differ in case and spaces alone become one.
+        fix_text: mends mojibake, with the extra `ftfy`.
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
-        notes: what the reader decided and left out; whole after the last block.
+        notes: what the reader decided and left out; whole after the last block. Those that begin
+            with `core.progress.WARNING` must not be missed.
         read, skipped: rows given out, bad rows left out.
         problems: what was wrong with the first of these.
         columns: `text`, `label` (names, or numbers from 1) and `header`; None without columns.
@@ -66,8 +73,14 @@ class RowStream:
         header: bool | None = None,
         known: Known | None = None,
         encoding: str | None = None,
+        drop_unlabelled: bool = False,
+        fold_label_case: bool = False,
+        fix_text: bool = False,
     ) -> None:
         self.path, self.on_error, self.encoding = path, on_error, encoding
+        self.fix_text = fix_text
+        classes = known.classes if known is not None else ()
+        self._labels = LabelReader(drop_unlabelled, fold_label_case, classes)
         label_column = label_column if labelled else None
         self.wanted = Wanted(text_column, label_column, labelled, every_row, header, known)
         self.columns: dict[str, Any] | None = None
@@ -87,9 +100,10 @@ class RowStream:
                 self.read += len(good)
                 yield good
         if not self.read:
+            first = self.problems[0] if self.problems else "no row has a label"
             raise DataError(
                 f"{self.name}: none of {self.skipped} lines can be used, expected texts; the "
-                f"first: {self.problems[0]}"
+                f"first: {first}"
             )
 
     def large_blocks(self) -> Iterator[Block]:
@@ -130,9 +144,10 @@ class RowStream:
             if what == "text" and self.wanted.every_row:
                 continue
             empty = [line for value, line in zip(values, lines, strict=False) if not value.strip()]
+            if empty and what == "label":
+                raise self._unlabelled(empty)
             if empty:
-                count = f"{len(empty)} rows" if len(empty) > 1 else "1 row"
-                raise _empty(what, f"{self.name}, line {empty[0]}", f" ({count} in all)", "them")
+                raise self._empty(empty)
         for _ in opened.chunks:  # binary formats may have read the file in their own way
             pass
         return rows, opened.digest.hexdigest()
@@ -146,22 +161,34 @@ class RowStream:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
         rows = open_rows(file)
-        count = stray = 0
+        count = 0
+        garbled, headers = Places(), Places()
         for block in rows.blocks() if rows is not None else ():
             count += len(block)
             if not self.preview:
                 self.columns, self.preview = file.columns, file.preview or _first_rows(block)
-            if block.labels:
-                labels = [label.strip() for label in block.labels]
-                if labels != block.labels:
-                    stray += sum(a != b for a, b in zip(labels, block.labels, strict=True))
-                    block.labels = labels
-            yield block
+            name = str((file.columns or {}).get("text")).strip()
+            for place, text in enumerate(block.texts):
+                if text == name and not block.labels:
+                    headers.add(block.lines[place])
+                if is_garbled(text):
+                    garbled.add(block.lines[place])
+                    if self.fix_text:
+                        block.texts[place] = mended(text)
+            yield self._labels.read(block, file.columns) if block.labels else block
         if not count + file.skipped:
             raise DataError(f"{self.name} is empty, expected one example a line: check the file")
         self.notes += file.blank_note()
-        if stray:
-            self.notes.append(f"stray spaces stripped from {stray} label{'s' * (stray > 1)}")
+        self.notes += self._labels.notes()
+        if headers.count:
+            self.notes.append(
+                f"{WARNING}the name of the column stands again among the texts ({headers}), as "
+                "where files were put together"
+            )
+        if garbled.count:
+            found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
+            mend = f"{WARNING}{found}: mend them with --fix-text, or save the file again"
+            self.notes.append(f"{found}, and mended" if self.fix_text else mend)
 
     def _filled(self, file: RowFile, block: Block) -> Block:
         """The rows of a block that have a text and, where wanted, a label."""
@@ -173,16 +200,38 @@ class RowStream:
         lines: list[int] = []
         kept = Block(lines=lines)
         for place, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
-            where = f"{self.name}, line {line}"
             if not text.strip():
-                file.bad(_empty("text", where, "", "it"))
+                file.bad(self._empty([line]))
             elif block.labels and not block.labels[place]:
-                file.bad(_empty("label", where, "", "it"))
+                file.bad(self._unlabelled([line]))
             else:
                 kept.texts.append(text)
                 kept.labels += block.labels[place : place + 1]
                 lines.append(line)
         return kept
+
+    def _empty(self, lines: Sequence[int]) -> DataError:
+        return DataError(
+            f"{self.name}, line {lines[0]}: found an empty text ({_in_all(lines)}), expected a "
+            "text in every row: remove them"
+        )
+
+    def _unlabelled(self, lines: Sequence[int]) -> DataError:
+        found, expected, mend = "an empty label", "a label in every row", "label or remove them"
+        if lines[0] in self._labels.headers.lines:
+            found, expected, mend = (
+                "the header once more",
+                "it on the first line alone",
+                "remove it",
+            )
+        return DataError(
+            f"{self.name}, line {lines[0]}: found {found} ({_in_all(lines)}), expected {expected}: "
+            f"{mend}, or leave such rows out with --drop-unlabelled"
+        )
+
+
+def _in_all(lines: Sequence[int]) -> str:
+    return f"{len(lines)} row{'s' * (len(lines) > 1)} in all"
 
 
 def _first_rows(block: Block) -> list[tuple[str | None, str]]:
@@ -196,21 +245,20 @@ def read_labelled(
     label_column: ColumnSpec = None,
     header: bool | None = None,
     known: Known | None = None,
-    encoding: str | None = None,
+    **reading: Any,
 ) -> Dataset:
     """Read a labelled file of a registered format: CSV, TSV, JSON, fastText lines (also `.gz`),
     `.xlsx`, Parquet, a folder of Hugging Face `datasets`.
 
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
     `"2"`; digits are always a number). Stray spaces around labels are stripped.
-    `"-"` reads standard input. `header`, `known` and `encoding` are those of `RowStream`.
+    `"-"` reads standard input. `header` and `known` are those of `RowStream`, and so is `reading`:
+    `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`.
 
     Raises DataError, one line with file and line number, for anything that cannot be
     read as examples; MissingExtraError for a format whose reader is not installed.
     """
-    stream = RowStream(
-        path, text_column, label_column, header=header, known=known, encoding=encoding
-    )
+    stream = RowStream(path, text_column, label_column, header=header, known=known, **reading)
     rows, sha256 = stream.collect()
     return Dataset(
         rows.texts,
@@ -226,17 +274,17 @@ def read_labelled(
 def read_texts(
     path: str | Path,
     text_column: ColumnSpec = None,
-    encoding: str | None = None,
     header: bool | None = None,
     known: Known | None = None,
     every_row: bool = False,
+    **reading: Any,
 ) -> Texts:
     """Read the same files as `read_labelled`, labels ignored, or plain text.
 
     A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
     `text_column` is given or the first line opens with `__label__`. Blank lines of
     plain text are left out with a note; an empty text in a column is a DataError. `header`,
-    `known` and `every_row` are those of `RowStream`.
+    `known`, `every_row` and, as `reading`, `encoding` and `fix_text` are those of `RowStream`.
     """
     stream = RowStream(
         path,
@@ -245,14 +293,7 @@ def read_texts(
         every_row=every_row,
         header=header,
         known=known,
-        encoding=encoding,
+        **reading,
     )
     rows, _ = stream.collect()
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
-
-
-def _empty(what: str, where: str, count: str, which: str) -> DataError:
-    advice = f"label {which} or remove {which}" if what == "label" else f"remove {which}"
-    return DataError(
-        f"{where}: found an empty {what}{count}, expected a {what} in every row: {advice}"
-    )

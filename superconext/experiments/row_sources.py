@@ -92,7 +92,7 @@ def read_rows(
             )
         corpora[role] = read_labelled(path, data.text_column, data.label_column)
         for note in corpora[role].notes:
-            progress.say(f"note: {corpora[role].source}: {note}")
+            progress.note(note, corpora[role].source)
     facts = {
         role: {
             "path": files[role],
@@ -111,7 +111,8 @@ def read_rows(
         removed += _subsampled(corpora, data.at_most)
     for line in removed:
         progress.say(f"note: {lead}{line}")
-    check_training(corpora["all"] if scheme == "resampled" else corpora["train"])
+    for line in check_training(corpora["all"] if scheme == "resampled" else corpora["train"]):
+        progress.warn(lead + line)
     for role in ("dev", "test"):
         if role in corpora and not len(corpora[role]):
             raise DataError(f"{files[role]}: no row is left; expected some {role} rows: add some")

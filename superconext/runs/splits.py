@@ -7,10 +7,11 @@ sample of the training rows, on which the probe and the baselines are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,12 @@ from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
 from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.file_rows import (
-    Columns,
     FileRows,
     TrainingRows,
-    row_stream,
     tokenised_rows,
 )
 from superconext.data.lines import STDIN
-from superconext.data.reading import read_labelled
+from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout
 from superconext.fitting.preprocess import make_tokenizer
 
@@ -57,6 +56,7 @@ class TrainRequest:
     store: folder for the tokens of a training file that is read in a stream.
     no_report: whether the run gets no page, which holds texts.
     figures: formats of the figures beside PNG.
+    reading: how the files are read, as `read_labelled` takes it.
     """
 
     train: str
@@ -66,13 +66,13 @@ class TrainRequest:
     given: dict[str, Any] = field(default_factory=dict)
     text_column: str | None = None
     label_column: str | None = None
-    encoding: str | None = None
     force: bool = False
     keep_text: bool = False
     command: tuple[str, ...] = ()
     store: str | None = None
     no_report: bool = False
     figures: Sequence[str] = ()
+    reading: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
 
     def read(path: str) -> Dataset:
         columns = (request.text_column, request.label_column)
-        corpus = read_labelled(path, *columns, encoding=request.encoding)
+        corpus = read_labelled(path, *columns, **request.reading)
         for note in corpus.notes:
-            progress.say(f"note: {corpus.source}: {note}")
+            progress.note(note, corpus.source)
         return corpus
 
     train, big_dev = _read_train(request, config, read, progress)
@@ -146,11 +146,14 @@ def _read_train(
 ) -> tuple[Dataset, Dataset | None]:
     """The training rows, and those of a file larger than memory that are held back as dev."""
     if is_big(request.train, request.store):
-        columns = (request.text_column, request.label_column, request.encoding)
+        columns = (request.text_column, request.label_column)
         share = 0.0 if request.dev else HELD_BACK
-        return read_big(request.train, columns, config, request.store, share, progress)
+        return read_big(
+            request.train, columns, config, request.store, share, progress, request.reading
+        )
     train = read(request.train)
-    check_training(train)
+    for line in check_training(train):
+        progress.warn(line)
     return train, None
 
 
@@ -164,23 +167,25 @@ def is_big(path: str, store: str | None) -> bool:
 
 def read_big(
     path: str,
-    columns: Columns,
+    columns: tuple[str | None, str | None],
     config: Config,
     store: str | None,
     hold_back: float,
     progress: Progress,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Dataset, Dataset | None]:
     """The training rows of a file and, where `hold_back` is not 0, those held back as dev.
 
     Args:
-        columns: text column, label column and encoding.
+        columns: text column and label column.
         store: folder to keep the tokens in; by default the project's cache.
         hold_back: share of the rows to hold back, though `MOST_HELD` at most.
+        reading: as `read_labelled` takes it.
 
     Raises DataError for rows that cannot be read or trained on.
     """
     sha256 = file_sha256(Path(path))
-    stream = row_stream(path, columns)
+    stream = RowStream(path, *columns, **reading)
     blocks = stream.large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
     tokenizer = make_tokenizer(config, head)
@@ -189,13 +194,20 @@ def read_big(
     total = len(head) * Path(path).stat().st_size / max(sum(map(len, head)), 1)  # about
     with progress.bar("tokenising") as advance:
         rows = tokenised_rows(
-            path, sha256, tokenizer, columns, home, lambda done: advance(min(done / total, 1.0))
+            path,
+            sha256,
+            tokenizer,
+            columns,
+            home,
+            lambda done: advance(min(done / total, 1.0)),
+            reading=reading,
         )
     for note in rows.notes:
-        progress.say(f"note: {path}: {note}")
+        progress.note(note, path)
     labels, lines = rows.labels(), rows.lines()
     counts = dict(zip(rows.classes, np.bincount(labels).tolist(), strict=True))
-    check_counts(counts, path, lambda label: _line(rows, label))
+    for line in check_counts(counts, path, lambda label: _line(rows, label)):
+        progress.warn(line)
     kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
     if hold_back:
         kept, held = rows.hold_back(min(hold_back, MOST_HELD / len(rows)), config.seed)
@@ -208,7 +220,7 @@ def read_big(
         )
     training = TrainingRows(rows, kept, sample)
     wanted = np.sort(np.concatenate([kept[sample], held]))
-    texts = dict(zip(wanted.tolist(), _texts(path, columns, wanted), strict=True))
+    texts = dict(zip(wanted.tolist(), _texts(path, columns, wanted, reading), strict=True))
 
     def corpus_of(some: np.ndarray) -> tuple[list[str], list[str], list[int]]:
         return (
@@ -235,11 +247,16 @@ def _every_class(labels: np.ndarray, order: np.ndarray, count: int) -> np.ndarra
     return np.argsort(rank, kind="stable")[: max(count, len(ahead))]
 
 
-def _texts(path: str, columns: Columns, wanted: np.ndarray) -> Iterable[str]:
+def _texts(
+    path: str,
+    columns: tuple[str | None, str | None],
+    wanted: np.ndarray,
+    reading: Mapping[str, Any],
+) -> Iterable[str]:
     """The texts of the given rows, ascending, in a second pass over the file."""
     found: list[str] = []
     at, position = 0, 0
-    for block in row_stream(path, columns).large_blocks():
+    for block in RowStream(path, *columns, **reading).large_blocks():
         end = at + len(block.texts)
         while position < len(wanted) and wanted[position] < end:
             found.append(block.texts[wanted[position] - at])

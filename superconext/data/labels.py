@@ -1,0 +1,134 @@
+"""Labels that nobody meant: missing ones, spellings of one label, the header once more.
+
+One `LabelReader` follows the labels of a file from row to row. Rows without a label, and those in
+which a file put together of several has its header again, are errors of the reader; words for a
+missing label (`NaN`) and labels that differ in case or spaces alone are told with their lines. Both
+are mended when asked.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from superconext.core.progress import WARNING
+from superconext.data.file_format import Block
+from superconext.data.lines import shown
+
+#: How programs write that a value is missing, in lower case.
+MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na"])
+
+#: Distinct labels that are followed.
+_MOST = 10_000
+
+
+@dataclass
+class Places:
+    """How many rows, and the lines of the first of them."""
+
+    count: int = 0
+    lines: list[int] = field(default_factory=list)
+
+    def add(self, line: int) -> None:
+        self.count += 1
+        if len(self.lines) < 3:
+            self.lines.append(line)
+
+    def __str__(self) -> str:
+        more = f" and {self.count - len(self.lines)} more" * (self.count > len(self.lines))
+        return f"line {', '.join(map(str, self.lines))}{more}"
+
+
+class LabelReader:
+    """Strips, folds and follows labels.
+
+    Args:
+        drop: whether rows without a label are left out, and with them those of `MISSING`.
+        fold: whether labels that differ in case and spaces alone become one: that of `classes`, or
+            the one in lower case.
+        classes: labels that are known.
+
+    Attributes:
+        headers: rows in which the names of the columns stand again.
+    """
+
+    def __init__(self, drop: bool, fold: bool, classes: Iterable[str] = ()) -> None:
+        self.drop, self.fold = drop, fold
+        self.headers = Places()
+        self._classes = {folded(name): name for name in classes}
+        self._places: dict[str, Places] = {}
+        self._stray = self._folded = self._dropped = 0
+
+    def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
+        """The rows with their labels put right; "" is that of a row without one."""
+        names = _names(columns)
+        kept = Block(lines=(lines := []))
+        for text, label, line in zip(block.texts, block.labels, block.lines, strict=True):
+            name = label.strip()
+            self._stray += name != label
+            if name == names[1] and text.strip() == names[0]:
+                self.headers.add(line)
+                name = ""
+            elif name in self._places or len(self._places) < _MOST:
+                self._places.setdefault(name, Places()).add(line)
+            if self.drop and (not name or name.casefold() in MISSING):
+                self._dropped += 1
+                continue
+            if self.fold and name:
+                one = self._classes.get(folded(name), folded(name))
+                self._folded += one != name
+                name = one
+            kept.texts.append(text)
+            kept.labels.append(name)
+            lines.append(line)
+        return kept
+
+    def notes(self) -> list[str]:
+        """What was done, and what a user must not miss; whole after the last row."""
+        notes = []
+        if self._stray:
+            notes.append(f"stray spaces stripped from {_count(self._stray, 'label')}")
+        if self._folded:
+            notes.append(f"{_count(self._folded, 'label')} put in lower case and single spaces")
+        if self._dropped:
+            notes.append(f"{_count(self._dropped, 'row')} without a label left out")
+        if not self.drop:
+            notes += [
+                f"{WARNING}the label {self._told(label)} is how a missing one is written: leave "
+                "these rows out with --drop-unlabelled, if it is"
+                for label in self._places
+                if label.casefold() in MISSING
+            ]
+        alike: dict[str, list[str]] = {}
+        for label in filter(None, self._places):
+            alike.setdefault(folded(label), []).append(label)
+        for labels in alike.values():
+            if len(labels) > 1 and not self.fold:
+                labels.sort(key=lambda label: -self._places[label].count)
+                notes.append(
+                    f"{WARNING}classes that differ in case or spaces alone: "
+                    f"{', '.join(map(self._told, labels))}: make them one with --fold-label-case"
+                )
+        return notes
+
+    def _told(self, label: str) -> str:
+        places = self._places[label]
+        return f"{shown(label, 24)} ({_count(places.count, 'row')}, {places})"
+
+
+def folded(label: str) -> str:
+    """A label in lower case and compatible characters, with single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+
+
+def _names(columns: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
+    """The names of text and label column, stripped."""
+    if columns is None or not columns["header"] or columns["label"] is None:
+        return None, None
+    return str(columns["text"]).strip(), str(columns["label"]).strip()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

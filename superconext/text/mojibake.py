@@ -1,0 +1,66 @@
+"""Mojibake: UTF-8 that somebody read as an encoding of one byte a character, and saved.
+
+`référence` becomes `rÃ©fÃ©rence` and `ال` becomes `Ø§Ù„` (read as Windows-1252) or `ط§ظ„` (as
+Windows-1256). It is recognised by pairs of a character that stands for the first byte of a UTF-8
+sequence and one that stands for a following byte, in places where no orthography has them. It is
+mended by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, by reading it back.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from superconext.core.errors import MissingExtraError
+
+
+def _following(encoding: str) -> str:
+    """Class body of the characters that bytes 0x80 to 0xBF stand for."""
+    return re.escape("".join(bytes([i]).decode(encoding, "ignore") for i in range(0x80, 0xC0)))
+
+
+_LATIN, _ARABIC = "\x80-\x9f" + _following("cp1252"), _following("cp1256")
+_AS_1256 = f"(?:[طظعغ][{_ARABIC}])" + "{3,}"
+
+
+@lru_cache(maxsize=1)
+def _pattern() -> re.Pattern[str]:
+    alternatives = [
+        f"(?<![^\\W\\d_a-zà-ÿ])[ÃÂ][{_LATIN}]",  # accented letters; not at the end of MAÇÃ”
+        f"(?:[ØÙÚÛÐÑÎÏ×][{_LATIN}])" + "{2}",  # Arabic, Cyrillic, Greek, Hebrew
+        f"â€[{_LATIN}]|ðŸ[{_LATIN}]",  # punctuation, pictures
+        _AS_1256,
+    ]
+    return re.compile("|".join(alternatives))
+
+
+#: Without a match of these, which are faster, there is none of the pattern.
+_FIRST = re.compile("[ÃÂØÙÚÛÐÑÎÏ×âð]"), re.compile(f"[طظ][{_ARABIC}]")
+
+
+def is_garbled(text: str) -> bool:
+    """Whether a text holds mojibake."""
+    if text.isascii() or not any(first.search(text) for first in _FIRST):
+        return False
+    return _pattern().search(text) is not None
+
+
+def mended(text: str) -> str:
+    """The text with its mojibake undone; one without it is given back as it is.
+
+    Raises MissingExtraError without ftfy where there is something to mend.
+    """
+    if not is_garbled(text):
+        return text
+    try:
+        import ftfy
+    except ImportError:
+        raise MissingExtraError("Mending garbled text", "ftfy") from None
+    return re.sub(_AS_1256, _read_back, ftfy.fix_encoding(text))
+
+
+def _read_back(match: re.Match[str]) -> str:
+    try:
+        return match[0].encode("cp1256").decode("utf-8")
+    except UnicodeError:
+        return match[0]

@@ -1,0 +1,155 @@
+"""Classes nobody meant and garbled texts: told with their lines, mended when asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from superconext.data.labels import folded
+from tests.cli.conftest import blame, rows, write_table
+
+GARBLED = ["rÃ©fÃ©rence Ã\xa0 lâ€™Ã©cole", "Ø§Ù„Ø³Ù„Ø§Ù… zwin", "ط§ظ„ط³ظ„ط§ظ… bzaf"]
+MENDED = ["référence à l’école", "السلام zwin", "السلام bzaf"]
+
+
+@pytest.fixture
+def train(call, data, tmp_path):
+    """Train on rows beside good ones; the classes of the run and what was said."""
+
+    def run(table, *words):
+        path = write_table(tmp_path / "train.tsv", [*rows(40, seed=3), *table])
+        given = ("--dev", data.dev, "--out", tmp_path / "run", "--force", "--no-baselines")
+        said = call("train", path, *given, *data.small, *words)
+        if said.code:
+            return None, said
+        manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+        return manifest["data"]["train"]["classes"], said
+
+    return run
+
+
+@pytest.mark.parametrize("word", ["NaN", "null", "None", "n/a", "<NA>"])
+def test_words_for_a_missing_label_are_told_and_dropped(train, word):
+    table = [(word, "kan had zwin"), (word, "والو كان")]
+    classes, said = train(table)
+    assert said.code == 0 and classes[word] == 2
+    assert "warning: " in said.err and f"'{word}' (2 rows, line 42, 43)" in said.err
+    classes, said = train(table, "--drop-unlabelled")
+    assert classes == {"neg": 20, "pos": 20} and "2 rows without a label left out" in said.err
+    assert "warning" not in said.err
+
+
+@pytest.mark.parametrize("label", ["", "  "])
+def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
+    table = [(label, "kan had zwin"), ("pos", "والو كان"), (label, "had bnin")]
+    line = blame(train(table)[1])
+    assert "line 42: found an empty label (2 rows in all)" in line and "--drop-unlabelled" in line
+    assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
+
+
+def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path):
+    table = [("label", "text"), ("pos", "والو كان")]
+    line = blame(train(table)[1])
+    assert "line 42: found the header once more" in line and "--drop-unlabelled" in line
+    assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
+    said = call("predict", finished.folder, write_table(tmp_path / "x.tsv", table))
+    assert len(said.out.splitlines()) == 2
+    assert "the name of the column stands again among the texts (line 2)" in said.err
+
+
+@pytest.mark.parametrize("twin", ["POS", "pos ", "Pos", "ｐｏｓ"])
+def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, twin, tmp_path):
+    classes, said = train([(twin, "kan had zwin")])
+    if twin.strip() == "pos":  # spaces at the ends are stripped anyway
+        assert classes == {"neg": 20, "pos": 21}
+        return
+    assert classes[twin] == 1
+    assert f"'pos' (20 rows, line 3, 5, 7 and 17 more), '{twin}' (1 row, line 42)" in said.err
+    assert "--fold-label-case" in said.err
+    classes, said = train([(twin, "kan had zwin")], "--fold-label-case")
+    assert classes == {"neg": 20, "pos": 21} and "warning" not in said.err
+    path = write_table(tmp_path / "x.tsv", [(twin, "kan zwin"), ("NEG", "khayb had")])
+    assert "no label that" in blame(call("evaluate", tmp_path / "run", path))
+    said = call("evaluate", tmp_path / "run", path, "--fold-label-case", "--json")
+    assert said.code == 0 and "unknown_labels" not in json.loads(said.out)
+
+
+def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):
+    table = [(label.title(), text) for label, text in rows(40, seed=3)]
+    words = ("--dev", write_table(tmp_path / "dev.tsv", table), "--out", tmp_path / "run")
+    path = write_table(tmp_path / "train.tsv", table)
+    assert call("train", path, *words, "--no-baselines", *data.small).code == 0
+    said = call("evaluate", tmp_path / "run", data.test, "--fold-label-case", "--json")
+    assert said.code == 0 and set(json.loads(said.out)["per_class"]) == {"Neg", "Pos"}
+    assert folded("  Très\u00a0 BIEN ") == folded("très bien") == "très bien"
+
+
+@pytest.mark.parametrize("header", ["text,label,text", "label,text,label", "TEXT,Text,label"])
+def test_a_column_name_that_stands_twice_is_an_error(call, finished, tmp_path, header):
+    path = tmp_path / "x.csv"
+    cells = ["zwin had" if name.lower() == "text" else "pos" for name in header.split(",")]
+    path.write_text("\n".join([header, *[",".join(cells)] * 4]), encoding="utf-8")
+    name = "text" if header.lower().count("text") > 1 else "label"
+    for verb in ("evaluate", "predict")[: 1 + (name == "text")]:
+        line = blame(call(verb, finished.folder, path))
+        assert f"'{name}' stands 2 times" in line and f"--{name}-column" in line
+    wanted = str(header.lower().split(",").index(name) + 1)
+    said = call("evaluate", finished.folder, path, f"--{name}-column", wanted)
+    assert said.code == 0, said.err
+
+
+@pytest.mark.parametrize("features", ["encoder", "encoder+ngrams"])
+def test_a_class_with_one_row_is_trained_on(train, call, tmp_path, features):
+    classes, said = train([("zen", "kan had wasat")], "--probe-features", features)
+    assert said.code == 0, said.err
+    assert classes == {"neg": 20, "pos": 20, "zen": 1}
+    assert "class with a single row: 'zen' (line 42)" in said.err and "cannot be held" in said.err
+    found = json.loads(call("predict", tmp_path / "run", tmp_path / "train.tsv", "--json").out)
+    assert len(found) == 41
+
+
+# Garbled texts
+
+
+def test_garbled_texts_are_told_and_mended(train, call, finished, tmp_path):
+    table = [("pos", text) for text in GARBLED]
+    classes, said = train(table)
+    assert classes == {"neg": 20, "pos": 23}
+    assert "3 of 43 texts are garbled by a wrong encoding (line 42, 43, 44)" in said.err
+    inspected = call("data", "inspect", tmp_path / "train.tsv")
+    assert "3 of 43 texts are garbled" in inspected.err and "--fix-text" in inspected.err
+    found = json.loads(call("data", "inspect", tmp_path / "train.tsv", "--json").out)
+    assert found["parts"][0]["garbled"] == 3
+    path = write_table(tmp_path / "x.tsv", table)
+    assert "3 of 3 texts are garbled" in call("predict", finished.folder, path).err
+
+
+def test_without_ftfy_mending_says_what_is_missing(call, finished, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ftfy", None)
+    path = write_table(tmp_path / "x.tsv", [("pos", text) for text in GARBLED])
+    assert "superconext[ftfy]" in blame(call("predict", finished.folder, path, "--fix-text"))
+    path = write_table(tmp_path / "y.tsv", [("pos", text) for text in MENDED])
+    assert call("predict", finished.folder, path, "--fix-text").code == 0
+
+
+def test_mended_texts_are_those_that_were_meant(call, finished, train, tmp_path):
+    pytest.importorskip("ftfy")
+    path = write_table(tmp_path / "x.tsv", [("pos", text) for text in [*GARBLED, *MENDED]])
+    said = call("predict", finished.folder, path, "--fix-text", "--json")
+    assert [row["text"] for row in json.loads(said.out)] == [*MENDED, *MENDED]
+    assert "3 of 6 texts are garbled" in said.err and "and mended" in said.err
+    clean = tmp_path / "clean"
+    said = call("data", "inspect", path, "--fix-text", "--deduplicate", clean)
+    assert (clean / "x.tsv").read_text("utf-8").count("référence") == 1
+    assert train([("pos", text) for text in GARBLED], "--fix-text")[0] == {"neg": 20, "pos": 23}
+
+
+PLAIN = ["«MAÇÃ»", "“IRMÔ", "CAFÉ»", "Âge d'or", "5×½", "طظطظ ظط", "حظ، حظ؟ بسط؛", "Ø§ Ð»"]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_people_write_is_not_garbled(call, finished, tmp_path, text):
+    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
+    assert "garbled" not in call("predict", finished.folder, tmp_path / "x.txt").err
