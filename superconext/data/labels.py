@@ -9,8 +9,10 @@ are mended when asked.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from superconext.core.progress import WARNING
@@ -20,8 +22,8 @@ from superconext.data.lines import shown
 #: How programs write that a value is missing, in lower case.
 MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na"])
 
-#: Distinct labels that are followed.
-_MOST = 10_000
+#: Distinct labels that are followed, and lines that a message names.
+_MOST, _NAMED = 10_000, 3
 
 
 @dataclass
@@ -33,8 +35,15 @@ class Places:
 
     def add(self, line: int) -> None:
         self.count += 1
-        if len(self.lines) < 3:
+        if len(self.lines) < _NAMED:
             self.lines.append(line)
+
+    def add_rows(self, label: str, count: int, labels: Sequence[str], lines: Sequence[int]) -> None:
+        """Add the `count` rows that have the label."""
+        if len(self.lines) < _NAMED:
+            rows = (line for one, line in zip(labels, lines, strict=True) if one == label)
+            self.lines += islice(rows, _NAMED - len(self.lines))
+        self.count += count
 
     def __str__(self) -> str:
         more = f" and {self.count - len(self.lines)} more" * (self.count > len(self.lines))
@@ -63,27 +72,35 @@ class LabelReader:
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
         """The rows with their labels put right; "" is that of a row without one."""
+        labels = list(block.labels)
         names = _names(columns)
-        kept = Block(lines=(lines := []))
-        for text, label, line in zip(block.texts, block.labels, block.lines, strict=True):
+        if names is not None and any(label.strip() == names[1] for label in set(labels)):
+            for row, line in enumerate(block.lines):
+                if labels[row].strip() == names[1] and block.texts[row].strip() == names[0]:
+                    self.headers.add(line)
+                    labels[row] = ""
+        # Once for each distinct label: a file has many rows and few labels.
+        put_right = {}
+        for label, count in Counter(labels).items():
             name = label.strip()
-            self._stray += name != label
-            if name == names[1] and text.strip() == names[0]:
-                self.headers.add(line)
+            self._stray += count * (name != label)
+            if name in self._places or len(self._places) < _MOST:
+                self._places.setdefault(name, Places()).add_rows(label, count, labels, block.lines)
+            if self.drop and name.casefold() in MISSING:
                 name = ""
-            elif name in self._places or len(self._places) < _MOST:
-                self._places.setdefault(name, Places()).add(line)
-            if self.drop and (not name or name.casefold() in MISSING):
-                self._dropped += 1
-                continue
-            if self.fold and name:
-                one = self._classes.get(folded(name), folded(name))
-                self._folded += one != name
-                name = one
-            kept.texts.append(text)
-            kept.labels.append(name)
-            lines.append(line)
-        return kept
+            one = self._classes.get(folded(name), folded(name)) if self.fold else name
+            self._folded += count * (one != name)
+            put_right[label] = one
+        found = Block(block.texts, [put_right[label] for label in labels], block.lines)
+        if not self.drop or all(put_right.values()):
+            return found
+        kept = [row for row, label in enumerate(found.labels) if label]
+        self._dropped += len(labels) - len(kept)
+        return Block(
+            [found.texts[row] for row in kept],
+            [found.labels[row] for row in kept],
+            [found.lines[row] for row in kept],
+        )
 
     def notes(self) -> list[str]:
         """What was done, and what a user must not miss; whole after the last row."""
@@ -123,10 +140,10 @@ def folded(label: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
 
 
-def _names(columns: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
-    """The names of text and label column, stripped."""
+def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """The names of text and label column, stripped; None where they have none."""
     if columns is None or not columns["header"] or columns["label"] is None:
-        return None, None
+        return None
     return str(columns["text"]).strip(), str(columns["label"]).strip()
 
 

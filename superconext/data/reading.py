@@ -18,7 +18,7 @@ from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import LabelReader, Places
 from superconext.data.lines import open_file
-from superconext.text.mojibake import is_garbled, mended
+from superconext.text.mojibake import garbled_rows, mended
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
 #: process costs little.
@@ -167,14 +167,13 @@ class RowStream:
             count += len(block)
             if not self.preview:
                 self.columns, self.preview = file.columns, file.preview or _first_rows(block)
-            name = str((file.columns or {}).get("text")).strip()
-            for place, text in enumerate(block.texts):
-                if text == name and not block.labels:
-                    headers.add(block.lines[place])
-                if is_garbled(text):
-                    garbled.add(block.lines[place])
-                    if self.fix_text:
-                        block.texts[place] = mended(text)
+            for row in garbled_rows(block.texts):
+                garbled.add(block.lines[row])
+                if self.fix_text:
+                    block.texts[row] = mended(block.texts[row])
+            name = str((file.columns or {}).get("text"))
+            if not block.labels and name in block.texts:
+                headers.add_rows(name, block.texts.count(name), block.texts, block.lines)
             yield self._labels.read(block, file.columns) if block.labels else block
         if not count + file.skipped:
             raise DataError(f"{self.name} is empty, expected one example a line: check the file")

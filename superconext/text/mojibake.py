@@ -9,6 +9,7 @@ mended by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from superconext.core.errors import MissingExtraError
@@ -43,6 +44,13 @@ def is_garbled(text: str) -> bool:
     if text.isascii() or not any(first.search(text) for first in _FIRST):
         return False
     return _pattern().search(text) is not None
+
+
+def garbled_rows(texts: Sequence[str]) -> list[int]:
+    """Places of the texts that hold mojibake."""
+    if not is_garbled("\n".join(texts)):
+        return []
+    return [row for row, text in enumerate(texts) if is_garbled(text)]
 
 
 def mended(text: str) -> str:

@@ -44,7 +44,7 @@ def refused(call, data, tmp_path):
         (b"id\tfraz\tscore\n1\tzwin\tgood\n", ["'text'", "'id', 'fraz', 'score'"]),
         (b"label\tphrase\ttweet\nneg\tzwin\t-\n", ["'phrase', 'tweet'", "--text-column"]),
         (b"label\ttext\nneg\tzwin\nneg\tbnin\n", ["one class only", "'neg'", "2 rows"]),
-        (b"label\ttext\nneg\tzwin\nneg\tbnin\npos\tkan\n", ["single row", "'pos' (line 4)"]),
+        (b"label\ttext\nneg\tzwin\nneg\tbnin\npos\tkan\n", ["3 rows are too few"]),
         (b"label\ttext\nneg\tzwin\npos\t\npos\tkan\n", ["line 3", "empty text"]),
         (b"label\ttext\nneg\tzwin\n \tbnin\npos\tkan\n", ["line 3", "empty label"]),
         (b"label\ttext\nneg\tzwin\npos\tcaf\xe9 bnin\n", ["line 3", "0xe9", "UTF-8"]),
