@@ -60,7 +60,7 @@ def report(
         model = _load(run, threads)
 
         def read(path: str) -> Dataset:
-            corpus = read_labelled(path, text_column, label_column, header, _known(model, run))
+            corpus = read_labelled(path, text_column, label_column, header, _known(model))
             echo_notes(corpus.notes, corpus.source)
             return corpus
 
