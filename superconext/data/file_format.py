@@ -18,6 +18,9 @@ from superconext.core.registry import Entry, Registry
 from superconext.data.columns import ColumnSpec, Known, resolve, usual
 from superconext.data.lines import RUN_LINES, STDIN_NAME, OpenFile, Run, shown
 
+#: Characters at the head of a file that tell how it is written.
+_HEAD = 1 << 16
+
 #: Rows that are shown as they were understood.
 PREVIEWED = 3
 
@@ -85,7 +88,8 @@ class RowFile:
         name, suffix: of the file, for messages and for choosing a format.
         notes: what was decided, for the user to read; formats add to it.
         skipped: rows and lines given to `bad`.
-        head: the first lines, as many as one read brought, once `first_line` was asked for.
+        head: the first lines, once `first_line` was asked for: those of `_HEAD` characters, on
+            standard input as many as one read brought.
         columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
             a format with columns has found them.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
@@ -205,6 +209,10 @@ class RowFile:
             else:
                 self._pending_blank += len(lines)
             if any(map(str.strip, lines)):
+                size = sum(map(len, lines))
+                while self.name != STDIN_NAME and size < _HEAD and (run := next(runs, None)):
+                    held.append(run)
+                    size += sum(map(len, run[1]))
                 self.head = [line for _, lines in held for line in lines]
                 self._runs = chain(_blank_runs(leading), held, runs)
                 every = chain.from_iterable(lines for _, lines in held)
