@@ -71,7 +71,7 @@ def audit(
     from superconext.runs.folder import read_manifest
 
     _check_out(out)
-    rows = read_labelled(file, text_column, label_column, header, None, encoding)
+    rows = read_labelled(file, text_column, label_column, header, encoding=encoding)
     echo_notes(rows.notes, rows.source)
     progress = TerminalProgress(quiet)
     vectors = None
@@ -143,7 +143,7 @@ def suggest(
     from superconext.labelling import suggest as suggesting
 
     _check_out(out)
-    texts = read_texts(file, text_column, encoding)
+    texts = read_texts(file, text_column, encoding=encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
     labelled = [text for path in leave_out for text in read_texts(path).texts]
@@ -197,7 +197,7 @@ def explain(
     if bool(texts) == bool(file):
         raise click.UsageError("expected either TEXTs or --file")
     _check_out(out)
-    asked = [*texts] if file is None else read_texts(file, text_column, encoding).texts
+    asked = [*texts] if file is None else read_texts(file, text_column, encoding=encoding).texts
     if not all(map(str.strip, asked)):
         raise click.UsageError("found a TEXT without a word; expected some")
     model = _load(run, threads)
