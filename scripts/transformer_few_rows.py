@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from superconext.config.parameters import resolve
-from superconext.data.dataset import Dataset
+from superconext import SuperConTextClassifier
 from superconext.data.reading import read_labelled
-from superconext.fitting.fit import fit_model
 
 #: Parameters of each of ours; None is SetFit.
 SYSTEMS: dict[str, dict[str, Any] | None] = {
@@ -44,22 +42,22 @@ def drawn_rows(labels: list[str], shots: int, seed: int) -> list[int]:
 
 
 def ours(given: dict[str, Any], model: str, seed: int, train: Any, texts: list[str]) -> list[str]:
-    # Not the estimator, which would hold rows back.
-    config = resolve({"encoder": "transformer", "model": model, "seed": seed, **given})
-    return fit_model(Dataset(*train), config).model.predict(texts)
+    fitted = SuperConTextClassifier(encoder="transformer", model=model, seed=seed, **given)
+    fitted.fit(*train)
+    return [str(label) for label in fitted.predict(texts)]
 
 
 def setfit(model: str, seed: int, train: Any, texts: list[str], folder: Path) -> list[str]:
     """SetFit with its defaults: one epoch over the pairs that it draws, then a logistic
     regression."""
-    from datasets import Dataset as Table
+    from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 
     started = SetFitModel.from_pretrained(model)
     arguments = TrainingArguments(
         output_dir=str(folder), seed=seed, save_strategy="no", report_to="none", use_amp=False
     )
-    rows = Table.from_dict({"text": train[0], "label": train[1]})
+    rows = Dataset.from_dict({"text": train[0], "label": train[1]})
     Trainer(model=started, args=arguments, train_dataset=rows).train()
     return [str(label) for label in started.predict(texts, use_labels=False)]
 

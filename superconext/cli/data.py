@@ -294,8 +294,10 @@ def _find(name: str) -> Any:
 def _read(
     path: str, text_column: str | None, label_column: str | None, reading: dict[str, Any]
 ) -> Dataset:
+    from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
 
-    corpus = read_labelled(path, text_column, label_column, **reading)
+    with TerminalProgress().bar(f"reading {path}") as advance:
+        corpus = read_labelled(path, text_column, label_column, **reading, advance=advance)
     echo_notes(corpus.notes, corpus.source)
     return corpus

@@ -65,6 +65,7 @@ def evaluate(
     threads: int,
 ) -> None:
     """Metrics of RUN on the labelled FILE."""
+    from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
     from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
@@ -77,7 +78,8 @@ def evaluate(
     if not quiet:
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
     unknown = _unknown_labels(corpus, model.classes, run)
-    evaluation = evaluate_model(model, corpus.texts, corpus.labels)
+    with TerminalProgress(quiet).bar("evaluating"):
+        evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     facts, familiarity = facts_of(model, corpus.texts), Familiarity()
     familiarity.add(facts)
     seen = familiarity.seen
@@ -206,6 +208,9 @@ def predict(
     empty label. --details and --json have the line numbers, the shares of a text's words and
     letters that are new to RUN, and the split of RUN that the text stands in.
     """
+    import sys
+
+    from superconext.core.progress import TerminalProgress
     from superconext.data.reading import RowStream
 
     model = _load_any(run, threads)
@@ -220,7 +225,9 @@ def predict(
         **reading,
     )
     preview = not quiet and file != "-"
-    write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
+    # Where rows go to the terminal, they are seen to move.
+    with TerminalProgress(quiet or sys.stdout.isatty()).bar("predicting") as texts.advance:
+        write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
 
 
 def write_predictions(
@@ -381,6 +388,7 @@ def embed(
 
     from superconext.core.errors import DataError
     from superconext.core.files import atomic_write
+    from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
 
     path = Path(out)
@@ -390,7 +398,8 @@ def embed(
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
     model = _load_any(run, threads)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
-    vectors = model.features(read.texts)
+    with TerminalProgress().bar("embedding"):
+        vectors = model.features(read.texts)
     blank = [row for row, text in enumerate(read.texts) if not text.strip()]
     vectors[blank] = 0
     rows = f"{_count(len(blank), 'row')} without a text, given a vector of zeros"

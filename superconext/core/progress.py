@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+#: Seconds until a bar is shown, and between two of its moves.
+_DELAY, _TICK = 2.0, 0.5
 
 #: Begins a note, such as those of a reader, that is a warning.
 WARNING = "warning: "
@@ -41,7 +45,9 @@ class Advance(Protocol):
 
 
 class TerminalProgress(Progress):
-    """Lines and bars on stderr; bars only on a terminal and only after two seconds.
+    """Lines and bars on stderr; bars on a terminal and in notebooks, after two seconds.
+
+    A bar moves as long as the work goes on: its clock does where no share is known.
 
     quiet: warnings alone.
     """
@@ -63,20 +69,43 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:
-        from tqdm import tqdm
+        if self.quiet or not (sys.stderr.isatty() or in_notebook()):
+            with super().bar(description) as advance:
+                yield advance
+            return
+        from tqdm.auto import tqdm
 
         layout = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} (left {remaining})"
         with tqdm(
             total=1.0,
             desc=description,
-            bar_format=layout,
-            delay=2.0,
+            bar_format="{desc} {elapsed}",
+            delay=_DELAY,
             leave=False,
             file=sys.stderr,
-            disable=True if self.quiet else None,
         ) as bar:
+            ended = threading.Event()
 
             def advance(share: float, /) -> None:
+                bar.bar_format = layout
                 bar.update(min(share, 1.0) - bar.n)
 
-            yield advance
+            def keep_moving() -> None:
+                pause = _DELAY
+                while not ended.wait(pause):
+                    bar.refresh()
+                    pause = _TICK
+
+            ticker = threading.Thread(target=keep_moving, daemon=True)
+            ticker.start()
+            try:
+                yield advance
+            finally:
+                ended.set()
+                ticker.join()
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel, where bars are widgets or lines of a cell."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"

@@ -7,7 +7,7 @@ names the line; only lines with nothing on them are left out, and counted in a n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from superconext.data.columns import ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import LabelReader, Places
-from superconext.data.lines import open_file
+from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import garbled_rows, mended
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
@@ -51,6 +51,7 @@ class RowStream:
         drop_unlabelled: leaves out rows without a label, and those of a word for a missing one.
         fold_label_case: labels that differ in case and spaces alone become one.
         fix_text: mends mojibake, with the extra `ftfy`.
+        advance: called with the share of the file's bytes that is read, where that is known.
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
@@ -76,9 +77,10 @@ class RowStream:
         drop_unlabelled: bool = False,
         fold_label_case: bool = False,
         fix_text: bool = False,
+        advance: Callable[[float], None] | None = None,
     ) -> None:
         self.path, self.on_error, self.encoding = path, on_error, encoding
-        self.fix_text = fix_text
+        self.fix_text, self.advance = fix_text, advance
         classes = known.classes if known is not None else ()
         self._labels = LabelReader(drop_unlabelled, fold_label_case, classes)
         label_column = label_column if labelled else None
@@ -93,6 +95,7 @@ class RowStream:
     def __iter__(self) -> Iterator[Block]:
         skip = self._leave_out if self.on_error == "skip" else None
         opened = open_file(self.path, encoding=self.encoding)
+        self._follow(opened)
         file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
         for block in self._blocks(file):
             good = block if self.wanted.every_row else self._filled(file, block)
@@ -133,6 +136,7 @@ class RowStream:
         Raises DataError for a row that cannot be read, or that has no text or label.
         """
         opened = open_file(self.path, limited=True, hashed=True, encoding=self.encoding)
+        self._follow(opened)
         file = RowFile(opened, self.wanted)
         lines: list[int] = []
         rows = Block(lines=lines)
@@ -151,6 +155,11 @@ class RowStream:
         for _ in opened.chunks:  # binary formats may have read the file in their own way
             pass
         return rows, opened.digest.hexdigest()
+
+    def _follow(self, opened: OpenFile) -> None:
+        path = Path(self.path)
+        if self.advance is not None and not opened.packed and path.is_file():
+            opened.chunks = _followed(opened.chunks, path.stat().st_size, self.advance)
 
     def _leave_out(self, error: DataError) -> None:
         self.skipped += 1
@@ -229,6 +238,16 @@ class RowStream:
         )
 
 
+def _followed(
+    chunks: Iterator[bytes], size: int, advance: Callable[[float], None]
+) -> Iterator[bytes]:
+    done = 0
+    for chunk in chunks:
+        done += len(chunk)
+        advance(done / max(size, 1))
+        yield chunk
+
+
 def _in_all(lines: Sequence[int]) -> str:
     return f"{len(lines)} row{'s' * (len(lines) > 1)} in all"
 
@@ -252,7 +271,7 @@ def read_labelled(
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
     `"2"`; digits are always a number). Stray spaces around labels are stripped.
     `"-"` reads standard input. `header` and `known` are those of `RowStream`, and so is `reading`:
-    `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`.
+    `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`, `advance`.
 
     Raises DataError, one line with file and line number, for anything that cannot be
     read as examples; MissingExtraError for a format whose reader is not installed.
@@ -283,7 +302,8 @@ def read_texts(
     A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
     `text_column` is given or the first line opens with `__label__`. Blank lines of
     plain text are left out with a note; an empty text in a column is a DataError. `header`,
-    `known`, `every_row` and, as `reading`, `encoding` and `fix_text` are those of `RowStream`.
+    `known`, `every_row` and, as `reading`, `encoding`, `fix_text` and `advance` are those of
+    `RowStream`.
     """
     stream = RowStream(
         path,

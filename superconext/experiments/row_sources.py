@@ -90,7 +90,9 @@ def read_rows(
                 f"found standard input for {role}; expected a file, because a comparison reads "
                 "its data again when it goes on: save the rows to a file first"
             )
-        corpora[role] = read_labelled(path, data.text_column, data.label_column)
+        with progress.bar(f"reading {path}") as advance:
+            columns = (data.text_column, data.label_column)
+            corpora[role] = read_labelled(path, *columns, advance=advance)
         for note in corpora[role].notes:
             progress.note(note, corpora[role].source)
     facts = {

@@ -97,7 +97,8 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
 
     def read(path: str) -> Dataset:
         columns = (request.text_column, request.label_column)
-        corpus = read_labelled(path, *columns, **request.reading)
+        with progress.bar(f"reading {path}") as advance:
+            corpus = read_labelled(path, *columns, **request.reading, advance=advance)
         for note in corpus.notes:
             progress.note(note, corpus.source)
         return corpus

@@ -287,6 +287,7 @@ class Epochs:
         def rate(progress: float, epoch: int) -> float:
             # gensim's own line, which counts passes from this call's first.
             gone = (epoch + before + progress) / total
+            self._report(min(gone, 1.0))
             return float(max(last, first - (first - last) * gone))
 
         model._get_next_alpha = rate

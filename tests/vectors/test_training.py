@@ -171,7 +171,7 @@ def test_a_very_long_sentence_is_not_cut():
 def test_progress_climbs_to_one():
     seen = []
     train_vectors(SENTENCES, progress=seen.append, **SMALL)
-    assert seen == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == 1 and len(seen) > 4
 
 
 def test_an_error_in_the_callback_or_in_a_later_pass_reaches_the_caller():

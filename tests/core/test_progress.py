@@ -1,0 +1,30 @@
+"""Bars and lines on stderr."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+from superconext.core import progress
+
+
+def test_a_bar_moves_where_no_share_is_known(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(progress, "_DELAY", 0.05)
+    monkeypatch.setattr(progress, "_TICK", 0.02)
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    with progress.TerminalProgress().bar("thinking") as advance:
+        time.sleep(0.3)
+        clocks = shown.getvalue().count("thinking")
+        advance(0.5)
+        time.sleep(0.1)
+    assert clocks >= 3 and "50%" in shown.getvalue()
+    monkeypatch.setattr(sys, "stderr", piped := io.StringIO())
+    with progress.TerminalProgress().bar("thinking") as advance:
+        time.sleep(0.1)
+        advance(0.5)
+    assert not piped.getvalue()
