@@ -9,9 +9,12 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    ENCODING,
     JSON,
+    LEAVE_OUT,
     QUIET,
     READING,
+    TEXT_COLUMN,
     as_usage,
     echo_json,
     echo_notes,
@@ -203,6 +206,75 @@ def split(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
+
+
+@data.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--out", required=True, metavar="FILE", help="Text file to write.")
+@LEAVE_OUT
+@click.option(
+    "--like", multiple=True, metavar="FILE", help="Keep lines that resemble the texts of this file."
+)
+@click.option(
+    "--unlike", multiple=True, metavar="FILE", help="With --like: drop what resembles these texts."
+)
+@TEXT_COLUMN
+@ENCODING
+@click.option(
+    "--near",
+    type=click.FloatRange(0.5, 1, min_open=True),
+    default=0.8,
+    show_default=True,
+    help="Similarity of near repeats: shared character 4-grams over all of both.",
+)
+@switch("--no-near", "Keep near repeats.")
+@number("--min-words", 2, "Words a line has at least.")
+@_NORMALIZE
+@switch("--force", "Replace the file to write.")
+@JSON
+@QUIET
+def pool(
+    files: tuple[str, ...],
+    out: str,
+    near: float,
+    no_near: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Gather unlabelled text from FILEs into one file, a sentence or post a line.
+
+    FILEs are text, tables, JSON, subtitles (.srt, .vtt), WhatsApp and Telegram exports, MediaWiki
+    dumps, also .gz, .bz2 or in a .zip. Markup, addresses and handles go; so do repeats, near
+    repeats, texts of --leave-out and what is unlike --like. A call that was stopped goes on.
+    """
+    from pathlib import Path
+
+    from superconext.core.errors import DataError
+    from superconext.core.locks import only_writer
+    from superconext.core.progress import TerminalProgress
+    from superconext.data.pool import PoolRequest, make_pool
+    from superconext.report.datasets import pool_table
+
+    if options["unlike"] and not options["like"]:
+        raise click.UsageError("--unlike needs --like: texts of the wanted language")
+    if Path(out).is_dir() or (Path(out).exists() and not force):
+        raise DataError(f"{out} exists already; expected a new file: choose another or add --force")
+    Path(out).absolute().parent.mkdir(parents=True, exist_ok=True)
+    progress = TerminalProgress(quiet)
+    request = PoolRequest(files=files, out=out, near=None if no_near else near, **options)
+    lock = Path(out).with_name(f".{Path(out).name}.lock")
+    with only_writer(lock, Path(out), progress.say, "what it wrote", remove=True):
+        report = as_usage(make_pool, request, progress)
+    if as_json:
+        echo_json(report)
+        return
+    for reason, lines in report["dropped"].items():
+        if reason != "repeat":
+            for line in lines:
+                progress.say(f"{reason}: {line[:100]}")
+    click.echo(pool_table(report["sources"]))
 
 
 @data.command("list")

@@ -231,7 +231,7 @@ def near_duplicates(
         )
     if len(texts) < 2:
         return NearDuplicates([], [])
-    signatures = _signatures(texts, progress)
+    signatures = signatures_of(texts, progress)
     parent = list(range(len(texts)))
     sets: dict[int, _Hashes] = {}
     pairs: list[tuple[int, int, float]] = []
@@ -239,7 +239,7 @@ def near_duplicates(
         a, b = _root(parent, i), _root(parent, j)
         if a == b:
             continue
-        similarity = _jaccard(_set_of(i, texts, sets), _set_of(j, texts, sets))
+        similarity = jaccard(_set_of(i, texts, sets), _set_of(j, texts, sets))
         if similarity >= threshold:
             parent[max(a, b)] = min(a, b)
             pairs.append((i, j, similarity))
@@ -276,18 +276,19 @@ def _root(parent: list[int], place: int) -> int:
     return place
 
 
-def _jaccard(a: _Hashes, b: _Hashes) -> float:
+def jaccard(a: _Hashes, b: _Hashes) -> float:
+    """Similarity of two sets of shingles, each sorted and without repeats."""
     both = len(np.intersect1d(a, b, assume_unique=True))
     return both / (len(a) + len(b) - both)
 
 
 def _set_of(place: int, texts: Sequence[str], sets: dict[int, _Hashes]) -> _Hashes:
     if place not in sets:
-        sets[place] = np.unique(_shingles([texts[place]])[0])
+        sets[place] = np.unique(shingles([texts[place]])[0])
     return sets[place]
 
 
-def _shingles(texts: Sequence[str]) -> tuple[_Hashes, NDArray[np.int64]]:
+def shingles(texts: Sequence[str]) -> tuple[_Hashes, NDArray[np.int64]]:
     """Hashes of every shingle of every text, and where each text's begin.
 
     A blank at both ends lets first and last letters count as much as the others; a text shorter
@@ -316,8 +317,8 @@ def _mix(values: _Hashes) -> _Hashes:
     return values ^ (values >> np.uint64(31))
 
 
-def _signatures(
-    texts: Sequence[str], progress: Callable[[float], None] | None
+def signatures_of(
+    texts: Sequence[str], progress: Callable[[float], None] | None = None
 ) -> NDArray[np.uint32]:
     """MinHash signatures `[N, 64]`: the least of each of 64 hashes over a text's shingles."""
     draw = np.random.RandomState(0)
@@ -330,7 +331,7 @@ def _signatures(
         size += len(text) + SHINGLE
         if size < _CHUNK and end < len(texts):
             continue
-        hashes, starts = _shingles(texts[begin:end])
+        hashes, starts = shingles(texts[begin:end])
         for column in range(_HASHES):
             spread = (hashes * factors[column] + shifts[column]) >> np.uint64(32)
             found[begin:end, column] = np.minimum.reduceat(spread, starts)

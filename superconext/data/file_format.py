@@ -303,6 +303,10 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
     "file format",
     "superconext.data.file_format:FileFormat",
     {
+        "whatsapp": Entry("superconext.data.text_formats:WhatsApp", "a WhatsApp chat"),
+        "telegram": Entry("superconext.data.text_formats:Telegram", "a Telegram chat"),
+        "subtitles": Entry("superconext.data.text_formats:Subtitles", "SubRip and WebVTT"),
+        "mediawiki": Entry("superconext.data.text_formats:MediaWiki", "a MediaWiki dump"),
         "fasttext": Entry(_BUILT_IN + "FastText", "__label__ and the label, then the text"),
         "plain": Entry(_BUILT_IN + "PlainText", "one sentence a line, without labels"),
         "jsonl": Entry(

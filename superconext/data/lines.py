@@ -158,22 +158,48 @@ def open_file(
     if str(path) == STDIN:
         name, suffixes, stream = STDIN_NAME, [], sys.stdin.buffer
     else:
-        name, suffixes = str(path), [suffix.lower() for suffix in Path(path).suffixes]
+        name, suffixes = str(path), _suffixes(path)
         if (Path(path) / "state.json").is_file():
             return _open_folder(Path(path), name)
         stream = _open(Path(path), name)
     digest = hashlib.sha256()
     chunks = _chunks(stream, name, str(path) != STDIN, digest.update if hashed else None)
+    size = os.fstat(stream.fileno()).st_size if limited and str(path) != STDIN else None
+    file = _of_chunks(path, name, suffixes, chunks, limited, size, encoding)
+    file.digest = digest
+    return file
+
+
+def open_stream(stream: BinaryIO, name: str, encoding: str | None = None) -> OpenFile:
+    """The same of a stream of bytes, such as a member of an archive, which is closed at its end."""
+    chunks = _chunks(stream, name, True, None)
+    file = _of_chunks(name, name, _suffixes(name), chunks, True, None, encoding)
+    file.packed = True  # no path leads to it
+    return file
+
+
+def _suffixes(path: str | Path) -> list[str]:
+    return [suffix.lower() for suffix in Path(path).suffixes]
+
+
+def _of_chunks(
+    path: str | Path,
+    name: str,
+    suffixes: list[str],
+    chunks: Iterator[bytes],
+    limited: bool,
+    size: int | None,
+    encoding: str | None,
+) -> OpenFile:
     first = next(chunks, b"")
     packing = _packing(suffixes[-1] if suffixes else "", first)
     if packing:
         if suffixes[-1:] == [packing]:
             suffixes.pop()
-        size = os.fstat(stream.fileno()).st_size if limited and str(path) != STDIN else None
         chunks = _unpacked(_with_first(first, chunks), packing, name, limited, size)
         first = next(chunks, b"")
     file = _of_bytes(path, name, suffixes[-1] if suffixes else "", first, chunks, encoding)
-    file.packed, file.digest = bool(packing), digest
+    file.packed = bool(packing)
     return file
 
 

@@ -112,6 +112,14 @@ def leaks(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def pool_table(sources: Sequence[Mapping[str, Any]]) -> str:
+    """What `data.pool.make_pool` read and kept of each source, and why the rest went."""
+    columns = [name for name in sources[0] if any(row[name] for row in sources)]
+    totals = {name: sum(row[name] for row in sources) for name in columns if name != "source"}
+    rows = [*sources, {"source": "all", **totals}] if len(sources) > 1 else sources
+    return render(rows, columns)
+
+
 def part_table(files: Mapping[str, Mapping[str, Any]]) -> str:
     """Rows of each class in each file, from the record of `data.folder.write_folder`."""
     return _counted(

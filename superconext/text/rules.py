@@ -183,7 +183,7 @@ class Rule:
     function: Callable[[str], str] | None = None
 
 
-_INVISIBLE: dict[int, str | None] = {
+INVISIBLE: dict[int, str | None] = {
     **dict.fromkeys(characters.INVISIBLE, None),
     **dict.fromkeys(characters.BLANKS, " "),
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),  # lone surrogates cannot be saved as UTF-8
@@ -192,7 +192,7 @@ _INVISIBLE: dict[int, str | None] = {
 
 RULES: tuple[Rule, ...] = (
     Rule("skin_tones", (), characters=dict.fromkeys(characters.SKIN_TONES, None)),
-    Rule("invisible", _EVERY, characters=_INVISIBLE, function=join_emoji_only),
+    Rule("invisible", _EVERY, characters=INVISIBLE, function=join_emoji_only),
     Rule("nfkc", _EVERY, function=nfkc),
     Rule("lower", _EVERY, function=str.lower),
     Rule(

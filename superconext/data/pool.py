@@ -1,0 +1,447 @@
+"""One clean file of unlabelled text out of many: `superconext data pool`.
+
+Each line is one sentence or post. What is left out, and why:
+
+    unreadable       bytes that are no text, records that cannot be parsed
+    short            fewer words than asked for, once addresses and handles are gone
+    left out         the words of a labelled text (`duplicates.Decontamination`)
+    other language   unlike the wanted texts (`text.language.Resemblance`)
+    repeat           the words of a line that is kept
+    near repeat      similar to one (`duplicates`: character 4-grams, found by MinHash bands)
+
+Memory is bounded: tables of a fixed size remember what is kept, and beyond some ten million lines
+the oldest are forgotten, so that a repeat may stay but nothing is dropped wrongly. The file grows
+beside its place, and a state beside it says how far each source was read; a call that was stopped
+goes on from there, its memory made anew from what is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import html
+import json
+import os
+import re
+import zipfile
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from superconext.core.errors import ConfigError, DataError
+from superconext.core.files import sync, write_json
+from superconext.core.progress import Progress
+from superconext.data.duplicates import (
+    Decontamination,
+    jaccard,
+    shingles,
+    signatures_of,
+    text_hashes,
+    wording,
+)
+from superconext.data.file_format import (
+    FILE_FORMATS,
+    RowFile,
+    Wanted,
+    format_of_suffix,
+    open_rows,
+)
+from superconext.data.lines import STDIN, open_file, open_stream
+from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
+from superconext.text import rules
+from superconext.text.language import Resemblance
+from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.tokenize import Tokenizer
+
+#: Why a line is left out, in the order in which it is asked.
+REASONS = ("unreadable", "short", "left out", "other language", "repeat", "near repeat")
+
+_BATCH = 2048  # lines judged at once
+_SAVED = 20_000  # lines between two states
+_SAMPLE = 20_000  # lines that languages are learned from, shared by the sources
+_SAMPLED = 200_000  # lines of a source that they are drawn from
+_SHOWN = 5  # lines left out that are shown for each reason
+
+_ROWS, _BANDS = 5, 12  # of a signature of 64: at a similarity of 0.8 one pair in 100 is missed
+_SLOTS = 1 << 20  # of each band's table
+_MOST_HASHES = 1 << 25
+
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_RETWEET = re.compile(r"^\s*RT\b\s*:?\s*")
+
+
+@dataclass(frozen=True)
+class PoolRequest:
+    """What the user asked for.
+
+    files: of any format that texts are read from, or zip archives of such.
+    like: labelled files that show the wanted language; unlike: text in languages to drop.
+    near: similarity from which a line is a near repeat, None not to look.
+    min_words: words a line has at least.
+    """
+
+    files: tuple[str, ...]
+    out: str
+    leave_out: tuple[str, ...] = ()
+    like: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    text_column: str | None = None
+    encoding: str | None = None
+    near: float | None = 0.8
+    min_words: int = 2
+    normalize: str = "auto"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or a member of a zip archive."""
+
+    path: str
+    member: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.path}:{self.member}" if self.member else self.path
+
+    def lines(self, request: PoolRequest, counts: Counter[str]) -> Iterator[str]:
+        """Its lines as they stand; what cannot be read is counted.
+
+        Raises DataError for what is wrong with the whole file.
+        """
+
+        def skip(error: DataError) -> None:
+            del error
+            counts["unreadable"] += 1
+
+        if self.member:
+            archive = zipfile.ZipFile(self.path)
+            stream = cast(BinaryIO, archive.open(self.member))
+            opened = open_stream(stream, self.name, request.encoding)
+        else:
+            opened = open_file(self.path, encoding=request.encoding)
+        tabular = request.text_column if format_of_suffix(opened.suffix) else None
+        wanted = Wanted(tabular, None, labelled=False)
+        rows = open_rows(RowFile(opened, wanted, skip, LOOK_AHEAD, CELL_LINES))
+        for block in rows.blocks() if rows is not None else ():
+            yield from block.texts
+
+
+def sources_of(files: Sequence[str]) -> list[Source]:
+    """The files, each zip archive as its members whose format is known by their name.
+
+    Raises DataError for an archive that is broken, locked, or packed beyond belief.
+    """
+    suffixes = {".txt", ".gz", ".bz2"}
+    for name in FILE_FORMATS.names():
+        suffixes |= set(FILE_FORMATS.get(name).suffixes)
+    found = []
+    for path in files:
+        try:
+            is_zip = zipfile.is_zipfile(path)
+            is_zip |= path.lower().endswith(".zip") and Path(path).is_file()
+            members = zipfile.ZipFile(path).infolist() if is_zip else []
+        except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise DataError(f"{path}: broken archive ({error}), expected a zip: copy it") from None
+        if not members or any(member.filename == "xl/workbook.xml" for member in members):
+            found.append(Source(path))
+            continue
+        kept = [m for m in members if Path(m.filename).suffix.lower() in suffixes]
+        kept = [m for m in kept if "__MACOSX" not in m.filename and not m.is_dir()]
+        bomb = next((m for m in kept if m.file_size > (1 << 26) + 1000 * m.compress_size), None)
+        if not kept or bomb or any(member.flag_bits & 1 for member in kept):
+            what = "no file of a known format"
+            if kept:
+                what = f"{bomb.filename!r} packed beyond belief" if bomb else "locked files"
+            raise DataError(f"{path}: found {what} in the archive, expected text: unpack it")
+        found += [Source(path, member.filename) for member in kept]
+    return found
+
+
+def cleaned(text: str) -> str:
+    """A line without markup, addresses, handles, the sign of a retweet and invisible characters."""
+    text = html.unescape(text) if "&" in text else text
+    text = _TAG.sub(" ", rules.users(rules.emails(rules.urls(text))))
+    return rules.spaces(_RETWEET.sub("", text).translate(rules.INVISIBLE))
+
+
+class _Hashes:
+    """A set of 64-bit numbers in an array; when it may not grow, new ones take old ones' place."""
+
+    def __init__(self) -> None:
+        self.slots, self.count = array("Q", bytes(8 << 12)), 0
+
+    def add(self, key: int) -> bool:
+        """Whether the number is new."""
+        key = key or 1
+        if self.count * 2 > len(self.slots) and len(self.slots) < _MOST_HASHES:
+            old, self.slots, self.count = self.slots, array("Q", bytes(16 * len(self.slots))), 0
+            for number in filter(None, old):
+                self.add(number)
+        mask = len(self.slots) - 1
+        for step in range(32):
+            place = (key + step) & mask
+            if self.slots[place] == key:
+                return False
+            if not self.slots[place]:
+                self.slots[place] = key
+                self.count += 1
+                return True
+        self.slots[key & mask] = key
+        return True
+
+
+class _Kept:
+    """What is kept: the hashes of all wordings, and for near repeats where to look them up."""
+
+    def __init__(self, path: Path, near: float | None, tokenizer: Tokenizer) -> None:
+        self.path, self.near, self.tokenizer = path, near, tokenizer
+        self.hashes = _Hashes()
+        self.bands = np.zeros((_BANDS, _SLOTS), dtype=np.int64)  # 1 + place in the file
+        self.recent: dict[int, str] = {}  # wordings that are not in the file yet
+
+    def keys(self, wordings: Sequence[str]) -> tuple[list[int], np.ndarray]:
+        """Hash of each wording, and slots of its bands `[N, 12]`."""
+        hashes = text_hashes(wordings).tolist()
+        if self.near is None or not wordings:
+            return hashes, np.zeros((len(wordings), _BANDS), dtype=np.int64)
+        signatures = signatures_of(wordings).astype(np.uint64)
+        slots = np.zeros((len(wordings), _BANDS), dtype=np.uint64)
+        for row in range(_ROWS):
+            slots = (slots + signatures[:, row : _ROWS * _BANDS : _ROWS]) * np.uint64(
+                0x9E3779B97F4A7C15
+            )
+            slots ^= slots >> np.uint64(31)
+        return hashes, (slots & np.uint64(_SLOTS - 1)).astype(np.int64)
+
+    def is_near(self, words: str, slots: np.ndarray) -> bool:
+        """Whether a line that is kept is as similar as `near`."""
+        places = self.bands[np.arange(_BANDS), slots]
+        own = None
+        for place, _ in Counter(places[places > 0].tolist()).most_common(4):
+            other = self.recent.get(place) or self._read(place - 1)
+            own = np.unique(shingles([words])[0]) if own is None else own
+            if jaccard(own, np.unique(shingles([other])[0])) >= cast(float, self.near):
+                return True
+        return False
+
+    def add(self, words: str, slots: np.ndarray, place: int) -> None:
+        """Remember a line that is kept at a place of the file."""
+        if self.near is not None:
+            self.bands[np.arange(_BANDS), slots] = place + 1
+            self.recent[place + 1] = words
+
+    def _read(self, place: int) -> str:
+        with self.path.open("rb") as file:
+            file.seek(place)
+            return wording(self.tokenizer(file.readline().decode("utf-8").rstrip("\n")))
+
+
+@dataclass
+class _State:
+    """How far a pool has come; written beside it."""
+
+    identity: str
+    source: int = 0
+    line: int = 0
+    size: int = 0
+    counts: list[dict[str, int]] = field(default_factory=list)
+    shown: dict[str, list[list[Any]]] = field(default_factory=dict)
+
+
+def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
+    """Write the pool. Returns `sources` (name, read, kept, and a count for each reason), `kept`,
+    and `dropped`: some lines left out by reason.
+
+    Raises DataError for a file that cannot be read, ConfigError where `out` is among the files.
+    """
+    out = Path(request.out)
+    if STDIN in request.files:
+        raise ConfigError("-: text is read several times; expected a file: save it as one")
+    if any(Path(path).resolve() == out.resolve() for path in request.files):
+        raise ConfigError(f"{out} is one of the files; expected a new one to write: choose a name")
+    sources = sources_of(request.files)
+    part, state_path = (out.with_name(out.name + end) for end in (".part", ".part.json"))
+    sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
+    profile = request.normalize
+    if profile == "auto":
+        profile = choose_profile(line for some in sample.values() for line in some)
+    tokenizer = Tokenizer(Normalizer(profile))
+    left_out = Decontamination.of_files(request.leave_out, tokenizer)
+    wanted = [text for path in request.like for text in read_texts(path).texts]
+    unwanted = [text for path in request.unlike for text in read_texts(path).texts]
+    language = Resemblance(wanted, sample, unwanted) if wanted else None
+    state, kept = _begun(request, sources, state_path, part, tokenizer, progress)
+    total = sum(Path(path).stat().st_size for path in request.files if Path(path).is_file()) or 1
+    with part.open("r+b") as file, progress.bar("pooling") as advance:
+        file.seek(state.size)
+        for number in range(state.source, len(sources)):
+            source = sources[number]
+            counts = Counter(state.counts[number])
+            unread = Counter[str]()
+            position = saved = state.line
+            for begin, lines in _batches(source.lines(request, unread)):
+                position = begin + len(lines)
+                if position <= state.line:
+                    continue
+                lines = lines[max(state.line - begin, 0) :]
+                judged = _judged(lines, source.name, request, tokenizer, left_out, language, kept)
+                for line, words, slots, key, reason in judged:
+                    counts["read"] += 1
+                    # Asked here, for lines of one batch may repeat one another.
+                    if not reason and not kept.hashes.add(key):
+                        reason = "repeat"
+                    elif not reason and kept.near is not None and kept.is_near(words, slots):
+                        reason = "near repeat"
+                    if reason:
+                        counts[reason] += 1
+                        _show(state.shown.setdefault(reason, []), line)
+                        continue
+                    counts["kept"] += 1
+                    kept.add(words, slots, state.size)
+                    data = line.encode("utf-8", "replace") + b"\n"
+                    file.write(data)
+                    state.size += len(data)
+                file.flush()
+                kept.recent.clear()
+                advance(min(state.size / total, 1.0))
+                if position - saved >= _SAVED:
+                    saved = position
+                    os.fsync(file.fileno())
+                    state.counts[number] = dict(counts)
+                    state.source, state.line = number, position
+                    write_json(state_path, asdict(state))
+            counts["unreadable"] = unread["unreadable"]
+            counts["read"] += unread["unreadable"]
+            file.flush()
+            os.fsync(file.fileno())
+            state.counts[number] = dict(counts)
+            state.source, state.line = number + 1, 0
+            write_json(state_path, asdict(state))
+    if not state.size:
+        raise DataError(
+            f"{', '.join(request.files)}: no line is kept, expected some text: see the reasons "
+            f"({_reasons(state)})"
+        )
+    os.replace(part, out)
+    state_path.unlink(missing_ok=True)
+    sync(out.parent)
+    return {
+        "out": str(out),
+        "profile": profile,
+        "kept": sum(count.get("kept", 0) for count in state.counts),
+        "sources": [
+            {
+                "source": source.name,
+                **{name: count.get(name, 0) for name in ("read", "kept", *REASONS)},
+            }
+            for source, count in zip(sources, state.counts, strict=True)
+        ],
+        "dropped": {name: [line for _, line in some] for name, some in sorted(state.shown.items())},
+    }
+
+
+def _judged(
+    lines: Sequence[str],
+    source: str,
+    request: PoolRequest,
+    tokenizer: Tokenizer,
+    left_out: Decontamination,
+    language: Resemblance | None,
+    kept: _Kept,
+) -> Iterator[tuple[str, str, np.ndarray, int, str]]:
+    """Each line clean, its wording, slots and hash, and why it is left out ("" so far not)."""
+    lines = [cleaned(line) for line in lines]
+    tokens = tokenizer.many(lines)
+    wordings = [wording(words) for words in tokens]
+    hashes, slots = kept.keys(wordings)
+    similar = language.wanted(lines, source) if language else np.ones(len(lines), dtype=bool)
+    for place, line in enumerate(lines):
+        reason = ""
+        if sum(map(_has_letter, wordings[place].split())) < request.min_words:
+            reason = "short"
+        elif left_out.holds(tokens[place]):
+            reason = "left out"
+        elif not similar[place]:
+            reason = "other language"
+        yield line, wordings[place], slots[place], hashes[place], reason
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
+
+
+def _batches(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+    """Number of the first, from 0, and some lines; the breaks are the same on every call."""
+    begin, batch = 0, []
+    for line in lines:
+        batch.append(line)
+        if len(batch) == _BATCH:
+            yield begin, batch
+            begin, batch = begin + len(batch), []
+    if batch:
+        yield begin, batch
+
+
+def _rank(line: str) -> int:
+    """A number that makes a draw of lines the same on every call."""
+    return int.from_bytes(hashlib.blake2b(line.encode("utf-8", "replace"), digest_size=8).digest())
+
+
+def _sample(source: Source, request: PoolRequest, most: int) -> list[str]:
+    lines = set(islice(source.lines(request, Counter()), _SAMPLED if request.like else most))
+    return [cleaned(line) for line in heapq.nsmallest(max(most, 100), lines, key=_rank)]
+
+
+def _show(some: list[list[Any]], line: str) -> None:
+    """Keep a line among those that are shown: the ones of the lowest ranks."""
+    rank = _rank(line)
+    if (len(some) < _SHOWN or rank < some[-1][0]) and [rank, line] not in some:
+        some.append([rank, line])
+        some.sort()
+        del some[_SHOWN:]
+
+
+def _begun(
+    request: PoolRequest,
+    sources: Sequence[Source],
+    state_path: Path,
+    part: Path,
+    tokenizer: Tokenizer,
+    progress: Progress,
+) -> tuple[_State, _Kept]:
+    """The state of a call that was stopped, where it was the same, or a new one."""
+    texts = (*request.files, *request.leave_out, *request.like, *request.unlike)
+    stats = [(Path(p).stat().st_size, Path(p).stat().st_mtime_ns) for p in texts]
+    facts = [asdict(request), [source.name for source in sources], stats]
+    identity = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    kept = _Kept(part, request.near, tokenizer)
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        state = _State(**json.loads(state_path.read_text(encoding="utf-8")))
+        if state.identity == identity and part.stat().st_size >= state.size:
+            with part.open("r+b") as file:
+                file.truncate(state.size)
+                place = 0
+                for _, lines in _batches(line.decode("utf-8").rstrip("\n") for line in file):
+                    wordings = [wording(words) for words in tokenizer.many(lines)]
+                    for row, (key, slots) in enumerate(zip(*kept.keys(wordings), strict=True)):
+                        kept.hashes.add(key)
+                        kept.add(wordings[row], slots, place)
+                        place += len(lines[row].encode()) + 1
+                    kept.recent.clear()
+            progress.say(f"going on after {state.size} bytes of {part}")
+            return state, kept
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_bytes(b"")
+    return _State(identity, counts=[{} for _ in sources]), _Kept(part, request.near, tokenizer)
+
+
+def _reasons(state: _State) -> str:
+    totals: Counter[str] = sum((Counter(counts) for counts in state.counts), Counter())
+    return ", ".join(f"{totals[name]} {name}" for name in ("read", *REASONS) if totals[name])

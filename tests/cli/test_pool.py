@@ -1,0 +1,302 @@
+"""`data pool`: many files to one clean text, by oracles in plain Python and by kills."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import blame, call_main, environment
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+
+
+def pooled(tmp_path, *words, name="pool.txt"):
+    """Lines of the pool, and its report."""
+    said = call_main("data", "pool", *words, "--out", tmp_path / name, "--json", "--force")
+    assert said.code == 0, said.err
+    report = json.loads(said.out)
+    lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
+    assert report["kept"] == len(lines)
+    for row in report["sources"]:
+        reasons = {key: n for key, n in row.items() if key not in ("source", "read", "kept")}
+        assert row["read"] == row["kept"] + sum(reasons.values())
+    return lines, report["sources"]
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+SRT = """1
+00:00:01,000 --> 00:00:02,500
+<i>واش راك</i> لاباس؟
+
+2
+00:00:03,000 --> 00:00:04,000
+- واش راك لاباس؟
+- {\\an8}الحمد لله بزاف
+
+3
+00:00:05,000 --> 00:00:06,000
+[موسيقى] ♪
+"""
+VTT = """WEBVTT
+
+NOTE nobody says this
+
+00:01.000 --> 00:02.000 align:start
+hadi hiya<00:00:01.500><c> bdaya</c>
+
+00:02.000 --> 00:03.000
+hadi hiya bdaya
+w hadi l3aqba &amp; tamam
+"""
+WHATSAPP = """[12/03/2023, 14:22:01] Groupe: \u200eMessages are encrypted
+[12/03/2023, 14:22:01] Amine: salam khouya
+labas 3lik
+[12/03/2023, 2:23:07\u202fPM] Sara: \u200eimage omitted
+12.3.23, 14:24 - Sara: chouf https://x.example/a @amine mliha bzaf <This message was edited>
+12/03/2023, 14:25 - Amine left
+١٢/٣/٢٠٢٣، ١٠:٠٠ م - أمين: مرحبا بيك خويا
+"""
+TELEGRAM = {
+    "name": "chat",
+    "messages": [
+        {"id": 1, "type": "service", "text": "joined the group"},
+        {"id": 2, "type": "message", "from": "A", "text": 'un "mot" [deux]'},
+        {"id": 3, "text": ["voir ", {"type": "link", "text": "http://x"}, "la suite"]},
+        {"id": 4, "type": "message", "text": ""},
+    ],
+}  # fmt: skip
+WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/"><siteinfo/>
+<page><title>A</title><ns>0</ns><revision><text>{{Infobox|a={{b}}}}
+'''Casa''' est une [[ville|grande ville]] du [[Maroc]].&lt;ref name="x"&gt;non&lt;/ref&gt;
+Elle a un port&lt;ref name="y" /&gt;.
+[[Fichier:x.jpg|vignette|une [[photo]] ici]]
+== Titre ==
+{| class="t"
+| cellule du tableau
+|}
+* point de liste [http://x.example lien externe] utile
+[[Catégorie:Villes]]</text></revision></page>
+<page><title>Talk</title><ns>1</ns><revision><text>on en parle ici</text></revision></page>
+<page><title>R</title><ns>0</ns><redirect title="A"/><revision><text>#REDIRECT [[A ville]]
+</text></revision></page>
+</mediawiki>
+"""
+
+FORMATS = {
+    "a.srt": (SRT, ["واش راك لاباس؟", "الحمد لله بزاف"]),
+    "a.vtt": (VTT, ["hadi hiya bdaya", "w hadi l3aqba & tamam"]),
+    "chat.txt": (WHATSAPP, ["salam khouya labas 3lik", "chouf mliha bzaf", "مرحبا بيك خويا"]),
+    "result.json": (json.dumps(TELEGRAM, indent=1), ['un "mot" [deux]', "voir la suite"]),
+    "one.json": (json.dumps({"chats": {"list": [TELEGRAM]}}), ['un "mot" [deux]', "voir la suite"]),
+    "wiki.xml": (
+        WIKI,
+        [
+            "Casa est une grande ville du Maroc.",
+            "Elle a un port .",
+            "point de liste lien externe utile",
+        ],
+    ),
+    "a.csv": (
+        'id;texte\n1;un deux\n2;"trois, <b>quatre</b> &amp; cinq"\n',
+        ["un deux", "trois, quatre & cinq"],
+    ),
+    "a.jsonl": (
+        '{"text": "un\\ndeux"}\n{"text": 1}\nbroken\n{"text": "RT @x a b c"}\n',
+        ["un deux", "a b c"],
+    ),
+    "a.txt": (
+        "un deux trois\n\nseul\ncourrier a@b.example ici\n",
+        ["un deux trois", "courrier ici"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_plain_and_packed(tmp_path, name):
+    content, expected = FORMATS[name]
+    lines, _ = pooled(tmp_path, write(tmp_path / name, content), "--no-near")
+    assert lines == expected
+    write(tmp_path / f"{name}.gz", gzip.compress(content.encode()))
+    assert pooled(tmp_path, tmp_path / f"{name}.gz", "--no-near")[0] == expected
+    write(tmp_path / f"{name}.bz2", bz2.compress(content.encode()))
+    assert pooled(tmp_path, tmp_path / f"{name}.bz2", "--no-near")[0] == expected
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / name, f"folder/{name}")
+        archive.writestr("photo.jpg", b"\xff\xd8\xff")
+    lines, (row,) = pooled(tmp_path, tmp_path / "all.zip", "--no-near")
+    assert lines == expected and row["source"].endswith(f"all.zip:folder/{name}")
+
+
+def test_texts_without_labels_cannot_be_trained_on(tmp_path):
+    path = write(tmp_path / "a.srt", SRT)
+    assert "found subtitles" in blame(call_main("data", "inspect", path))
+
+
+@pytest.mark.parametrize(
+    "name,content,said",
+    [
+        ("a.xml", "<html><p>x</p></html>", "XML of <html>"),
+        ("a.xml", WIKI[:300], "broken"),
+        ("a.xml", '<!DOCTYPE m [<!ENTITY a "b">]><mediawiki/>', "entities"),
+        ("a.zip", b"PK\x03\x04broken", "archive"),
+        ("a.gz", b"\x1f\x8bbroken", "broken gzip"),
+        ("a.json", '{"messages": [{"text": "a b"}', "never closed"),
+        ("a.txt", "seul\n\n", "no line is kept"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, name, content, said):
+    path = write(tmp_path / name, content)
+    line = blame(call_main("data", "pool", path, "--out", tmp_path / "pool.txt"))
+    assert said in line and name in line and not (tmp_path / "pool.txt").exists()
+
+
+def test_archives_that_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
+        archive.writestr("photo.jpg", b"\xff")
+    assert "no file of a known" in blame(
+        call_main("data", "pool", tmp_path / "none.zip", "--out", tmp_path / "p")
+    )
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("a.txt", b" " * (100 << 20))
+    assert "beyond belief" in blame(
+        call_main("data", "pool", tmp_path / "bomb.zip", "--out", tmp_path / "p")
+    )
+    assert call_main("data", "pool", tmp_path / "p", "--out", tmp_path / "p").code == 2
+
+
+# Filters, against oracles in plain Python on the project's own sample, in both scripts
+
+
+def words_of(text):
+    return re.findall(r"[^\W_]+", text.casefold())
+
+
+def grams(text):
+    return {f" {text} "[i : i + 4] for i in range(len(text) - 1)}
+
+
+@pytest.fixture(scope="module")
+def sample():
+    lines = (SAMPLE / "unlabelled.txt").read_text(encoding="utf-8").splitlines()[:240]
+    assert any("\u0600" < c < "\u06ff" for c in "".join(lines)) and "a" in "".join(lines)
+    return lines
+
+
+def test_repeats_and_near_repeats(tmp_path, sample):
+    copies = [line.upper() + " !!!" for line in sample[::3]]
+    near = [line + " واه" for line in sample[1::3] if len(line) > 40]
+    path = write(tmp_path / "a.txt", "\n".join([*sample, *copies, *near]))
+    lines, (row,) = pooled(tmp_path, path, "--normalize", "latin")
+    kept: list[str] = []
+    lost = {"repeat": 0, "near repeat": 0, "short": 0}
+    for line in [*sample, *copies, *near]:
+        words = " ".join(words_of(line))
+        similar = max(
+            (len(grams(words) & grams(other)) / len(grams(words) | grams(other)) for other in kept),
+            default=0,
+        )
+        if len(words.split()) < 2:
+            lost["short"] += 1
+        elif words in kept:
+            lost["repeat"] += 1
+        elif similar >= 0.8:
+            lost["near repeat"] += 1
+        else:
+            kept.append(words)
+    assert abs(row["kept"] - len(kept)) <= 0.02 * len(kept)
+    assert abs(row["near repeat"] - lost["near repeat"]) <= 0.02 * len(kept)
+    assert abs(row["repeat"] - lost["repeat"]) <= 0.02 * len(kept)
+    strict, _ = pooled(tmp_path, path, "--normalize", "latin", "--no-near")
+    assert len({" ".join(words_of(line)) for line in strict}) == len(strict) > len(lines)
+
+
+ENGLISH = [
+    "the service was very slow and nobody said sorry to us about this",
+    "we will come back next year with all of our friends",
+    "a quiet place for a coffee and something sweet after work",
+    "there were not enough chairs for everybody who had booked",
+    "she told me that it would be ready on monday",
+]
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_other_languages(tmp_path, sample, mixed):
+    english = [f"{a.split()[i % 5]} {b} {i}" for i in range(10) for a in ENGLISH for b in ENGLISH]
+    files = [[*sample, *english]] if mixed else [sample, english]
+    paths = [write(tmp_path / f"{i}.txt", "\n".join(f)) for i, f in enumerate(files)]
+    like = ("--like", SAMPLE / "train.tsv", "--no-near")
+    lines, rows = pooled(tmp_path, *paths, *like)
+    kept = set(lines)
+    assert sum(line in kept for line in english) <= 0.02 * len(english)
+    every, _ = pooled(tmp_path, write(tmp_path / "own.txt", "\n".join(sample)), "--no-near")
+    assert sum(line in kept for line in every) >= 0.95 * len(every)
+    assert sum(row["other language"] for row in rows) >= 0.9 * len(set(english))
+    said = call_main("data", "pool", *paths, *like, "--out", tmp_path / "shown.txt")
+    assert said.err.count("other language: ") == 5
+    assert ("all" in said.out) is not mixed
+    unlike = ("--unlike", write(tmp_path / "en.txt", "\n".join(english[::2])))
+    again, _ = pooled(tmp_path, *paths, *like, *unlike)
+    assert len(set(again) & set(english)) <= len(kept & set(english))
+    assert call_main("data", "pool", *paths, *unlike, "--out", tmp_path / "x").code == 2
+
+
+def test_labelled_texts_are_left_out(tmp_path):
+    table = (SAMPLE / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    texts = [line.split("\t", 1)[1] for line in table]
+    path = write(
+        tmp_path / "a.txt", "\n".join(f'"{text}" !' for text in texts) + "\nبقات وحدها هنا\n"
+    )
+    leave = ("--leave-out", SAMPLE / "test.tsv", "--no-near")
+    lines, (row,) = pooled(tmp_path, path, *leave)
+    assert lines == ["بقات وحدها هنا"] and row["left out"] == len(texts)
+
+
+# Stops
+
+
+def test_a_pool_that_was_killed_goes_on_to_the_same_bytes(tmp_path, sample):
+    many = [f"{line} {word}" for word in ("alif", "ba", "ta", "tha", "jim") for line in sample]
+    path = write(tmp_path / "a.txt.gz", gzip.compress("\n".join(many).encode()))
+    other = write(tmp_path / "b.srt", SRT)
+    whole, rows = pooled(tmp_path, path, other)
+    out = tmp_path / "killed.txt"
+    script = (
+        "import superconext.data.pool as p, time, sys; p._BATCH = 50; p._SAVED = 100\n"
+        "judged = p._judged\n"
+        "def slow(*a): time.sleep(0.02); return judged(*a)\n"
+        "p._judged = slow\n"
+        "from superconext.cli import main; main(sys.argv[1:])"
+    )
+    words = ["data", "pool", path, other, "--out", out, "--json"]
+    command = [sys.executable, "-c", script, *map(str, words)]
+    state = out.with_name("killed.txt.part.json")
+    for line in (100, 600):
+        process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+        for _ in range(2000):
+            if state.exists() and json.loads(state.read_text())["line"] >= line:
+                break
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not out.exists()
+    done = subprocess.run(command, env=environment(), capture_output=True, check=True)
+    assert b"going on" in done.stderr
+    assert out.read_text(encoding="utf-8").splitlines() == whole
+    assert json.loads(done.stdout)["sources"] == rows
+    assert not state.exists() and not out.with_name("killed.txt.part").exists()
