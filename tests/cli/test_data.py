@@ -34,6 +34,13 @@ def folder(tmp_path, monkeypatch):
     leaked = [(label, text.upper()) for label, text in table[:4]]
     write_table(tmp_path / "test.tsv", [*table[100:], *leaked])
     write_table(tmp_path / "all.tsv", [*table, *leaked])
+    votes = [
+        "text\tannotator_1\tannotator_2",
+        "zwin\tpos\tpos",
+        "khayb\tneg\tpos",
+        "7amd\tneg\tneg",
+    ]
+    (tmp_path / "annotators.tsv").write_text("\n".join(votes), encoding="utf-8")
     lines = ["zwin 0.1 0.2", "khayb 0.3 0.1", "bzaf 0.5 0.4"]
     (tmp_path / "vectors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path

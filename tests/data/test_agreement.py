@@ -1,0 +1,74 @@
+"""Agreement of annotators against its definition in loops, and through the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from sklearn.metrics import f1_score
+
+from superconext.data.agreement import Annotated, krippendorff_alpha, pairwise_f1
+from tests.cli.conftest import blame, call_main
+
+
+def alpha_of(votes):
+    """Disagreement of pairs within texts over that of pairs among all labels in such texts."""
+    texts = [[v for v in given if v] for given in votes]
+    texts = [given for given in texts if len(given) > 1]
+    every = [label for given in texts for label in given]
+    observed = 0.0
+    for given in texts:
+        pairs = [(a, b) for i, a in enumerate(given) for j, b in enumerate(given) if i != j]
+        observed += sum(a != b for a, b in pairs) / (len(given) - 1)
+    pairs = [(a, b) for i, a in enumerate(every) for j, b in enumerate(every) if i != j]
+    expected = sum(a != b for a, b in pairs) / len(pairs)
+    return 1 - (observed / len(every)) / expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_alpha_and_f1_are_their_definitions(seed):
+    draw = random.Random(seed)
+    votes = [[draw.choice(["a", "a", "b", "c", ""]) for _ in range(4)] for _ in range(20)]
+    assert krippendorff_alpha(votes) == pytest.approx(alpha_of(votes))
+    annotated = Annotated([""] * 20, votes, list("wxyz"))
+    for one, other, count, score in pairwise_f1(annotated):
+        both = [(g["wxyz".index(one)], g["wxyz".index(other)]) for g in votes]
+        both = [pair for pair in both if all(pair)]
+        assert count == len(both)
+        assert score == pytest.approx(f1_score(*zip(*both, strict=True), average="macro"))
+
+
+def test_alpha_at_its_ends():
+    assert krippendorff_alpha([["a", "a"], ["b", "b"]]) == 1
+    assert krippendorff_alpha([["a", "b"], ["b", "a"]]) < 0
+    assert krippendorff_alpha([["a", "a"]]) != krippendorff_alpha([["a", "a"]])  # nan
+
+
+WIDE = "tweet,annotator_1,annotator_2,annotator3\nun a,p,p,n\nun b,p,n,\nun c,n,n,n\nun d,,,\n"
+LONG = "text\tannotator\tlabel\nun a\tx\tp\nun b\tx\tp\nun a\ty\tp\nun a\tz\tn\nun b\ty\tn\n"
+
+
+def test_both_forms_through_the_command_line(tmp_path):
+    (tmp_path / "wide.csv").write_text(WIDE, encoding="utf-8")
+    (tmp_path / "long.tsv").write_text(
+        LONG + "un c\tx\tn\nun c\ty\tn\nun c\tz\tn\n", encoding="utf-8"
+    )
+    reports = []
+    for name in ("wide.csv", "long.tsv"):
+        out = tmp_path / f"{name}.out.tsv"
+        said = call_main("data", "agreement", tmp_path / name, "--out", out, "--json")
+        assert said.code == 0, said.err
+        reports.append(json.loads(said.out))
+        assert out.read_text(encoding="utf-8") == "label\ttext\np\tun a\nn\tun c\n"
+        assert reports[-1]["ties"] == ["un b"]
+    assert reports[0]["alpha"] == reports[1]["alpha"]
+    said = call_main("data", "agreement", tmp_path / "wide.csv")
+    assert "alpha" in said.out and "tie: p, n: un b" in said.err
+
+
+def test_tables_without_annotators(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label\na,b\n", encoding="utf-8")
+    assert "no columns of annotators" in blame(call_main("data", "agreement", tmp_path / "a.csv"))
+    (tmp_path / "b.csv").write_text(WIDE + "x,y\n", encoding="utf-8")
+    assert "line 6" in blame(call_main("data", "agreement", tmp_path / "b.csv"))
