@@ -135,8 +135,10 @@ def try_lock(handle: int) -> bool | None:
         finally:
             os.lseek(handle, 0, os.SEEK_SET)
         return True
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:  # a Python without it: the process that the file names is looked for
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
