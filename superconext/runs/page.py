@@ -181,7 +181,8 @@ def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
             of_classes = ", ".join(f"{name} {count}" for name, count in some)
             file = f"{about.get('file')}, SHA-256 {str(about.get('sha256'))[:16]}"
             rows.append((split, f"{about.get('rows')} rows ({of_classes}) of {file}"))
-    names = ("objective", "encoder", "preset", "seed", "created", "wall_seconds", "cpu_seconds")
+    # No times: the page of a repeated run is the same to the byte.
+    names = ("objective", "encoder", "preset", "seed")
     about_run = [(name, manifest[name]) for name in names if manifest.get(name) is not None]
     versions = manifest.get("versions")
     command = manifest.get("command")

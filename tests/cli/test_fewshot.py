@@ -23,7 +23,7 @@ def test_curve_on_stdout_and_files_in_the_folder(call, data, tmp_path):
         "majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg", "superloss",
         "cross_entropy", "cross_entropy (own rule)",
     }  # fmt: skip
-    assert "t-test paired by draw" in said.out and "[24/24]" in said.err
+    assert "hierarchical bootstrap" in said.out and "[24/24]" in said.err
     assert {path.name for path in out.iterdir()} >= {
         "results.jsonl", "comparison.json", "table.md", "table.csv", "table.tex", "overview.md"
     }  # fmt: skip

@@ -87,6 +87,7 @@ def test_the_run_folder_holds_every_file_and_nothing_else(finished):
         "metrics.json",
         "predictions.tsv",
         "README.md",
+        "report.html",
     }
     assert list(finished.folder.parent.iterdir()) == [finished.folder]
 

@@ -259,7 +259,7 @@ class WarmUpAndDecay(Callback):
         rise = max(1, min(WARM_UP, steps // 10))
         rate = self.rate * min(1.0, (trainer.steps_done + 1) / rise)
         for group in trainer.optimizer.param_groups:
-            group["lr"] = rate * (1 - trainer.steps_done / steps)
+            group["full_lr"] = rate * (1 - trainer.steps_done / steps)
 
 
 class HeldOutLoss(Callback):
