@@ -22,8 +22,14 @@ def test_evaluate_gives_the_figures_of_metrics_json(run, split):
     said = json.loads(call_main("evaluate", folder, test.with_name(f"{split}.tsv"), "--json").out)
     alone = said.pop("encoder_alone", None)
     assert said.pop("overlap").keys() == {"train", "dev", "without"}
-    # Not encoded in the same blocks, so alike but for rounding.
     name = "expected_calibration_error"
+    if (features, split) == ("encoder+ngrams", "dev"):
+        # The pool's weights are fitted on dev, so its dev figures are out of fold in the run and
+        # those of the final weights where the file is evaluated.
+        assert said[name] != metrics["dev"][name] and said["n"] == metrics["dev"]["n"]
+        assert alone["accuracy"] == metrics["encoder_alone"]["dev"]["accuracy"]
+        return
+    # Not encoded in the same blocks, so alike but for rounding.
     assert said.pop(name) == pytest.approx(metrics[split].pop(name), abs=1e-5)
     assert said == metrics[split]
     if features == "encoder":
