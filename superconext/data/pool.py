@@ -71,6 +71,7 @@ _SHOWN = 5  # lines left out that are shown for each reason
 
 _ROWS, _BANDS = 5, 12  # of a signature of 64: at a similarity of 0.8 one pair in 100 is missed
 _SLOTS = 1 << 20  # of each band's table
+_PLACE = 40  # bits of a place in the file
 _MOST_HASHES = 1 << 25
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -203,38 +204,41 @@ class _Kept:
     def __init__(self, path: Path, near: float | None, tokenizer: Tokenizer) -> None:
         self.path, self.near, self.tokenizer = path, near, tokenizer
         self.hashes = _Hashes()
-        self.bands = np.zeros((_BANDS, _SLOTS), dtype=np.int64)  # 1 + place in the file
+        # Of the latest line in a slot 1 + its place in the file, and 23 bits of the band's hash.
+        self.bands = np.zeros((_BANDS, _SLOTS), dtype=np.int64)
         self.recent: dict[int, str] = {}  # wordings that are not in the file yet
 
     def keys(self, wordings: Sequence[str]) -> tuple[list[int], np.ndarray]:
-        """Hash of each wording, and slots of its bands `[N, 12]`."""
+        """Hash of each wording, and those of its bands `[N, 12]`, not negative."""
         hashes = text_hashes(wordings).tolist()
         if self.near is None or not wordings:
             return hashes, np.zeros((len(wordings), _BANDS), dtype=np.int64)
         signatures = signatures_of(wordings).astype(np.uint64)
-        slots = np.zeros((len(wordings), _BANDS), dtype=np.uint64)
+        bands = np.zeros((len(wordings), _BANDS), dtype=np.uint64)
         for row in range(_ROWS):
-            slots = (slots + signatures[:, row : _ROWS * _BANDS : _ROWS]) * np.uint64(
+            bands = (bands + signatures[:, row : _ROWS * _BANDS : _ROWS]) * np.uint64(
                 0x9E3779B97F4A7C15
             )
-            slots ^= slots >> np.uint64(31)
-        return hashes, (slots & np.uint64(_SLOTS - 1)).astype(np.int64)
+            bands ^= bands >> np.uint64(31)
+        return hashes, (bands >> np.uint64(1)).astype(np.int64)
 
-    def is_near(self, words: str, slots: np.ndarray) -> bool:
+    def is_near(self, words: str, bands: np.ndarray) -> bool:
         """Whether a line that is kept is as similar as `near`."""
-        places = self.bands[np.arange(_BANDS), slots]
+        latest = self.bands[np.arange(_BANDS), bands % _SLOTS]
+        places = latest[(latest > 0) & (latest >> _PLACE == bands >> _PLACE)] % (1 << _PLACE)
         own = None
-        for place, _ in Counter(places[places > 0].tolist()).most_common(4):
+        for place, _ in Counter(places.tolist()).most_common(4):
             other = self.recent.get(place) or self._read(place - 1)
             own = np.unique(shingles([words])[0]) if own is None else own
             if jaccard(own, np.unique(shingles([other])[0])) >= cast(float, self.near):
                 return True
         return False
 
-    def add(self, words: str, slots: np.ndarray, place: int) -> None:
+    def add(self, words: str, bands: np.ndarray, place: int) -> None:
         """Remember a line that is kept at a place of the file."""
         if self.near is not None:
-            self.bands[np.arange(_BANDS), slots] = place + 1
+            tags = bands >> _PLACE << _PLACE
+            self.bands[np.arange(_BANDS), bands % _SLOTS] = tags + place + 1
             self.recent[place + 1] = words
 
     def _read(self, place: int) -> str:
@@ -292,19 +296,19 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
                     continue
                 lines = lines[max(state.line - begin, 0) :]
                 judged = _judged(lines, source.name, request, tokenizer, left_out, language, kept)
-                for line, words, slots, key, reason in judged:
+                for line, words, bands, key, reason in judged:
                     counts["read"] += 1
                     # Asked here, for lines of one batch may repeat one another.
                     if not reason and not kept.hashes.add(key):
                         reason = "repeat"
-                    elif not reason and kept.near is not None and kept.is_near(words, slots):
+                    elif not reason and kept.near is not None and kept.is_near(words, bands):
                         reason = "near repeat"
                     if reason:
                         counts[reason] += 1
                         _show(state.shown.setdefault(reason, []), line)
                         continue
                     counts["kept"] += 1
-                    kept.add(words, slots, state.size)
+                    kept.add(words, bands, state.size)
                     data = line.encode("utf-8", "replace") + b"\n"
                     file.write(data)
                     state.size += len(data)
@@ -356,11 +360,11 @@ def _judged(
     language: Resemblance | None,
     kept: _Kept,
 ) -> Iterator[tuple[str, str, np.ndarray, int, str]]:
-    """Each line clean, its wording, slots and hash, and why it is left out ("" so far not)."""
+    """Each line clean, its wording, bands and hash, and why it is left out ("" so far not)."""
     lines = [cleaned(line) for line in lines]
     tokens = tokenizer.many(lines)
     wordings = [wording(words) for words in tokens]
-    hashes, slots = kept.keys(wordings)
+    hashes, bands = kept.keys(wordings)
     similar = language.wanted(lines, source) if language else np.ones(len(lines), dtype=bool)
     for place, line in enumerate(lines):
         reason = ""
@@ -370,7 +374,7 @@ def _judged(
             reason = "left out"
         elif not similar[place]:
             reason = "other language"
-        yield line, wordings[place], slots[place], hashes[place], reason
+        yield line, wordings[place], bands[place], hashes[place], reason
 
 
 def _has_letter(word: str) -> bool:
@@ -430,9 +434,9 @@ def _begun(
                 place = 0
                 for _, lines in _batches(line.decode("utf-8").rstrip("\n") for line in file):
                     wordings = [wording(words) for words in tokenizer.many(lines)]
-                    for row, (key, slots) in enumerate(zip(*kept.keys(wordings), strict=True)):
+                    for row, (key, bands) in enumerate(zip(*kept.keys(wordings), strict=True)):
                         kept.hashes.add(key)
-                        kept.add(wordings[row], slots, place)
+                        kept.add(wordings[row], bands, place)
                         place += len(lines[row].encode()) + 1
                     kept.recent.clear()
             progress.say(f"going on after {state.size} bytes of {part}")
