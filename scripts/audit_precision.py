@@ -112,20 +112,19 @@ def main() -> None:
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """Mean and standard deviation of precision in percent, over the seeds, as Markdown."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    """Precision among the first 50, mean ± sd over seeds in percent, a column for each ranking."""
     groups: dict[tuple[Any, ...], list[float]] = {}
     for line in results:
-        for first, value in line["precision"].items():
-            key = line["set"], line["one_way"], line["ranking"], first, line["share"]
-            groups.setdefault(key, []).append(100 * value)
-    for (name, one_way, ranking, first, share), values in groups.items():
+        key = line["set"], line["one_way"], line["share"], line["ranking"]
+        groups.setdefault(key, []).append(100 * line["precision"]["50"])
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for (name, one_way, share, ranking), values in groups.items():
         flips = "positive to negative" if one_way else "to any class"
-        row = rows.setdefault((name, flips, ranking), {})
-        row |= {"set": name, "flipped": flips, "ranking": ranking}
-        row[f"{share:.0%}, {first}"] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
-    columns = [f"{share:.0%}, {first}" for share in SHARES for first in FIRST]
-    return markdown(list(rows.values()), ["set", "flipped", "ranking", *columns])
+        first = {"set": name, "flipped": f"{share:.0%} {flips}"}
+        row = rows.setdefault((name, one_way, share), first)
+        row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
+    columns = list(dict.fromkeys(line["ranking"] for line in results))
+    return markdown(list(rows.values()), ["set", "flipped", *columns])
 
 
 if __name__ == "__main__":

@@ -92,15 +92,21 @@ def test_unknown_dialect():
 
 
 def bridge_markdown() -> str:
-    """The tables side by side as Markdown, as they stand in docs/text.md."""
+    """The tables as they stand in docs/text.md: what is common in a line, the rest side by side."""
     units = sorted(
         {unit for table in DIALECTS.values() for unit in table}, key=lambda u: (-len(u), u)
     )
-    lines = ["| Latin | " + " | ".join(DIALECTS) + " |", "|---" * (len(DIALECTS) + 1) + "|"]
+
+    def letters(unit: str) -> list[str]:
+        found = (table.get(unit) for table in DIALECTS.values())
+        return ["–" if letter is None else letter or "(short)" for letter in found]
+
+    common = [unit for unit in units if len(set(letters(unit))) == 1]
+    lines = [", ".join(f"`{unit}` {letters(unit)[0]}" for unit in common) + ".", ""]
+    lines += ["| Latin | " + " | ".join(DIALECTS) + " |", "|---" * (len(DIALECTS) + 1) + "|"]
     for unit in units:
-        arabic = (table.get(unit) for table in DIALECTS.values())
-        cells = ("–" if letters is None else letters or "(short)" for letters in arabic)
-        lines.append(f"| `{unit}` | " + " | ".join(cells) + " |")
+        if unit not in common:
+            lines.append(f"| `{unit}` | " + " | ".join(letters(unit)) + " |")
     return "\n".join(lines)
 
 
