@@ -286,6 +286,7 @@ def _option(parameter: Parameter) -> Decorator:
         type=kind,
         metavar=metavar,
         default=None,
+        multiple=parameter.several,
         callback=_checked(parameter),
         help=_help(parameter),
     )
@@ -295,6 +296,7 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
     """A value outside its limits is wrong usage, as a word where a number belongs is."""
 
     def check(ctx: click.Context, option: click.Parameter, value: Any) -> Any:
+        value = None if value == () else value  # of one that may be repeated, and was not given
         try:
             if value is not None:
                 parameter.check(value)

@@ -85,7 +85,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if single or isinstance(values.get(TABLE), dict):
         values[TABLE] = options_text(values.get(TABLE), single)
     for name, value in values.items():
-        if isinstance(value, list):
+        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
             raise ConfigError(f"{path}: found tables under {name}; expected one value: change it")
         if BY_NAME[name].type is float and isinstance(value, int) and not isinstance(value, bool):
             values[name] = value = float(value)
@@ -121,7 +121,10 @@ def _check(key: str, value: Any, where: str, expected: str) -> None:
     if isinstance(value, list) and value and all(isinstance(table, dict) for table in value):
         for number, table in enumerate(value, 1):
             for name, inner in table.items():
-                if isinstance(inner, list) or (isinstance(inner, dict) and name != TABLE):
+                several = name in BY_NAME and BY_NAME[name].several
+                if (isinstance(inner, list) and not several) or (
+                    isinstance(inner, dict) and name != TABLE
+                ):
                     raise ConfigError(_found(where, f"{key} {number}, {name}", inner, expected))
                 _check(name, inner, f"{where}, {key} {number}", expected)
     elif isinstance(value, dict) and key == TABLE:
@@ -129,6 +132,11 @@ def _check(key: str, value: Any, where: str, expected: str) -> None:
             if isinstance(inner, dict | list):
                 raise ConfigError(_found(where, f"{key}, {name}", inner, expected))
             _check(name, inner, f"{where}, {key}", expected)
+    elif isinstance(value, list) and key in BY_NAME and BY_NAME[key].several:
+        for inner in value:
+            if isinstance(inner, dict | list):
+                raise ConfigError(_found(where, f"an item of {key}", inner, expected))
+            _check(key, inner, where, expected)
     elif isinstance(value, dict | list) or len(key) > MOST_KEY:
         raise ConfigError(_found(where, key, value, expected))
     elif isinstance(value, str) and len(value) > MOST_TEXT:

@@ -14,7 +14,7 @@ import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -44,11 +44,13 @@ def parameter(
     open_low: bool = False,
     open_high: bool = False,
     additions: bool = False,
+    several: bool = False,
     group: str = "",
 ) -> Any:
     """A field of a dataclass of parameters; `low` and `high` are allowed unless they are open.
 
     additions: whether a choice may be followed by +NAME or -NAME, which others check.
+    several: whether it may also be a list of such values.
     """
     meta = {
         "help": help,
@@ -58,6 +60,7 @@ def parameter(
         "open_low": open_low,
         "open_high": open_high,
         "additions": additions,
+        "several": several,
         "group": group,
     }
     return field(default=default, metadata=meta)
@@ -78,6 +81,7 @@ class Parameter:
     open_low: bool
     open_high: bool
     additions: bool
+    several: bool
     group: str
 
     @property
@@ -100,7 +104,10 @@ class Parameter:
         if value is None and self.optional:
             return
         kind = self.type
-        right = isinstance(value, (int, float) if kind is float else kind)
+        if self.several and isinstance(value, list | tuple) and value:
+            right = all(isinstance(one, kind) for one in value)
+        else:
+            right = isinstance(value, (int, float) if kind is float else kind)
         if not right or (isinstance(value, bool) and kind is not bool):
             raise ConfigError(
                 f"{self.name} = {value!r}: expected {_KIND[kind]}, got {type(value).__name__}; "
@@ -243,8 +250,10 @@ class Config:
         "Folder of a pretrained encoder (superconext pretrain) to start from; it brings its word "
         "vectors.",
     )
-    unlabelled: str | None = _data(
-        None, "Unlabelled text, one sentence a line, to train word vectors on."
+    unlabelled: str | tuple[str, ...] | None = _data(
+        None,
+        "Unlabelled text, one sentence a line, to train word vectors on; one file or several.",
+        several=True,
     )
     pretrain: bool = _text(
         False,
@@ -351,11 +360,25 @@ BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related")
 
 
-def names_file(name: str, value: Any) -> bool:
-    """Whether the value of a parameter is a file or a folder."""
-    return bool(value) and (
-        name in FILE_PARAMETERS or (name == "model" and os.path.isdir(str(value)))
-    )
+def files_of(value: Any) -> tuple[Any, ...]:
+    """The files that a parameter names: none, one or several."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,) if value else ()
+
+
+def names_of(value: Any) -> str:
+    """The files that a parameter names, without their folders, for people."""
+    return ", ".join(os.path.basename(path) for path in files_of(value))
+
+
+def with_files(name: str, value: Any, change: Callable[[Any], Any], folder: str = "") -> Any:
+    """The value of a parameter, `change` called on each file or folder that it names; any other
+    value is as it was. folder: what a path among the values is relative to."""
+    if name in FILE_PARAMETERS or (
+        name == "model" and value and os.path.isdir(os.path.join(folder, str(value)))
+    ):
+        changed = tuple(map(change, files_of(value)))
+        return changed if len(changed) > 1 else changed[0] if changed else value
+    return value
 
 
 #: Before the name of a single option of the objective: `options.mining` is one of `options`.
@@ -455,6 +478,9 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     for name, value in explicit.items():
         if BY_NAME[name].type is float and isinstance(value, int) and not isinstance(value, bool):
             explicit[name] = float(value)
+        if BY_NAME[name].several and isinstance(value, list | tuple) and value:
+            distinct = tuple(dict.fromkeys(value))
+            explicit[name] = distinct if len(distinct) > 1 else distinct[0]
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
     of_encoder = OF_ENCODERS.get(explicit.get("encoder", BY_NAME["encoder"].default), {})
@@ -522,7 +548,8 @@ def docstring() -> str:
         default = None if row.governed else row.default
         choices = "{" + ", ".join(map(repr, row.choices)) + "}" if row.choices else ""
         kind = choices if choices and not row.additions else row.type.__name__
-        optional = " or None" if row.optional or row.governed else ""
+        optional = " or a list of them" * row.several
+        optional += " or None" if row.optional or row.governed else ""
         lines.append(f"{row.name} : {kind}{optional}, default={default!r}")
         lines += textwrap.wrap(
             row.help, 90, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, files_of, names_of
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
@@ -74,7 +73,9 @@ def initial_vectors(
         given = "--vector-method random"
         if brought:
             given = "--vectors" if config.vectors else "--init"
-        progress.say(f"note: {given} is given, so {config.unlabelled} is not used to train vectors")
+        progress.say(
+            f"note: {given} is given, so {names_of(config.unlabelled)} is not used to train vectors"
+        )
     if brought:
         source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = _spelt_otherwise(brought, tokenizer)
@@ -88,7 +89,7 @@ def initial_vectors(
         source = _trained(config, tokens, tokenizer, progress, held)
         origin = "training text"
         if config.unlabelled:
-            origin += f" and {Path(config.unlabelled).name}"
+            origin += f" and {names_of(config.unlabelled)}"
     rows, found = source.lookup(words)
     known = rows[found]
     spread = float(known.std()) if len(known) else 0.1
@@ -120,7 +121,7 @@ def _trained(
     progress: Progress,
     held: Iterable[str],
 ) -> WordVectors:
-    lines = Lines([config.unlabelled] if config.unlabelled else [])
+    lines = Lines(files_of(config.unlabelled))
     left_out = Decontamination(held if config.unlabelled else (), tokenizer)
     text = Sentences(lines, tokenizer, None, progress, tokens, left_out)
     with progress.bar("training word vectors") as advance:

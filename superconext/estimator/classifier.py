@@ -20,6 +20,7 @@ from superconext.config.parameters import (
     check_names,
     docstring,
     resolve,
+    with_files,
 )
 from superconext.core.errors import ConfigError
 from superconext.estimator.loading import PredictMixin
@@ -151,7 +152,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
         given = {name: getattr(self, name) for name in BY_NAME}
         for name in (*FILE_PARAMETERS, "model"):
-            given[name] = path_of(given[name])
+            given[name] = with_files(name, given[name], path_of)
         return resolve(given, type(self).__name__)
 
     def _callbacks(self) -> list[Callback]:

@@ -13,6 +13,7 @@ from superconext.experiments.datasets import DataSet
 from superconext.experiments.parallel import Workers
 from superconext.experiments.subsampling import Labelled, draw_of, drawn, pick
 from superconext.experiments.systems import (
+    Parameters,
     System,
     check_reference,
     distinct,
@@ -260,11 +261,16 @@ class Request:
 
 def saved_system(name: str, saved: Mapping[str, Any]) -> System:
     """A system as `comparison.json` keeps it."""
-    parameters = tuple(saved["parameters"].items())
+    parameters = _parameters(saved)
     return System(name, saved["objective"], parameters, saved.get("source", ""))
 
 
 def saved_dataset(name: str, saved: Mapping[str, Any]) -> DataSet:
     """A data set as `comparison.json` keeps it."""
-    source = {**saved["source"], "parameters": tuple(saved["source"]["parameters"].items())}
+    source = {**saved["source"], "parameters": _parameters(saved["source"])}
     return DataSet(**{**source, "name": name})
+
+
+def _parameters(saved: Mapping[str, Any]) -> Parameters:
+    values = saved["parameters"].items()
+    return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in values)

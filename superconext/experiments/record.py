@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
-from superconext.config.parameters import BY_NAME, names_file, resolve
+from superconext.config.parameters import BY_NAME, resolve, with_files
 from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
@@ -113,12 +113,17 @@ class Fingerprints:
 
     def of(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters with files as their hashes. Raises for files that are not there."""
-        known = dict(parameters)
-        for name in filter(lambda name: names_file(name, parameters[name]), parameters):
-            key = name, str(known[name])
-            if key not in self._seen:
-                self._seen[key] = _content_sha256(Path(known[name]), name)
-            known[name] = f"sha256 {self._seen[key]}"
+        known = {}
+        for name, value in parameters.items():
+
+            def print_of(path: Any, name: str = name) -> str:
+                key = name, str(path)
+                if key not in self._seen:
+                    self._seen[key] = _content_sha256(Path(path), name)
+                return f"sha256 {self._seen[key]}"
+
+            prints = with_files(name, value, print_of)
+            known[name] = list(prints) if isinstance(prints, tuple) else prints  # as JSON has it
         return known
 
 
@@ -288,10 +293,7 @@ def _source(dataset: DataSet) -> dict[str, Any]:
 
 
 def _absolute(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: os.path.abspath(value) if names_file(name, value) else value
-        for name, value in parameters.items()
-    }
+    return {name: with_files(name, value, os.path.abspath) for name, value in parameters.items()}
 
 
 def _first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

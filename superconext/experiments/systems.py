@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ from superconext.config.parameters import (
     OPTION,
     Config,
     check_names,
-    names_file,
     resolve,
+    with_files,
 )
 from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import OBJECTIVES
@@ -84,8 +85,10 @@ def checked_parameters(
             parameter.check(value)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
-        if folder is not None and names_file(name, os.path.join(folder, str(value))):
-            value = os.path.join(folder, value)
+        if folder is not None:
+            value = with_files(name, value, partial(os.path.join, folder), str(folder))
+        if isinstance(value, list):
+            value = tuple(value)
         parameters.append((name, value))
     return tuple(parameters)
 

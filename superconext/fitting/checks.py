@@ -14,7 +14,7 @@ from superconext.probe import probe_class
 from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import LogisticRegressionProbe
-from superconext.training.pool import pool_source
+from superconext.training.pool import pool_sources
 from superconext.training.pretraining.make import check_pretraining
 
 
@@ -26,7 +26,7 @@ def check_config(config: Config) -> None:
     _check_probe(config)
     check_pretraining(config)
     if objective_class(config.objective).needs_pool and not config.freeze:
-        pool_source(config.unlabelled, config.objective)
+        pool_sources(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)
 

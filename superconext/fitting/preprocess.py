@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from superconext.config.options import other_options
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, names_of
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows
@@ -26,7 +25,7 @@ from superconext.objectives.catalogue import objective_class
 from superconext.probe.group_priors import BY_SCRIPT, balanced_cells
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
-from superconext.training.pool import draw_pool, pool_source
+from superconext.training.pool import draw_pool, pool_sources
 from superconext.training.pretraining.make import pretrained_encoder
 
 #: Training rows that the probe after each epoch is fitted on.
@@ -109,7 +108,7 @@ def preprocess(
     without a row to learn from.
     """
     needs_pool = objective_class(config.objective).needs_pool and not config.freeze
-    unlabelled = pool_source(config.unlabelled, config.objective) if needs_pool else None
+    unlabelled = pool_sources(config.unlabelled, config.objective) if needs_pool else None
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels, on_disk = train.texts, train.labels, train.on_disk
@@ -154,7 +153,7 @@ def preprocess(
         source = replace(config, init=made, vectors=None, unlabelled=None)
     indexer = encoder_class(config.encoder).fit_indexer(rows, source, held, progress)
     if config.pretrain:
-        indexer.facts["vectors"]["trained_on"] = Path(str(config.unlabelled)).name
+        indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
     index = {name: k for k, name in enumerate(classes)}
     facts: dict[str, Any] = {
         "profile": tokenizer.normalizer.profile,
@@ -218,7 +217,7 @@ def preprocess(
 
 
 def _pool_tokens(
-    path: str,
+    paths: Sequence[str],
     held: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     config: Config,
@@ -229,10 +228,10 @@ def _pool_tokens(
     own = other_options(config.options, encoder_class(config.encoder).options_type)
     options: object = parse_options(own, kind.options_type)
     assert isinstance(options, PoolOptions)
-    texts = read_texts(path).texts
-    kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, path)
+    texts, source = [text for path in paths for text in read_texts(path).texts], ", ".join(paths)
+    kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, source)
     progress.say(
-        f"pool: {len(kept)} of {len(texts)} sentences of {path}; passed over {passed} that are "
+        f"pool: {len(kept)} of {len(texts)} sentences of {source}; passed over {passed} that are "
         "empty or say again what another, a training or a dev text says"
     )
     return kept

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.config.parameters import Config, names_file, resolve
+from superconext.config.parameters import Config, resolve, with_files
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
@@ -210,10 +210,7 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
     def absolute(value: str | None) -> str | None:
         return os.path.abspath(value) if value and value != STDIN else value
 
-    given = {
-        name: absolute(value) if names_file(name, value) else value
-        for name, value in request.given.items()
-    }
+    given = {name: with_files(name, value, absolute) for name, value in request.given.items()}
     paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test", "store")}
     hashes = {name: corpus.sha256 for name, corpus in splits.named().items()}
     write_json(

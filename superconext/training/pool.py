@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from superconext.config.parameters import files_of
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.random_streams import POOL, random_stream
 from superconext.data.duplicates import wording
@@ -19,14 +20,14 @@ from superconext.text.tokenize import Tokenizer
 from superconext.training.distributed import World
 
 
-def pool_source(unlabelled: str | None, objective: str) -> str:
-    """The file a pool is read from. Raises ConfigError where none is named."""
+def pool_sources(unlabelled: str | Sequence[str] | None, objective: str) -> tuple[str, ...]:
+    """The files a pool is read from. Raises ConfigError where none is named."""
     if not unlabelled:
         raise ConfigError(
             f"unlabelled is not set, and objective {objective} learns from unlabelled text beside "
             "the labelled rows; expected a file with one sentence a line: add --unlabelled FILE"
         )
-    return unlabelled
+    return files_of(unlabelled)
 
 
 def draw_pool(

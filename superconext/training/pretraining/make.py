@@ -20,7 +20,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, files_of, names_of
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
 from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
@@ -136,8 +136,7 @@ def pretrained_encoder(
     Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
     alone share it. Everything else is as `superconext pretrain` has it by default.
     """
-    assert config.unlabelled
-    lines = Lines([config.unlabelled])
+    lines = Lines(files_of(config.unlabelled))
     left_out = Decontamination(held_out, tokenizer)
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
@@ -146,7 +145,7 @@ def pretrained_encoder(
     making = made_encoder(text, vectors, settings, config.threads, progress, wait=True)
     with making as (made, cached):
         pass
-    progress.say(f"encoder: pretrained on {lines.paths[0].name}{', cached' * cached}")
+    progress.say(f"encoder: pretrained on {names_of(config.unlabelled)}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
     return made
