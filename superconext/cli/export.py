@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     type=click.Choice(["folder", "onnx", "sentence-transformers"]),
     default="folder",
     show_default=True,
-    help="folder: the model alone, without figures. The others need the extras of their names.",
+    help="folder: the model alone, without figures. onnx: a folder that answers with NumPy and "
+    "onnxruntime alone. The last two need the extras of their names.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
 @switch("--prune", "Leave out rows of the vectors that serve no word.", "pruned")
@@ -82,7 +83,6 @@ def export(
             from superconext.export.onnx_folder import write_onnx
 
             facts["largest_difference"] = write_onnx(model, fresh)
-            facts["tfidf_left_out"] = model.ensemble is not None
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -120,12 +120,6 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     click.echo(f"{facts['out']}: {facts['format']}, {facts['bytes'] / 1e6:.1f} MB", err=True)
     if "words_left_out" in facts:
         click.echo(f"left out {facts['words_left_out']} words of the training text", err=True)
-    if facts.get("tfidf_left_out"):
-        click.echo(
-            "warning: the run answers by its encoder and n-grams together; this file holds the "
-            "encoder and its linear probe alone, whose probabilities are others",
-            err=True,
-        )
     if "largest_difference" in facts:
         difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)

@@ -14,23 +14,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
 from superconext.core.errors import RunError
-from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
-from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.rules import PLACEHOLDERS
 from superconext.text.scripts import letters_of
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
-from superconext.vectors.coverage import label_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
+
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
+    from superconext.core.progress import Progress
 
 #: Numbers of a table of n-grams once the rows of zeros that a file leaves out are back. They
 #: take no memory until they are written to, so this bounds addresses alone.
@@ -56,6 +56,11 @@ class TextIndexer:
 
     tokenizer: Tokenizer
     facts: dict[str, Any]
+
+    @property
+    def known_words(self) -> Sequence[str]:
+        """Words that training met; none where the encoder keeps no list of words."""
+        return ()
 
     def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
         """Token ids of texts `[N]`, or of texts that the tokenizer has cut into pieces."""
@@ -164,6 +169,8 @@ class WordIndexer(TextIndexer):
         cls, rows: TokenRows, config: Config, held_out: Sequence[str], progress: Progress
     ) -> WordIndexer:
         """A vocabulary and word vectors for training rows; see `Encoder.fit_indexer`."""
+        from superconext.encoders.embedding_init import initial_vectors
+
         vocabulary = rows.vocabulary(config.min_count)
         ngrams = NgramVocabulary.build(vocabulary.words[2:]) if config.subwords else None
         initial = initial_vectors(config, vocabulary, rows, rows.tokenizer, progress, held_out)
@@ -177,6 +184,10 @@ class WordIndexer(TextIndexer):
             ngrams.encode(vocabulary.words) if ngrams else None,
             {"words": len(vocabulary), **initial.facts},
         )
+
+    @property
+    def known_words(self) -> Sequence[str]:
+        return self.vocabulary.words[2:]
 
     def store(self, texts: Sequence[str] | Pieces) -> TokenStore:
         pieces = texts if isinstance(texts, Pieces) else self.tokenizer.pieces(texts)
@@ -217,6 +228,8 @@ class WordIndexer(TextIndexer):
     def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Word vectors float32 `[C, e]` of what each class is called, and for which classes there
         is one, bool `[C]`."""
+        from superconext.vectors.coverage import label_vectors
+
         assert self.table is not None
         words = self.tokenizer, self.vocabulary, self.table, self.oov_vectors
         return label_vectors(classes, *words)

@@ -11,15 +11,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
 from superconext.core.errors import MissingExtraError
 from superconext.data.token_store import TokenRows, TokenStore, build_store
 from superconext.encoders.indexer import TextIndexer
 from superconext.text.tokenize import Pieces, Tokenizer
+
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
 
 #: Texts that the tokenizer is given at once.
 _AT_ONCE = 1000

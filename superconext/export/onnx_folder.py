@@ -1,11 +1,15 @@
-"""ONNX export: a folder with the model as a graph, and what it takes to go from text to ids.
+"""ONNX export: a folder from which text becomes labels, with NumPy and onnxruntime alone.
 
-The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe follows.
+The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe follows. What
+answers beside the encoder goes along: n-gram models, the weights of their pool, prior correction.
 
 | file | what it holds |
 |---|---|
-| `model.onnx` | token ids to probabilities and sentence vectors, see below |
-| `model.json` | format, classes, tokenizer, words by id, the SHA-256 of the other files |
+| `classify.py` | text to label: a command, and `load` for programs |
+| `superconext_runtime/` | the modules that it runs, see `export.standalone` |
+| `model.onnx` | token ids to the probe's scores and sentence vectors, see below |
+| `model.json` | format, classes, tokenizer, words by id, priors, SHA-256 of files |
+| `ensemble/` | n-gram models and the weights of their pool, where the run has them |
 | `ngrams.safetensors` | n-gram and unknown-word vectors of each member, for unseen spellings |
 | `vectors/` | vectors of words outside the training text |
 
@@ -13,12 +17,13 @@ The encoders write their own part of the graph (`Encoder.onnx_graph`), the probe
 |---|---|---|
 | `ids` (in) | int64 `[batch, length]` | token ids, 0 behind a text's end |
 | `oov_words` (in, may be left out) | float32 `[words, members * e]` | vectors of ids from V on |
-| `probabilities` (out) | float32 `[batch, classes]` | of the probe |
+| `scores` (out) | float64 `[batch, classes]` | of the probe; their softmax is its probabilities |
 | `sentence` (out) | float32 `[batch, d]` | the frozen sentence vectors |
 """
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +33,11 @@ import torch
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import file_sha256, write_json
 from superconext.encoders.onnx_graph import OPSET, GraphBuilder
-from superconext.export.onnx_model import FORMAT, run_session, session_of
+from superconext.export.onnx_model import ENSEMBLE, FORMAT, OnnxModel, run_session, session_of
+from superconext.export.standalone import write_standalone
 from superconext.fitting.model import Model
+from superconext.probe.base import softmax
+from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.text.vocabulary import PAD_ID
 
@@ -38,6 +46,17 @@ IR_VERSION = 8
 
 #: How far apart onnxruntime and torch may be in a probability or a vector's number.
 TOLERANCE = 1e-5
+
+#: Letters of the texts that both answer, beside words of the training text.
+_LETTERS = "abcdeghiklmnorstuwxyz237895éçـابتثجحخدرزسشصضطعغفقكلمنهويةىءآأًّ😀👍🏽❤️-'’!?.,،؟#@_"
+
+#: Texts that are like no others.
+_ODD = (
+    "", "   \t ", "\u200f", "\ud800", "<pad> <unk> <url>", "👍🏽👍🏽 ❤️‍🔥 🇲🇦", "z" * 3000,
+    "zwin " * 700,
+    "https://a.b/c?d=1 @user_1 #tag_two me@mail.org 3,5% 12/10 ٣٤", "हिन्दी 漢字かな ไทย Ελληνικά",
+    "heeeeellooooo !!!!!!!!", "L'argent est-il ... l3ib؟؟؟ مُحَمَّـــد",
+)  # fmt: skip
 
 
 def write_onnx(model: Model, folder: Path) -> float:
@@ -52,33 +71,50 @@ def write_onnx(model: Model, folder: Path) -> float:
         import onnxruntime  # noqa: F401
     except ImportError:
         raise MissingExtraError("Export to ONNX", "onnx") from None
-    from safetensors.numpy import save_file
 
     proto = build_graph(model)
     onnx.checker.check_model(proto, full_check=True)
     onnx.save(proto, str(folder / "model.onnx"))
-    arrays = {
-        f"{name}.{member}": array
-        for member, encoder in enumerate(model.encoders)
-        for name, array in encoder.onnx_arrays().items()
-    }
-    save_file(arrays, folder / "ngrams.safetensors")
-    names = ("model.onnx", "ngrams.safetensors")
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "classes": model.classes,
-        "columns": model.columns,
-        **model.indexer.write_onnx(folder),
-        "files": {name: file_sha256(folder / name) for name in names},
-    }
-    write_json(folder / "model.json", document)
-    difference = _difference(model, folder)
+    write_rest(model, folder)
+    both = _difference(model, folder), difference_on_texts(model, OnnxModel(folder))
+    difference = float(np.max(both))
     if not difference <= TOLERANCE:
         raise RunError(
             f"{folder}: onnxruntime and torch differ by {difference:.2g}, expected at most "
             f"{TOLERANCE:g}: do not use the file, and report this model's parameters"
         )
     return difference
+
+
+def write_rest(model: Model, folder: Path) -> None:
+    """Write all but the graph into a folder that has it already."""
+    from safetensors.numpy import save_file
+
+    arrays = {
+        f"{name}.{member}": array
+        for member, encoder in enumerate(model.encoders)
+        for name, array in encoder.onnx_arrays().items()
+    }
+    save_file(arrays, folder / "ngrams.safetensors")
+    names = ["model.onnx", "ngrams.safetensors"]
+    ensemble = None
+    if model.ensemble is not None:
+        kinds = ((name, kind) for name, kind in ENSEMBLES.items() if type(model.ensemble) is kind)
+        ensemble, _ = next(kinds)
+        (folder / ENSEMBLE).mkdir()
+        model.ensemble.save(folder / ENSEMBLE)
+        names += [f"{ENSEMBLE}/{name}" for name in model.ensemble.files]
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "classes": model.classes,
+        "columns": model.columns,
+        "ensemble": ensemble,
+        "priors": None if model.priors is None else model.priors.to_dict(),
+        **model.indexer.write_onnx(folder),
+        "files": {name: file_sha256(folder / name) for name in names},
+    }
+    write_json(folder / "model.json", document)
+    write_standalone(folder)
 
 
 def build_graph(model: Model) -> Any:
@@ -115,7 +151,7 @@ def build_graph(model: Model) -> Any:
             values("oov_words", TensorProto.FLOAT, ["words", first]),
         ],
         [
-            values("probabilities", TensorProto.FLOAT, ["batch", len(model.classes)]),
+            values("scores", TensorProto.DOUBLE, ["batch", len(model.classes)]),
             values("sentence", TensorProto.FLOAT, ["batch", sum(sizes)]),
         ],
         [nobody, *graph.constants],
@@ -127,16 +163,10 @@ def build_graph(model: Model) -> Any:
 
 
 def _probe(graph: GraphBuilder, model: Model) -> None:
-    """Standardise, multiply, add and soften, in double precision as the probe itself."""
+    """Standardise, multiply and add, in double precision as the probe itself."""
     from onnx import TensorProto
 
     probe = model.probe
-    if model.priors is not None:
-        raise ConfigError(
-            "found a run with prior_groups = 'script', which corrects probabilities by the text's "
-            "script; expected one without, because an ONNX graph reads token ids and knows no "
-            "script: train with --prior-groups none"
-        )
     if not isinstance(probe, LogisticRegressionProbe):
         raise ConfigError(
             f"found probe_features = {model.config.probe_features!r}; expected a logistic "
@@ -147,10 +177,8 @@ def _probe(graph: GraphBuilder, model: Model) -> None:
     values = graph.node("Div", values, graph.constant(probe.scale, np.float64))
     scores = graph.node("MatMul", values, graph.constant(probe.coef.T, np.float64))
     scores = graph.node("Add", scores, graph.constant(probe.intercept, np.float64))
-    if len(probe.coef) == 1:
-        scores = graph.node("Mul", scores, graph.constant([-0.5, 0.5], np.float64))
-    shares = graph.node("Softmax", scores, axis=1)
-    graph.node("Cast", shares, output="probabilities", to=TensorProto.FLOAT)
+    halves = [-0.5, 0.5] if len(probe.coef) == 1 else [1.0]
+    graph.node("Mul", scores, graph.constant(halves, np.float64), output="scores")
 
 
 @torch.no_grad()
@@ -167,7 +195,8 @@ def _difference(model: Model, folder: Path) -> float:
         ids = generator.integers(1, words + new * any(sizes), (rows, width))
         ids[np.arange(width) >= lengths[:, None]] = 0
         oov_words = generator.standard_normal((new, sum(sizes))).astype(np.float32)
-        answered = run_session(session, ids, oov_words)
+        scores, sentence = run_session(session, ids, oov_words)
+        answered = softmax(scores), sentence
         parts = []
         extras = np.split(oov_words, np.cumsum(sizes)[:-1], axis=1)
         own_ids = torch.from_numpy(ids - above).clamp(min=0)
@@ -180,3 +209,28 @@ def _difference(model: Model, folder: Path) -> float:
         for one, other in zip(answered, expected, strict=True):
             largest = max(largest, float(np.abs(one - other).max()))
     return largest
+
+
+def difference_on_texts(model: Model, other: OnnxModel, count: int = 200, seed: int = 0) -> float:
+    """The largest difference between two models' probabilities over generated texts."""
+    texts = generated_texts(model, count, seed)
+    return float(np.abs(model.probabilities(texts) - other.probabilities(texts)).max())
+
+
+def generated_texts(model: Model, count: int, seed: int = 0) -> list[str]:
+    """`count` texts of words the model knows, of such words misspelt, and of letters of two
+    scripts in any order; some odd ones in front."""
+    draw = random.Random(seed)
+    known = model.indexer.known_words or ("zwin", "زوين")
+
+    def word() -> str:
+        kind, one = draw.random(), draw.choice(known)
+        if kind < 0.6:
+            return one
+        if kind < 0.8:
+            at = draw.randrange(len(one))
+            return one[:at] + draw.choice(_LETTERS) + one[at + draw.randrange(2) :]
+        return "".join(draw.choices(_LETTERS, k=draw.randint(1, 12)))
+
+    texts = [" ".join(word() for _ in range(draw.randint(1, 25))) for _ in range(count)]
+    return [*_ODD, *texts][:count]

@@ -1,4 +1,7 @@
-"""Predicting with onnxruntime from an exported folder; imports neither torch nor scikit-learn."""
+"""Predicting with onnxruntime from an exported folder; needs NumPy and onnxruntime alone.
+
+This module and what it imports are copied into the folder (`export.standalone`).
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,35 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.arrays import read_arrays
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
 from superconext.core.files import file_sha256
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
+from superconext.probe.base import softmax
+from superconext.probe.ensemble import ENSEMBLES, Ensemble
+from superconext.probe.group_priors import GroupPriors
+from superconext.probe.logistic_regression import check_weights
 
-#: Of `model.json`.
-FORMAT = 1
+#: Of `model.json`. 2: with the n-gram models and priors that answer beside the encoder.
+FORMAT = 2
+
+#: The folder of the n-gram models in an export.
+ENSEMBLE = "ensemble"
 
 #: Sentences that one call of the session gets.
 _BLOCK = 256
 
 
 class OnnxModel:
-    """Text to probabilities by onnxruntime, from a folder of `superconext export RUN --format
-    onnx`.
+    """Text to probabilities, those of the run, from a folder of `superconext export RUN --format
+    onnx`: encoders and probe by onnxruntime, the rest by NumPy.
 
     Attributes:
         classes: labels, as the columns of `probabilities`.
         indexer: texts to token ids.
+        ensemble, priors: what answers beside the probe, as in `Model`.
         columns: those of the training file, as in `Model`.
         seen: None; an export goes without the hashes of the training texts.
 
@@ -38,9 +50,9 @@ class OnnxModel:
     seen = None
 
     def __init__(self, folder: str | Path, threads: int = 1) -> None:
-        from safetensors.numpy import load_file
-
         folder = Path(folder)
+        self.ensemble: Ensemble | None = None
+        self.priors: GroupPriors | None = None
         try:
             facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
@@ -52,7 +64,14 @@ class OnnxModel:
             self.columns = facts.get("columns")
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
             self.indexer: TextIndexer = kind.from_onnx(folder, facts)
-            arrays = load_file(folder / "ngrams.safetensors")
+            if facts["ensemble"] is not None:
+                self.ensemble = ENSEMBLES[facts["ensemble"]].load(folder / ENSEMBLE)
+                tfidf = self.ensemble.tfidf
+                size = len(self.classes), len(tfidf.idf)
+                check_weights(tfidf.coef, tfidf.intercept, *size, "TF-IDF")
+            if facts["priors"] is not None:
+                self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
+            arrays = read_arrays(folder / "ngrams.safetensors")
         except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
             raise RunError(
                 f"{folder}: not a readable ONNX export ({error}); expected what superconext export "
@@ -67,14 +86,20 @@ class OnnxModel:
         return [self.classes[k] for k in self.probabilities(texts).argmax(axis=1)]
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """Class probabilities float32 `[N, C]`, columns as `classes`."""
-        return self._answer(texts)[0]
+        """Class probabilities float64 `[N, C]`, columns as `classes`."""
+        if not len(texts):
+            return np.empty((0, len(self.classes)))
+        shares = softmax(self._answer(texts)[0])
+        if self.ensemble is not None:
+            shares = self.ensemble.combined(texts, shares)
+        return shares if self.priors is None else self.priors.corrected(texts, shares)
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
         return self._answer(texts)[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The probe's scores float64 `[N, C]` and the sentence vectors float32 `[N, d]`."""
         store = self.indexer.store(texts)
         oov_words = np.empty((0, 0), np.float32)
         if store.oov_words is not None:
@@ -87,8 +112,8 @@ class OnnxModel:
             for rows in (order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK))
         ]
         back = np.argsort(order)
-        probabilities, sentences = (np.concatenate(part)[back] for part in zip(*parts, strict=True))
-        return probabilities, sentences
+        scores, sentences = (np.concatenate(part)[back] for part in zip(*parts, strict=True))
+        return scores, sentences
 
 
 def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarray) -> np.ndarray:
@@ -122,10 +147,10 @@ def session_of(path: Path, threads: int = 1) -> Any:
 def run_session(
     session: Any, ids: np.ndarray, oov_words: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(probabilities `[N, C]`, sentence vectors `[N, d]`) of what the graph takes.
+    """(the probe's scores `[N, C]`, sentence vectors `[N, d]`) of what the graph takes.
 
     ids: int64 `[N, T]`; oov_words: float32 `[U, members * e]`.
     """
     fed = {"ids": ids.astype(np.int64), "oov_words": oov_words}
-    probabilities, sentence = session.run(["probabilities", "sentence"], fed)
-    return probabilities, sentence
+    scores, sentence = session.run(["scores", "sentence"], fed)
+    return scores, sentence

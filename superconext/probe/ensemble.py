@@ -22,16 +22,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from superconext.config.parameters import Config
+from superconext.core.arrays import read_arrays
 from superconext.core.files import atomic_write
 from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
 from superconext.probe.cross_validation import FOLDS
 from superconext.probe.ngrams import FILES as TFIDF_FILES
 from superconext.probe.ngrams import LogCountRatios, TfidfModel, fit_both, fit_tfidf_model
+
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
 
 #: Strength of the prior that all weights are equal, as a number of dev rows, about.
 PRIOR = 1.0
@@ -165,10 +168,8 @@ class PoolWithNgrams:
     @classmethod
     def load(cls, folder: Path) -> PoolWithNgrams:
         """What `save` wrote. Raises ValueError where the files are not of one model."""
-        from safetensors.numpy import load_file
-
         tfidf = TfidfModel.load(folder)
-        arrays = load_file(folder / cls.files[-1])
+        arrays = read_arrays(folder / cls.files[-1])
         if any(x.dtype.kind != "f" or not np.isfinite(x).all() for x in arrays.values()):
             raise ValueError(f"{cls.files[-1]} holds what are no finite numbers")
         ratio, coef, intercept = (arrays[name] for name in ("ratio", "coef", "intercept"))

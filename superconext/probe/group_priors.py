@@ -17,15 +17,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
 from superconext.probe.base import softmax
 from superconext.probe.cross_validation import folds
 from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, fit_probe
 from superconext.text.scripts import FEWEST_OF_SCRIPT, OTHER, script_groups
+
+if TYPE_CHECKING:
+    from superconext.config.parameters import Config
 
 #: Values of the parameter.
 NO_GROUPS, BY_SCRIPT = "none", "script"

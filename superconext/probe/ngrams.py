@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from superconext.core.arrays import read_arrays
 from superconext.core.errors import DataError
 from superconext.core.files import atomic_write, write_json
 from superconext.core.random_streams import COLUMNS, random_stream
@@ -112,13 +113,11 @@ class TfidfModel(NgramModel):
     @classmethod
     def load(cls, folder: Path) -> TfidfModel:
         """What `save` wrote. Raises ValueError where the two files are not of one model."""
-        from safetensors.numpy import load_file
-
         try:
             ngrams = json.loads((folder / FILES[0]).read_text(encoding="utf-8"))
         except RecursionError:
             raise ValueError(f"{FILES[0]} is nested too deep") from None
-        arrays = load_file(folder / FILES[1])
+        arrays = read_arrays(folder / FILES[1])
         words, characters = list(ngrams["words"]), list(ngrams["characters"])
         idf, coef, intercept = (arrays[name] for name in ("idf", "coef", "intercept"))
         if not all(isinstance(ngram, str) for ngram in (*words, *characters)):

@@ -34,7 +34,7 @@ def session(folder):
     return onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
 
 
-def test_ids_alone_give_probabilities(model, session):
+def test_ids_alone_give_the_probes_scores(model, session):
     (ids,) = session.get_inputs()
     assert ids.name == "ids" and ids.type == "tensor(int64)" and len(ids.shape) == 2
     assert all(isinstance(side, str) for side in ids.shape), "both may be of any size"
@@ -48,10 +48,10 @@ def test_ids_alone_give_probabilities(model, session):
     for rows in (np.arange(len(known)), np.arange(1), np.arange(3, 8)):
         padded, _ = store.pad(rows)
         wider = np.pad(padded, ((0, 0), (0, 5)))
-        expected = model.probabilities([known[i] for i in rows])
+        expected = model.decision([known[i] for i in rows])
         for given in (padded, wider):
-            (shares,) = session.run(["probabilities"], {"ids": given})
-            assert shares.dtype == np.float32 and np.abs(shares - expected).max() < 1e-5
+            (scores,) = session.run(["scores"], {"ids": given})
+            assert scores.dtype == np.float64 and np.abs(scores - expected).max() < 1e-4
 
 
 def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
@@ -83,9 +83,12 @@ def test_a_damaged_folder_is_refused(folder, tmp_path):
 
 
 def test_numbers_that_differ_are_not_kept_quiet(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_folder, "_difference", lambda *_: float("nan"))
-    with pytest.raises(RunError, match="differ"):
-        write_onnx(model, tmp_path)
+    for part in ("_difference", "difference_on_texts"):
+        with monkeypatch.context() as patch, pytest.raises(RunError, match="differ"):
+            patch.setattr(onnx_folder, part, lambda *_: float("nan"))
+            folder = tmp_path / part
+            folder.mkdir()
+            write_onnx(model, folder)
 
 
 def test_without_the_package_the_extra_is_named(model, tmp_path, monkeypatch):

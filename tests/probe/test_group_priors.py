@@ -212,14 +212,6 @@ def test_a_run_whose_priors_are_gone_is_refused(fitted, tmp_path):
         load_model(tmp_path / "run")
 
 
-def test_onnx_is_refused(fitted, tmp_path):
-    pytest.importorskip("onnx", reason="needs the onnx extra")
-    from superconext.export.onnx_folder import write_onnx
-
-    with pytest.raises(ConfigError, match="prior_groups = 'script'"):
-        write_onnx(fitted, tmp_path)
-
-
 @pytest.mark.parametrize(
     "given",
     [{"related": "more.tsv"}, {"probe_features": "encoder+tfidf"}],

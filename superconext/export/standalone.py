@@ -1,0 +1,138 @@
+"""What lets an export answer without superconext: copies of the modules that read text and answer.
+
+pip's extras add packages and cannot leave out torch, so an export brings the code that it needs:
+the package's own modules, unchanged but for imports relative to their new home. With them
+`classify.py` needs NumPy and onnxruntime alone (and `tokenizers` for a transformer).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from superconext._version import __version__
+
+#: The folder of the copies, which is a package.
+RUNTIME = "superconext_runtime"
+
+#: What answers; everything that they import at their top level goes with them.
+ENTRIES = ("superconext.export.onnx_model",)
+
+_HOME = Path(__file__).resolve().parents[1]
+
+_ABOUT = f'''"""The modules of superconext {__version__} that turn text into labels.
+
+SPDX-License-Identifier: MIT
+Copyright (c) The superconext authors
+"""
+'''
+
+_CLASSIFY = '''"""Text to label with this folder alone. Needs the packages numpy and onnxruntime.
+
+    python classify.py FILE           a text a line (- is standard input): label TAB text
+    python classify.py FILE --proba   with the probability of every class, under a heading
+
+In a program, with this folder on sys.path:
+
+    from classify import load
+    model = load()
+    model.predict(["..."])            labels
+    model.probabilities(["..."])      float64 [N, C], columns as model.classes
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def load(threads: int = 1):
+    """The model of this folder."""
+    try:
+        import numpy  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        sys.exit(f"error: {error}; expected its packages: pip install numpy onnxruntime")
+    from superconext_runtime.export.onnx_model import OnnxModel
+
+    return OnnxModel(HERE, threads)
+
+
+def rows(model, texts: list[str], proba: bool) -> Iterator[str]:
+    """A line for each text; the label of a blank one is empty."""
+    for text, shares in zip(texts, model.probabilities(texts), strict=True):
+        blank = not text.strip()
+        cells = ["" if blank else model.classes[shares.argmax()]]
+        if proba:
+            cells += ["" if blank else f"{share:.6f}" for share in shares]
+        yield "\\t".join([*cells, text.replace("\\t", " ")])
+
+
+def main() -> None:
+    about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    about.add_argument("file", metavar="FILE", help="a text a line; - is standard input")
+    about.add_argument("--proba", action="store_true", help="with every class's probability")
+    about.add_argument("--threads", type=int, default=1)
+    given = about.parse_args()
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        where = sys.stdin.fileno() if given.file == "-" else given.file
+        with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
+            model = load(given.threads)
+            if given.proba:
+                print(*["label", *model.classes, "text"], sep="\\t")
+            while part := [line.rstrip("\\r\\n") for line in islice(stream, 1024)]:
+                print(*rows(model, part, given.proba), sep="\\n")
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def write_standalone(folder: Path) -> None:
+    """Write `classify.py` and the modules it needs into an existing folder."""
+    home = folder / RUNTIME
+    for module in sorted(_modules()):
+        source = _file(module).read_text(encoding="utf-8")
+        dots = "." * module.count(".")
+        source = re.sub(r"^(\s*from )superconext\.", rf"\1{dots}", source, flags=re.MULTILINE)
+        place = home / _file(module).relative_to(_HOME)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(source, encoding="utf-8")
+        (place.parent / "__init__.py").touch()
+    (home / "__init__.py").write_text(_ABOUT, encoding="utf-8")
+    (folder / "classify.py").write_text(_CLASSIFY, encoding="utf-8")
+
+
+def _modules() -> set[str]:
+    """`ENTRIES` and every module of the package that one of these imports at its top level."""
+    found, waiting = set(), list(ENTRIES)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += _imported(module)
+    return found
+
+
+def _imported(module: str) -> Iterator[str]:
+    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("superconext."):
+            assert node.module is not None
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                yield inner if _file(inner).is_file() else node.module
+
+
+def _file(module: str) -> Path:
+    return _HOME.joinpath(*module.split(".")[1:]).with_suffix(".py")

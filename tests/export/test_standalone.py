@@ -1,0 +1,230 @@
+"""An export answers as its run does, with NumPy and onnxruntime alone.
+
+The graph itself is tested in test_onnx.py. Here torch stands in for onnxruntime where that is
+missing, so that all the rest is tested everywhere.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from superconext import SuperConTextClassifier
+from superconext.core.arrays import read_arrays
+from superconext.core.errors import RunError
+from superconext.export import onnx_model
+from superconext.export.onnx_folder import difference_on_texts, generated_texts, write_rest
+from superconext.export.onnx_model import OnnxModel
+from tests.estimator.test_contract import LABELS, TEXTS, TINY
+
+KINDS = {
+    "encoder": {},
+    "members": {"members": 2, "layers": 2, "pooling": "last", "calibrate": True},
+    "bridge": {"bridge": "moroccan", "normalize": "arabic+ta_marbuta"},
+    "words alone": {"subwords": False, "normalize": "none"},
+    "tfidf": {"probe_features": "encoder+tfidf", "calibrate": True},
+    "ngrams": {"probe_features": "encoder+ngrams", "members": 2},
+    "ngrams, three classes": {"probe_features": "encoder+ngrams", "logit_adjustment": 0.5},
+    "priors": {"prior_groups": "script", "logit_adjustment": 0.5},
+}
+HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
+
+
+class TorchSession:
+    """What an onnxruntime session answers, by the run's own encoders and probe."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def run(self, names, fed):
+        assert names == ["scores", "sentence"]
+        ids = torch.from_numpy(fed["ids"])
+        lengths = (ids != 0).sum(dim=1).clamp(min=1)
+        tables = [encoder.vector_table(None) for encoder in self.model.encoders]
+        edges = np.cumsum([table.shape[1] for table in tables])[:-1]
+        new = np.split(fed["oov_words"], edges, axis=1)
+        with torch.no_grad():
+            parts = [
+                encoder(ids, lengths, torch.cat([table, torch.from_numpy(own)])).sentence
+                for encoder, table, own in zip(self.model.encoders, tables, new, strict=True)
+            ]
+        sentence = torch.cat(parts, dim=1).numpy()
+        return self.model.probe.decision(sentence), sentence
+
+
+def opened(model, folder):
+    """The export of a model, written into a new folder."""
+    if HAS_ONNX:
+        from superconext.export.onnx_folder import write_onnx
+
+        assert write_onnx(model, folder) <= 1e-5
+        return OnnxModel(folder)
+    (folder / "model.onnx").write_bytes(b"a graph")
+    write_rest(model, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_model, "session_of", lambda *_: TorchSession(model))
+        return OnnxModel(folder)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def model(request):
+    names = LABELS if "three" not in request.param else ["a", "b", "c"] * 8
+    texts = [f"{text} {k}" for k in range(10) for text in TEXTS]
+    given = {**TINY, "epochs": 1, **KINDS[request.param]}
+    return SuperConTextClassifier(**given).fit(texts, names * 10).model_
+
+
+@pytest.fixture(scope="module")
+def export(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    return opened(model, folder), folder
+
+
+def test_it_answers_as_the_run_does(model, export):
+    other, _ = export
+    assert difference_on_texts(model, other, count=400, seed=1) <= 1e-5
+    texts = generated_texts(model, 300, seed=2)
+    assert len({*texts}) > 290 and {"", "\ud800"} <= {*texts}
+    assert other.predict(texts) == model.predict(texts)
+    # What stands beside the encoder takes part.
+    probe = model.probe.probabilities(model.features(texts))
+    alone = model.ensemble is None and model.priors is None
+    assert np.allclose(other.probabilities(texts), probe, atol=1e-5) == alone
+    assert other.probabilities([]).shape == (0, len(model.classes)) and other.predict([]) == []
+
+
+@pytest.mark.slow
+def test_it_answers_as_the_run_does_on_ten_thousand_texts(model, export):
+    assert difference_on_texts(model, export[0], count=10_000, seed=3) <= 1e-5
+
+
+FAKE = """
+import numpy as np
+
+class SessionOptions: ...
+
+class InferenceSession:
+    def __init__(self, path, options, providers): ...
+    def run(self, names, fed):
+        weights = np.arange(1, fed["ids"].shape[1] + 1)
+        sums = ((fed["ids"] % 97) * weights).sum(axis=1) / 1000 + float(fed["oov_words"].sum())
+        return np.outer(sums, np.linspace(-1, 1, CLASSES)), sums[:, None].astype(np.float32)
+"""
+
+#: What answers must not need.
+ABSENT = (
+    "torch", "sklearn", "scipy", "gensim", "safetensors", "click", "tqdm", "superconext",
+    "transformers", "tokenizers", "threadpoolctl", "joblib",
+)  # fmt: skip
+
+
+def test_the_folder_alone_answers(model, export, tmp_path, monkeypatch):
+    """In a process that has NumPy, and a stand-in for onnxruntime, and nothing else."""
+    _, folder = export
+    (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", str(len(model.classes))))
+    texts = generated_texts(model, 200, seed=4)
+    program = (
+        f"import sys, json\nfor name in {ABSENT!r}: sys.modules[name] = None\n"
+        f"sys.path[:0] = [{str(tmp_path)!r}, {str(folder)!r}]\n"
+        "from classify import load\n"
+        "print(json.dumps(load().probabilities(json.load(sys.stdin)).tolist()))\n"
+    )
+    words = [sys.executable, "-c", program]
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = subprocess.run(
+        words, input=json.dumps(texts).encode(), capture_output=True, env=plain, check=False
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    expected = OnnxModel(folder).probabilities(texts)
+    assert np.abs(np.array(json.loads(said.stdout)) - expected).max() < 1e-9
+    monkeypatch.delitem(sys.modules, "onnxruntime")
+
+
+def test_the_command_of_the_folder(model, export, tmp_path):
+    _, folder = export
+    (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", str(len(model.classes))))
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def classify(*words, given=b""):
+        command = [sys.executable, str(folder / "classify.py"), *words]
+        return subprocess.run(command, input=given, capture_output=True, env=env, check=False)
+
+    said = classify("-", "--proba", given="zwin\tbzaf\n\n  \nزوين\u2028\r\n".encode())
+    assert said.returncode == 0, said.stderr.decode()
+    head, *rows = said.stdout.decode().split("\n")[:-1]
+    assert head.split("\t") == ["label", *model.classes, "text"] and len(rows) == 4
+    cells = [row.split("\t") for row in rows]
+    assert cells[1] == [""] * (len(model.classes) + 2) and cells[0][-1] == "zwin bzaf"
+    assert cells[3][0] in model.classes
+    assert sum(map(float, cells[0][1:-1])) == pytest.approx(1, abs=1e-5)
+    plain = classify("-", given=b"zwin").stdout.decode()
+    assert plain.split("\t")[0] in model.classes and plain.endswith("\tzwin\n")
+    assert classify("-").stdout == b""
+    failed = classify(str(tmp_path / "none"))
+    assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
+    assert b"Traceback" not in failed.stderr
+
+
+def test_a_damaged_export_is_refused(export, tmp_path):
+    import shutil
+
+    _, folder = export
+    facts = json.loads((folder / "model.json").read_text())
+    damages = [("model.onnx", b"other"), ("model.json", b"[]"), ("model.json", b'{"format": 99}')]
+    for name in (name for name in facts["files"] if name != "model.onnx"):
+        damages.append((name, (folder / name).read_bytes()[:-3]))
+    for change in ({"ensemble": "none"}, {"priors": {}}):
+        damages.append(("model.json", json.dumps({**facts, **change}).encode()))
+    for name, content in damages:
+        copy = tmp_path / "copy"
+        shutil.copytree(folder, copy)
+        (copy / name).write_bytes(content)
+        with pytest.raises(RunError, match="export it again"):
+            OnnxModel(copy)
+        shutil.rmtree(copy)
+
+
+def test_arrays_are_read_as_the_library_reads_them(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    arrays = {
+        "a": np.arange(6.0).reshape(2, 3),
+        "b": np.ones((0, 4), np.float32),
+        "c": np.array([7], np.int32),
+        "d": np.float16([[1.5]]),
+        "e": np.array(3, np.int64),
+    }
+    save_file(arrays, tmp_path / "x", {"about": "test"})
+    ours, theirs = read_arrays(tmp_path / "x"), load_file(tmp_path / "x")
+    assert ours.keys() == theirs.keys()
+    for name, array in theirs.items():
+        assert ours[name].dtype == array.dtype and np.array_equal(ours[name], array)
+        assert ours[name].shape == array.shape
+    whole = (tmp_path / "x").read_bytes()
+    header = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 9]}}).encode()
+    for content in (
+        b"", whole[:7], whole[:60], whole[:-1], b"\xff" * 40,
+        len(header).to_bytes(8, "little") + header + bytes(9),
+        (2).to_bytes(8, "little") + b"[]",
+    ):  # fmt: skip
+        (tmp_path / "x").write_bytes(content)
+        with pytest.raises(ValueError, match="no whole safetensors file"):
+            read_arrays(tmp_path / "x")
+
+
+def test_many_unseen_words_without_scipy(monkeypatch):
+    from superconext.vectors.subwords import SubwordTable
+
+    table = SubwordTable(np.random.default_rng(0).standard_normal((500, 4)), 2, 5)
+    words = [f"kalima{k * 7919 % 10007}" for k in range(1500)] + ["a" * 9000]
+    expected, _ = table.compose_many(words)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    found, _ = table.compose_many(words)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
