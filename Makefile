@@ -4,7 +4,7 @@ VENV ?= .venv
 RUN ?= runs/demo
 BIN = $(VENV)/bin
 
-.PHONY: demo test slow lint clean
+.PHONY: demo test slow lint docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/superconext train data/sample/train.tsv --dev data/sample/dev.tsv --test data/sample/test.tsv --unlabelled data/sample/unlabelled.txt --out $(RUN) --force
@@ -16,14 +16,20 @@ slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt ruff mypy import-linter
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt codespell ruff mypy import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt sphinx myst-parser furo
+	$(BIN)/python scripts/reference_pages.py docs/reference
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build docs/reference *.egg-info
 
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -157,9 +157,10 @@ class Objective(nn.Module):
     def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
         """After the last epoch, in evaluation mode without gradient; draws no random numbers.
 
-        encode: training row numbers `[n]` to the encoder's output, with token states if
-            the objective needs them, under the weights that training ends with.
-        labels: class indices of all training rows `[N]`.
+        Args:
+            encode: training row numbers `[n]` to the encoder's output, with token states if
+                the objective needs them, under the weights that training ends with.
+            labels: class indices of all training rows `[N]`.
         """
 
     def class_scores(self, output: EncoderOutput) -> Tensor | None:
