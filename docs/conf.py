@@ -1,5 +1,6 @@
 """Sphinx: the site of these pages, which `make docs` builds."""
 
+import re
 from typing import Any
 
 from superconext import __version__
@@ -64,7 +65,7 @@ def prepared(app: Any, name: str, source: list[str]) -> None:
             entries = "\n".join(pages)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{entries}\n```\n"
     for file in OUTSIDE:
-        source[0] = source[0].replace(f"](../{file})", f"](path:../{file})")
+        source[0] = re.sub(rf"\]\(\.\./{file}(#[\w-]+)?\)", f"](path:../{file})", source[0])
 
 
 def not_ours(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:

@@ -2,7 +2,7 @@
 
 A protocol is a TOML file of the package, in `protocols/`; this module reads it and turns it into
 the requests that `compare` runs. A file has studies, each with systems, ways to draw the
-training rows (see `subsampling`) and the paper's tables. docs/protocols.md describes the format.
+training rows (see `subsampling`) and the paper's tables. CONTRIBUTING.md describes the format.
 """
 
 from __future__ import annotations
