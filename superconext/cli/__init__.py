@@ -16,7 +16,7 @@ import click
 
 from superconext._version import __version__
 from superconext.cli.compare import compare
-from superconext.cli.data import data
+from superconext.cli.data import data, sample
 from superconext.cli.export import export, pull, push
 from superconext.cli.fewshot import fewshot
 from superconext.cli.labelling import audit, merge, suggest
@@ -114,7 +114,7 @@ _COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Train and use a run": (train, evaluate, predict, embed, report),
     "Label": (audit, suggest, explain_texts),
     "Experiments": (compare, fewshot, sweep),
-    "Word vectors, encoders and data": (vectors, pretrain, data),
+    "Word vectors, encoders and data": (sample, vectors, pretrain, data),
     "Export and share a run": (export, push, pull),
 }
 for _command in (command for commands in _COMMANDS.values() for command in commands):

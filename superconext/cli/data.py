@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +22,7 @@ from superconext.cli.options import (
     echo_notes,
     number,
     out,
+    say_next,
     switch,
 )
 from superconext.config.parameters import BY_NAME
@@ -206,6 +209,8 @@ def split(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
+    words = [f"--{Path(name).stem} {shlex.quote(f'{out}/{name}')}" for name in document["files"]]
+    say_next(f"superconext train {' '.join(words).removeprefix('--train ')} --out RUN")
 
 
 @data.command()
@@ -249,8 +254,6 @@ def pool(
     dumps, also .gz, .bz2 or in a .zip. Markup, addresses and handles go; so do repeats, near
     repeats, texts of --leave-out and what is unlike --like. A call that was stopped goes on.
     """
-    from pathlib import Path
-
     from superconext.core.errors import DataError
     from superconext.core.locks import only_writer
     from superconext.core.progress import TerminalProgress
@@ -275,6 +278,7 @@ def pool(
             for line in lines:
                 progress.say(f"{reason}: {line[:100]}")
     click.echo(pool_table(report["sources"]))
+    say_next(f"superconext train FILE --unlabelled {shlex.quote(out)} --pretrain --out RUN")
 
 
 @data.command()
@@ -421,3 +425,21 @@ def _read(
         corpus = read_labelled(path, text_column, label_column, **reading, advance=advance)
     echo_notes(corpus.notes, corpus.source)
     return corpus
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@switch("--force", "Replace its files in DIR.")
+def sample(folder: str, force: bool) -> None:
+    """Write the sample to DIR: 630 labelled reviews, made up, and 4,000 unlabelled ones."""
+    from superconext.data.sample import write_sample
+
+    for path in write_sample(Path(folder), force):
+        click.echo(path)
+    train, dev, test, text = (
+        shlex.quote(str(Path(folder) / name))
+        for name in ("train.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
+    )
+    say_next(
+        f"superconext train {train} --dev {dev} --test {test} --unlabelled {text} --out runs/demo"
+    )

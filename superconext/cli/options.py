@@ -152,7 +152,12 @@ TEXT_READING = _reading("encoding", "fix_text")
 def out(holds: str, metavar: str = "FOLDER") -> Decorator:
     """`--out` and `--force` of a command that writes a folder."""
     return shared(
-        click.option("--out", required=True, metavar=metavar, help="Folder to write, must be new."),
+        click.option(
+            "--out",
+            required=True,
+            metavar=metavar,
+            help="Folder to write, must be new.  [required]",
+        ),
         switch("--force", f"Replace {metavar} if it holds {holds}."),
     )
 
@@ -178,6 +183,11 @@ def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
         raise click.UsageError(str(error)) from None
 
 
+def say_next(line: str) -> None:
+    """What to do with a result, as the last line on stderr."""
+    click.echo(f"next: {line}", err=True)
+
+
 def free_folder(out: str, force: bool) -> Path:
     """The folder of word vectors to write. Raises VectorsError if it may not be written."""
     return files.free_folder(out, force, "info.json", "folder of word vectors", VectorsError)
@@ -197,8 +207,35 @@ _GROUP_OF = {
 }
 
 
+#: Names that other tools have for an option, and ours; of several the first that a command has.
+_ELSEWHERE = {
+    **dict.fromkeys(("lr", "body-learning-rate"), "learning-rate"),
+    **dict.fromkeys(("random-state", "random-seed"), "seed seeds"),
+    **dict.fromkeys(("num-epochs", "n-epochs", "num-train-epochs", "max-epochs"), "epochs"),
+    **dict.fromkeys(("output", "output-dir", "o"), "out"),
+    **dict.fromkeys(("model-name", "model-name-or-path", "base-model"), "model"),
+    **dict.fromkeys(("train-batch-size", "bs"), "batch-size"),
+    **dict.fromkeys(("max-seq-length", "max-len"), "max-length"),
+    **dict.fromkeys(("hidden-dim", "hidden-units"), "hidden-size"),
+    **dict.fromkeys(("dim", "embedding-dim", "vector-size"), "vector-dimension"),
+    **dict.fromkeys(("embeddings", "word-vectors", "glove"), "vectors"),
+    **dict.fromkeys(("num-layers", "n-layers"), "layers"),
+    **dict.fromkeys(("n-jobs", "workers"), "jobs"),
+    **dict.fromkeys(("folds", "cross-validation", "n-splits", "kfold"), "cv"),
+    **dict.fromkeys(("loss", "loss-fn"), "objective"),
+    **dict.fromkeys(("text", "text-col"), "text-column"),
+    **dict.fromkeys(("label", "label-col"), "label-column"),
+    **dict.fromkeys(("val", "valid", "validation", "eval"), "dev"),
+    **dict.fromkeys(("unlabeled", "corpus"), "unlabelled"),
+    "drop-unlabeled": "drop-unlabelled",
+    "overwrite": "force",
+    "tau": "temperature",
+}
+
+
 class Command(click.Command):
-    """A command that says of an option of earlier versions what to use instead."""
+    """A command that says of an option of earlier versions, or of other tools, what to use
+    instead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = [*args]
@@ -208,6 +245,12 @@ class Command(click.Command):
             flag = error.option_name
             name = flag.lstrip("-").replace("-", "_").removeprefix("no_")
             if name not in REMOVED:
+                known = {flag for option in self.params for flag in option.opts}
+                for ours in _ELSEWHERE.get(flag.lstrip("-").replace("_", "-"), "").split():
+                    if f"--{ours}" in known:
+                        raise click.UsageError(
+                            f"found {flag}; expected --{ours}, as this option is called here", ctx
+                        ) from None
                 raise
             following = dict(itertools.pairwise(words))
             following |= dict(word.split("=", 1) for word in words if "=" in word)
@@ -215,12 +258,56 @@ class Command(click.Command):
             raise click.UsageError(f"found {flag}, which was removed; {instead}", ctx) from None
 
 
+#: Options that `--help` shows of a command with every parameter; `--help-all` shows the others.
+_ESSENTIAL = (
+    *("out", "test", "dev", "datasets", "objectives", "shots", "parameter", "values", "protocol"),
+    *("seeds", "unlabelled", "pretrain", "vectors", "preset", "budget", "cv", "soft_labels"),
+    *("resume", "config", "seed", "help_all", "help"),
+)
+
+
+def _show_all(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+_ALL = "superconext.help_all"
+
+
 class GroupedCommand(Command):
-    """A command with every parameter of a run: its help has a heading for each group."""
+    """A command with every parameter of a run. `--help` shows the options that most people need,
+    `--help-all` every one under the heading of its group."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.params.append(
+            click.Option(
+                ["--help-all"],
+                is_flag=True,
+                expose_value=False,
+                is_eager=True,
+                callback=_show_all,
+                help="Show every option and exit.",
+            )
+        )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = self.get_params(ctx)
+        if not ctx.meta.get(_ALL):
+            shown = [option for option in options if isinstance(option, click.Argument)]
+            named = {option.name: option for option in options}
+            shown += [named[name] for name in _ESSENTIAL if name in named]
+            records = [option.get_help_record(ctx) for option in shown]
+            with formatter.section("Options"):
+                formatter.write_dl([record for record in records if record is not None])
+            others = len(options) - len(shown)
+            formatter.write_paragraph()
+            formatter.write_text(f"{others} more options: {ctx.command_path} --help-all")
+            return
         groups: dict[str, list[tuple[str, str]]] = {}
-        for option in self.get_params(ctx):
+        for option in options:
             record = option.get_help_record(ctx)
             name = option.name or ""
             group = BY_NAME[name].group if name in BY_NAME else _GROUP_OF.get(name, "options")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from superconext.cli.options import (
     normalize,
     number,
     out,
+    say_next,
 )
 from superconext.config.parameters import BY_NAME
 
@@ -100,3 +102,4 @@ def pretrain(
     }
     click.echo(facts_table(shown))
     click.echo(f"folder: {Path(out)}", err=True)
+    say_next(f"superconext train FILE --init {shlex.quote(out)} --out RUN")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from superconext.cli.options import (
     echo_json,
     given_parameters,
     parameters,
+    say_next,
     switch,
 )
 from superconext.config.parameters import BY_NAME
@@ -77,10 +79,17 @@ def train(
 
         _show(distributed(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
-    if not train_file:
-        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
-    if not out:
-        raise click.UsageError("Missing option '--out': the run folder to write.")
+    missing = [
+        what
+        for value, what in (
+            (train_file, "argument 'TRAIN': the labelled file to train on"),
+            (out, "option '--out': the run folder to write"),
+        )
+        if not value
+    ]
+    if missing:
+        raise click.UsageError(f"Missing {'; missing '.join(missing)}.")
+    assert train_file and out
     given = {**(read_config(Path(config)) if config else {}), **named}
     if given.get("threads") is None:
         given["threads"] = choose_threads()
@@ -111,3 +120,4 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
     click.echo(f"run folder: {out}", err=True)
+    say_next(f"superconext predict {shlex.quote(out)} FILE; superconext report {shlex.quote(out)}")

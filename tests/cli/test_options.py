@@ -1,13 +1,18 @@
 """Options of several commands: groups in the help, registered names, what has left."""
 
+from configparser import ConfigParser
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
 from superconext.config.parameters import BY_NAME, GROUPS
+from superconext.data.sample import FILES
 from superconext.objectives.catalogue import OBJECTIVES
 
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 WITH_PARAMETERS = ("train", "compare", "fewshot", "sweep")
 
 
@@ -25,7 +30,7 @@ def test_commands_stand_under_headings():
 @pytest.mark.parametrize("verb", WITH_PARAMETERS)
 def test_every_parameter_stands_under_the_heading_of_its_group(verb):
     groups = [f"\n{group.capitalize()}:\n" for group in ("options", *GROUPS)]
-    text = "\n" + output(verb, "--help")
+    text = "\n" + output(verb, "--help-all")
     places = [text.find(group) for group in groups if group in text]
     assert places == sorted(places) and len(places) >= len(GROUPS)
     offered = {option.name for option in cli.commands[verb].params}
@@ -44,7 +49,7 @@ def test_an_objective_that_is_registered_later_can_be_named():
     assert said.exit_code == 2 and "expected one of superloss" in said.output
     OBJECTIVES.register("later", "nowhere.at_all:Later")
     try:
-        assert "|later]" in output("train", "--help")
+        assert "|later]" in output("train", "--help-all")
         said = CliRunner().invoke(cli, words)
         assert "Invalid value" not in said.output and said.exit_code != 2
     finally:
@@ -62,3 +67,55 @@ def test_no_command_has_two_options_of_one_name():
         for option in command.params:
             if isinstance(option, click.Option):
                 assert option.help, (command.name, option.name)
+
+
+@pytest.mark.parametrize("verb", WITH_PARAMETERS)
+def test_help_shows_what_most_people_need_and_where_the_rest_is(verb):
+    short, whole = output(verb, "--help"), output(verb, "--help-all")
+    assert f"more options: cli {verb} --help-all" in short
+    flags = {line.split()[0] for line in short.splitlines() if line.startswith("  --")}
+    assert {"--out", "--test", "--unlabelled", "--preset"} <= flags and len(flags) <= 20
+    count = int(short.split(" more options")[0].split()[-1])
+    assert count + len(flags) + short.count("TRAIN]") > 40
+    everywhere = {line.split()[0] for line in whole.splitlines() if line.startswith("  --")}
+    assert flags - {"--help"} <= everywhere | {"--help-all"}
+
+
+@pytest.mark.parametrize(
+    "verb, given, ours",
+    [
+        ("train", "--lr", "--learning-rate"),
+        ("train", "--random-state", "--seed"),
+        ("compare", "--random-state", "--seeds"),
+        ("train", "--output_dir", "--out"),
+        ("predict", "--label", None),
+    ],
+)
+def test_names_of_other_tools_are_answered_with_ours(verb, given, ours):
+    said = CliRunner().invoke(cli, [verb, "x.tsv", given, "1"])
+    assert said.exit_code == 2
+    assert (f"found {given}; expected {ours}, as" in said.output) == (ours is not None)
+
+
+def test_the_sample_is_written_once(tmp_path):
+    def call(*words):
+        return CliRunner().invoke(cli, ["sample", str(tmp_path / "here"), *words])
+
+    assert "train.tsv" in call().output
+    assert (tmp_path / "here" / "test.tsv").read_bytes() == (SAMPLE / "test.tsv").read_bytes()
+    said = call()
+    assert said.exit_code == 1 and "exists already" in str(said.exception)
+    assert call("--force").exit_code == 0
+
+
+def test_the_wheel_has_the_sample():
+    settings = ConfigParser()
+    settings.read(SAMPLE.parents[1] / "setup.cfg", encoding="utf-8")
+    listed = settings["options.data_files"]["share/superconext/sample"].split()
+    assert sorted(listed) == sorted(f"data/sample/{name}" for name in FILES)
+    assert sorted(FILES) == sorted(path.name for path in SAMPLE.iterdir())
+
+
+def test_all_that_train_misses_is_said_at_once():
+    said = CliRunner().invoke(cli, ["train"]).output
+    assert "'TRAIN'" in said and "'--out'" in said

@@ -237,7 +237,9 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
         assert row in out and row not in err
     assert f"{document(finished.folder)['test']['accuracy']:.3f}" in out
     assert re.search(r"^ +epoch +loss .*\n +1 .*\n +2 ", err, re.MULTILINE)
-    assert err.splitlines()[-1] == f"run folder: {finished.folder}"
+    where, then = err.splitlines()[-2:]
+    assert where == f"run folder: {finished.folder}"
+    assert then.startswith(f"next: superconext predict {finished.folder} ")
     assert "epoch" not in out
 
 
@@ -482,7 +484,7 @@ def test_help_and_version_import_nothing_heavy():
     code = (
         "import sys\n"
         "from superconext.cli import main\n"
-        "for words in (['--help'], ['train', '--help'], ['predict', '-h'], ['--version']):\n"
+        "for words in (['--help'], ['train', '--help-all'], ['predict', '-h'], ['--version']):\n"
         "    main(words)\n"
         f"print('loaded:', [name for name in {HEAVY} if name in sys.modules])\n"
     )

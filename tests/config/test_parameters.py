@@ -73,7 +73,7 @@ def test_the_command_line_has_an_option_for_every_parameter():
         assert "--" + parameter.name.replace("_", "-") in option.opts
         assert option.default is None, "a default here would hide the preset's"
         assert parameter.help in option.help
-    text = CliRunner().invoke(cli, ["train", "--help"]).output
+    text = CliRunner().invoke(cli, ["train", "--help-all"]).output
     assert "[default: unset; paper: 60]" in " ".join(text.split())
 
 
@@ -156,7 +156,7 @@ def test_config_is_complete():
 def test_there_are_few_parameters_each_in_a_group():
     assert len(PARAMETERS) <= 44
     assert {parameter.group for parameter in PARAMETERS} == set(GROUPS)
-    help = CliRunner().invoke(cli, ["train", "--help"]).output
+    help = CliRunner().invoke(cli, ["train", "--help-all"]).output
     places = [help.index(f"\n{group.capitalize()}:\n") for group in GROUPS]
     assert places == sorted(places)
 
