@@ -296,7 +296,7 @@ class GroupedCommand(Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = self.get_params(ctx)
         if not ctx.meta.get(_ALL):
-            shown = [option for option in options if isinstance(option, click.Argument)]
+            shown = [option for option in options if not isinstance(option, click.Option)]
             named = {option.name: option for option in options}
             shown += [named[name] for name in _ESSENTIAL if name in named]
             records = [option.get_help_record(ctx) for option in shown]
