@@ -23,6 +23,7 @@ from superconext.cli.labelling import audit, merge, suggest
 from superconext.cli.labelling import explain as explain_texts
 from superconext.cli.pretrain import pretrain
 from superconext.cli.report import report
+from superconext.cli.serve import serve
 from superconext.cli.sweep import sweep
 from superconext.cli.train import train
 from superconext.cli.use import embed, evaluate, predict
@@ -115,7 +116,7 @@ _COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Label": (audit, suggest, explain_texts),
     "Experiments": (compare, fewshot, sweep),
     "Word vectors, encoders and data": (sample, vectors, pretrain, data),
-    "Export and share a run": (export, push, pull),
+    "Export, serve and share a run": (export, serve, push, pull),
 }
 for _command in (command for commands in _COMMANDS.values() for command in commands):
     cli.add_command(_command)

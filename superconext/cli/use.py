@@ -213,7 +213,7 @@ def predict(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import RowStream
 
-    model = _load_any(run, threads)
+    model = load_any(run, threads)
     texts = RowStream(
         file,
         text_column,
@@ -396,7 +396,7 @@ def embed(
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
-    model = _load_any(run, threads)
+    model = load_any(run, threads)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
         vectors = model.features(read.texts)
@@ -424,7 +424,7 @@ def _load(run: str, threads: int) -> Any:
         return load_model(run)
 
 
-def _load_any(run: str, threads: int) -> Any:
+def load_any(run: str, threads: int) -> Any:
     """A run, or what export --format onnx made of one, which is answered by onnxruntime."""
     from pathlib import Path
 

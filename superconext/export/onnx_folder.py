@@ -6,6 +6,7 @@ answers beside the encoder goes along: n-gram models, the weights of their pool,
 | file | what it holds |
 |---|---|
 | `classify.py` | text to label: a command, and `load` for programs |
+| `serve.py` | the same as an HTTP service, see `export.server` |
 | `superconext_runtime/` | the modules that it runs, see `export.standalone` |
 | `model.onnx` | token ids to the probe's scores and sentence vectors, see below |
 | `model.json` | format, classes, tokenizer, words by id, priors, SHA-256 of files |

@@ -18,7 +18,7 @@ from superconext._version import __version__
 RUNTIME = "superconext_runtime"
 
 #: What answers; everything that they import at their top level goes with them.
-ENTRIES = ("superconext.export.onnx_model",)
+ENTRIES = ("superconext.export.onnx_model", "superconext.export.server")
 
 _HOME = Path(__file__).resolve().parents[1]
 
@@ -99,8 +99,41 @@ if __name__ == "__main__":
 '''
 
 
+_SERVE = '''"""This folder as an HTTP service. Needs numpy, onnxruntime, starlette and uvicorn.
+
+    python serve.py --port 8000
+
+POST /predict takes {"texts": ["...", ...]}; GET /health, GET /metrics.
+"""
+
+import argparse
+import sys
+
+from classify import load
+
+
+def main() -> None:
+    about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    about.add_argument("--host", default="127.0.0.1")
+    about.add_argument("--port", type=int, default=8000)
+    about.add_argument("--threads", type=int, default=1)
+    given = about.parse_args()
+    try:
+        model = load(given.threads)
+        from superconext_runtime.export.server import run_server
+
+        run_server(model, given.host, given.port)
+    except (ImportError, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
 def write_standalone(folder: Path) -> None:
-    """Write `classify.py` and the modules it needs into an existing folder."""
+    """Write `classify.py`, `serve.py` and the modules it needs into an existing folder."""
     home = folder / RUNTIME
     for module in sorted(_modules()):
         source = _file(module).read_text(encoding="utf-8")
@@ -112,6 +145,7 @@ def write_standalone(folder: Path) -> None:
         (place.parent / "__init__.py").touch()
     (home / "__init__.py").write_text(_ABOUT, encoding="utf-8")
     (folder / "classify.py").write_text(_CLASSIFY, encoding="utf-8")
+    (folder / "serve.py").write_text(_SERVE, encoding="utf-8")
 
 
 def _modules() -> set[str]:

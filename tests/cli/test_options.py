@@ -22,7 +22,7 @@ def output(*words):
 
 def test_commands_stand_under_headings():
     text = output("--help")
-    for heading in ("Train and use a run:", "Experiments:", "Export and share a run:"):
+    for heading in ("Train and use a run:", "Experiments:", "Export, serve and share a run:"):
         assert f"\n{heading}\n" in text
     assert all(f"\n  {name} " in text for name in cli.commands)
 

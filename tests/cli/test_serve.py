@@ -1,0 +1,81 @@
+"""`superconext serve`: equal answers to `predict`, and a graceful stop."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from superconext.runs.folder import load_model
+from tests.cli.conftest import environment, rows
+from tests.export.test_server import needs_extra, post, texts_of
+
+TEXTS = [text for _, text in rows(30, seed=9)]
+
+
+@pytest.fixture
+def serving(finished):
+    """`superconext serve` of a run in a process of its own: (process, host and port)."""
+    words = [sys.executable, "-m", "superconext", "serve", finished.folder, "--port", "0"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, env=environment(), text=True)
+    line = process.stderr.readline()
+    assert line.startswith("serving at http://127.0.0.1:"), line + process.stderr.read()
+    yield process, ("127.0.0.1", int(line.split(":")[-1].split("/")[0]))
+    process.kill()
+    process.wait(20)
+
+
+def arrived(place):
+    """Requests that were answered or wait for an answer."""
+    lines = post(place, b"", "/metrics", "GET")[1].splitlines()
+    numbers = dict(line.split() for line in lines if not line.startswith("#"))
+    names = "superconext_requests_waiting", "superconext_request_seconds_count"
+    return sum(int(numbers[name]) for name in names)
+
+
+@needs_extra
+def test_it_answers_as_predict_does_and_stops_when_all_is_answered(serving, finished, call):
+    process, place = serving
+    texts = [*TEXTS, "", "\t", "jdida machi ma3rofa", "😀", "\u200f"]
+    model = load_model(finished.folder)
+    status, said = post(place, {"texts": texts})
+    filled = [text for text in texts if text.strip()]
+    found = [row for row in said["probabilities"] if row is not None]
+    assert status == 200 and said["classes"] == model.classes and len(found) == len(filled)
+    assert np.abs(np.array(found) - model.probabilities(filled)).max() < 1e-5
+    lines = "\n".join(texts[:30]).encode()
+    predicted = call("predict", finished.folder, "--json", stdin=lines).out
+    assert [row["label"] for row in json.loads(predicted)] == said["labels"][:30]
+    with ThreadPoolExecutor(8) as pool:
+        many = [f"{text} {k}" for k in range(30) for text in TEXTS]
+        asked = [pool.submit(post, place, {"texts": many}) for _ in range(8)]
+        until = time.perf_counter() + 60
+        while arrived(place) < 1 + len(asked):
+            assert time.perf_counter() < until
+        process.send_signal(signal.SIGTERM)
+        answers = [one.result() for one in asked]
+    assert [status for status, _ in answers] == [200] * 8
+    assert all(said["labels"] == answers[0][1]["labels"] for _, said in answers)
+    assert process.wait(30) == 0
+    rest = process.stderr.read()
+    assert rest == "stopped\n", "no text and no traceback"
+    with pytest.raises(ConnectionError):
+        post(place, texts_of("a"))
+
+
+@needs_extra
+def test_an_address_that_is_taken_is_said_in_one_line(finished, call):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = call("serve", finished.folder, "--port", taken.getsockname()[1])
+    assert said.code == 1 and "in use" in said.err and "Traceback" not in said.err
+
+
+def test_without_the_packages_the_extra_is_named(finished, call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    said = call("serve", finished.folder)
+    assert said.code == 1 and "superconext[serve]" in said.err

@@ -1,0 +1,183 @@
+"""The HTTP service: equal answers to `predict`, limits, and nobody's answer lost."""
+
+import asyncio
+import http.client
+import importlib.util
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from superconext.export.server import Limits, Refusal, Service, Worker, app_of
+
+HAS_EXTRA = all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
+needs_extra = pytest.mark.skipif(not HAS_EXTRA, reason="needs the serve extra")
+
+
+class Lengths:
+    """Probabilities that tell a text's length; `door` holds answers back while it is shut."""
+
+    classes = ("short", "long")
+
+    def __init__(self):
+        self.door = threading.Event()
+        self.door.set()
+        self.calls = []
+
+    def probabilities(self, texts):
+        self.door.wait(20)
+        self.calls.append(len(texts))
+        if "fail" in texts:
+            raise ValueError("secret " + texts[0])
+        share = np.array([min(len(text), 100) / 100 for text in texts]).reshape(-1, 1)
+        return np.hstack([1 - share, share])
+
+
+def test_what_waits_is_answered_together_and_a_failure_is_its_own():
+    model = Lengths()
+
+    async def ask():
+        worker = Worker(model)
+        model.door.clear()
+        texts = [["a"], ["ab", "abc"], ["fail"], ["abcd"], []]
+        task = asyncio.create_task(worker.run())
+        asked = [asyncio.create_task(worker.probabilities(one)) for one in texts]
+        await asyncio.sleep(0.05)
+        asked[1].cancel()
+        model.door.set()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        task.cancel()
+        return answers
+
+    first, gone, failed, second, nothing = asyncio.run(ask())
+    assert isinstance(gone, asyncio.CancelledError) and isinstance(failed, ValueError)
+    assert first.tolist() == [[0.99, 0.01]] and second.tolist() == [[0.96, 0.04]]
+    assert nothing.shape == (0, 2)
+    assert model.calls[0] == 5 and len(model.calls) == 6, "together, then one by one"
+
+
+def test_what_is_no_list_of_texts_is_refused():
+    service = Service(Lengths(), Limits(texts=3, characters=10))
+    assert service._texts('{"texts": ["a", "", "زوين"]}'.encode()) == ["a", "", "زوين"]
+    for body, status in (
+        (b"", 400), (b"{", 400), (b"\xff", 400), (b"[" * 100_000, 400), (b"[]", 400),
+        (b'{"text": ["a"]}', 400), (b'{"texts": "a"}', 400), (b'{"texts": [1]}', 400),
+        (b'{"texts": ["a"], "proba": 1}', 400), (b'{"texts": ["a", "b", "c", "d"]}', 413),
+        (b'{"texts": ["aaaaaaaaaaa"]}', 413),
+    ):  # fmt: skip
+        with pytest.raises(Refusal) as refused:
+            service._texts(body)
+        assert refused.value.status == status and "\n" not in str(refused.value)
+
+
+@pytest.fixture
+def address():
+    """Start services of a model in this process; gives a function that returns host and port."""
+    import uvicorn
+
+    servers = []
+
+    def start(model, **limits):
+        listening = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(app_of(model, Limits(**limits)), log_level="critical")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        servers.append((server, thread))
+        return listening.getsockname()
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join(20)
+
+
+def post(place, body, path="/predict", method="POST"):
+    """(status, JSON or text) of one request."""
+    connection = http.client.HTTPConnection(*place, timeout=30)
+    try:
+        given = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection.request(method, path, given)
+        answer = connection.getresponse()
+        said = answer.read().decode()
+        is_json = answer.headers["content-type"] == "application/json"
+        return answer.status, json.loads(said) if is_json else said
+    finally:
+        connection.close()
+
+
+def texts_of(*texts):
+    return {"texts": list(texts)}
+
+
+@needs_extra
+def test_errors_have_one_line_and_leave_the_next_request_alone(address):
+    place = address(Lengths(), body=2000, texts=5, characters=50)
+    for body, status in (
+        (b"{", 400), ({"text": "a"}, 400), (texts_of(*"abcdef"), 413), (texts_of("x" * 51), 413),
+        (b"x" * 2001, 413), (b" " * 400_000, 413), (texts_of("fail"), 500),
+    ):  # fmt: skip
+        found, said = post(place, body)
+        assert found == status and list(said) == ["error"] and "\n" not in said["error"]
+        assert "secret" not in said["error"]
+        assert post(place, texts_of("y" * 50))[0] == 200
+    assert post(place, texts_of("\ud800" * 40, "\t")) == (
+        200,
+        {
+            "classes": ["short", "long"],
+            "labels": ["short", None],
+            "probabilities": [[0.6, 0.4], None],
+        },
+    )
+    assert post(place, texts_of())[1]["labels"] == []
+    assert post(place, b"", "/nowhere")[0] == 404 and post(place, b"", method="GET")[0] == 405
+    status, said = post(place, b"", "/health", "GET")
+    assert (status, said["status"], said["classes"]) == (200, "ok", ["short", "long"])
+    metrics = post(place, b"", "/metrics", "GET")[1]
+    assert 'superconext_requests_total{status="413"} 4' in metrics
+    assert 'superconext_requests_total{status="500"} 1' in metrics
+    assert "superconext_requests_waiting 0" in metrics
+    counts = [line for line in metrics.splitlines() if not line.startswith("#")]
+    assert all(float(line.split()[-1]) >= 0 for line in counts)
+
+
+@needs_extra
+def test_a_slow_client_and_one_that_goes_keep_nobody_waiting(address):
+    place = address(Lengths(), seconds=0.5)
+    slow = socket.create_connection(place)
+    slow.sendall(b'POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"te')
+    gone = socket.create_connection(place)
+    gone.sendall(b'POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"te')
+    gone.close()
+    started = time.perf_counter()
+    assert post(place, texts_of("a"))[0] == 200
+    assert time.perf_counter() - started < 5
+    slow.settimeout(20)
+    assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+    slow.close()
+    assert post(place, texts_of("a"))[0] == 200
+
+
+@needs_extra
+def test_too_many_at_once_are_refused_and_the_others_answered(address):
+    model = Lengths()
+    place = address(model, waiting=3)
+    model.door.clear()
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(post, place, texts_of("a" * k)) for k in (1, 2, 3)]
+        until = time.perf_counter() + 20
+        while "waiting 3" not in post(place, b"", "/metrics", "GET")[1]:
+            assert time.perf_counter() < until
+            time.sleep(0.02)
+        status, said = post(place, texts_of("a"))
+        assert status == 429 and "waiting" in said["error"]
+        assert post(place, b"", "/health", "GET")[0] == 200
+        model.door.set()
+        found = [one.result() for one in asked]
+    assert [status for status, _ in found] == [200, 200, 200]
+    shares = [round(said["probabilities"][0][1], 6) for _, said in found]
+    assert shares == [0.01, 0.02, 0.03], "each has its own answer"
