@@ -1,5 +1,6 @@
 """What `make docs` is made of: the table of contents and the generated pages."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -31,3 +32,12 @@ def test_generated_pages_have_every_command_parameter_and_set(tmp_path):
         assert f"\n| `{name}` | " in pages["sets"]
     assert "paper: 300" in pages["parameters"]
     assert "Misprints" in pages["papers"]
+
+
+def test_the_pages_and_the_help_are_in_standard_english(tmp_path):
+    runpy.run_path(str(ROOT / "scripts" / "reference_pages.py"))["write"](tmp_path)
+    phrases = "figures of merit|goes on where|go on with|reckoned|oftener|put right|stands? in two"
+    phrases += "|that holds (?:for|of|in)|mended|by heart|of arq and ary"
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *tmp_path.iterdir()]:
+        found = re.findall(rf"\b(?:{phrases})\b", path.read_text(encoding="utf-8"))
+        assert not found or path.name == "results.md", (path.name, found)

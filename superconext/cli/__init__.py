@@ -108,7 +108,7 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="superconext")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:
-    """Train sentence representations on a few labelled sentences and judge them honestly."""
+    """Train and evaluate text classifiers and sentence representations with few labels."""
 
 
 _COMMANDS: dict[str, tuple[click.Command, ...]] = {

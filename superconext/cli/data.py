@@ -251,8 +251,9 @@ def pool(
     """Gather unlabelled text from FILEs into one file, a sentence or post a line.
 
     FILEs are text, tables, JSON, subtitles (.srt, .vtt), WhatsApp and Telegram exports, MediaWiki
-    dumps, also .gz, .bz2 or in a .zip. Markup, addresses and handles go; so do repeats, near
-    repeats, texts of --leave-out and what is unlike --like. A call that was stopped goes on.
+    dumps, also .gz, .bz2 or in a .zip. Markup, addresses and handles are removed, and
+    repeats, near repeats, texts of --leave-out and what is unlike --like are dropped. Repeat an
+    interrupted command to resume.
     """
     from superconext.core.errors import DataError
     from superconext.core.locks import only_writer

@@ -67,7 +67,7 @@ SYSTEMS = shared(
 #: Where to write, how often, by whom, and how to report.
 RUNS = shared(
     number("--seeds", None, "Fits of each system, seeds 0, 1, ...", click.IntRange(1, 10_000)),
-    click.option("--out", metavar="DIR", help="Folder to write, new or to go on with."),
+    click.option("--out", metavar="DIR", help="Folder to write, new or to resume."),
     click.option(
         "--reference",
         metavar="NAME",

@@ -75,7 +75,7 @@ def pretrain(
     """Train an encoder to predict the words of the text FILEs, one sentence a line (also .gz).
 
     Of labelled files only the text is read. `superconext train --init FOLDER` starts from it. The
-    same call goes on where it was stopped, and what is done once is kept in the cache.
+    same call resumes where it stopped, and finished work is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import facts_table

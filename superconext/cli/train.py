@@ -31,7 +31,7 @@ from superconext.config.parameters import BY_NAME
 @click.option("--test", metavar="FILE", help="Rows to report on; unset: figures are on dev.")
 @click.option("--out", metavar="RUN", help="Folder to write, must be new.")
 @switch("--force", "Replace RUN if it exists.")
-@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped.")
+@click.option("--resume", metavar="RUN", help="Resume an interrupted run.")
 @CONFIG
 @COLUMNS
 @click.option(

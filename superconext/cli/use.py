@@ -206,7 +206,7 @@ def predict(
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
     piece at a time, in its order, and each of its rows gives a row: one without a text gets an
     empty label. --details and --json have the line numbers, the shares of a text's words and
-    letters that are new to RUN, and the split of RUN that the text stands in.
+    letters that are new to RUN, and the split of RUN that contains the text.
     """
     import sys
 

@@ -87,7 +87,7 @@ def train(
     """Train word vectors on the text FILEs, one sentence a line (also .gz).
 
     Of labelled files only the text is read. The same text and settings are trained once: a
-    second call takes them from the cache, or goes on where the first was stopped.
+    second call takes them from the cache, or resumes where the first stopped.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.duplicates import Decontamination

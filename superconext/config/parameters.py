@@ -188,7 +188,7 @@ class Config:
     )
     projection: str = _objective(
         "mlp",
-        "Projection head, as wide as the sentence vector and thrown away after training.",
+        "Projection head, as wide as the sentence vector, discarded after training.",
         choices=("mlp", "linear", "identity"),
     )
     encoder: str = _encoder("bilstm", "Sentence encoder, by name.")
@@ -295,8 +295,8 @@ class Config:
     seed: int = _training(0, "Seed of everything random.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
-        "Threads for matrix work; more help only on an idle machine. Unset, the command train "
-        "takes as many as it finds idle processors, up to 4, and everything else one.",
+        "Threads for matrix products; more than one helps only on an idle machine. Unset: the "
+        "command train takes one for each idle processor, up to 4, everything else one.",
         low=1,
         high=1024,
     )
@@ -314,20 +314,20 @@ class Config:
     )
     logit_adjustment: float = _probe(
         0.0,
-        "Share of the log class frequencies taken off the probe's scores: 0 for most rows right, "
-        "1 for all classes alike, between them for the F1 scores.",
+        "Share of the log class frequencies subtracted from the probe's scores: 0 for accuracy, "
+        "1 to treat all classes alike, between them for macro F1.",
         low=0.0,
         high=1.0,
     )
     prior_groups: str = _probe(
         "none",
-        "Take away what the class shares of each script in training say: balance class and script "
-        "in the batches, and divide probabilities by the mean of the text's script.",
+        "Correct for class shares that differ between scripts: balance class and script in the "
+        "batches, and divide probabilities by their mean for the text's script.",
         choices=("none", "script"),
     )
     probe_features: str = _probe(
         "encoder",
-        "What predictions rest on: the linear probe on the encoder alone, the mean of its "
+        "What predictions are based on: the linear probe on the encoder alone, the mean of its "
         "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
         "character n-grams, weighed on dev.",
     )

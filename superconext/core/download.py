@@ -257,7 +257,7 @@ class Downloader:
                         f"the command again, {advice}"
                     ) from None
                 if failures >= _ATTEMPTS:
-                    resumed = ", which goes on where it stopped" if part.resumable(url) else ""
+                    resumed = ", which resumes where it stopped" if part.resumable(url) else ""
                     raise self.error(
                         f"{url}: {error}, {failures} times in a row; expected the whole file; "
                         f"run the command again later{resumed}, {advice}"

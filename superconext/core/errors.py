@@ -33,7 +33,7 @@ class RunError(SuperConTextError, ValueError):
 
 
 class TrainingError(SuperConTextError, RuntimeError):
-    """Training cannot go on, such as a loss that is not finite."""
+    """Training cannot continue, such as a loss that is not finite."""
 
 
 class MissingExtraError(SuperConTextError, ImportError):

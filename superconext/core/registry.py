@@ -127,7 +127,7 @@ class Registry(Generic[T]):
         except Exception as error:  # whatever a user's own file does when it is run
             raise ConfigError(
                 f"{self.kind} = {name!r}: {path} cannot be imported ({type(error).__name__}: "
-                f"{error}); expected the module of {attribute}: put it right"
+                f"{error}); expected the module of {attribute}: correct it"
             ) from error
         return self._checked(name, getattr(module, attribute, None), f"{path} has no", attribute)
 

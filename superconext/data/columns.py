@@ -148,7 +148,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     places = places or [place for place, cell in enumerate(folded) if cell == wanted]
     if len(places) > 1:
         raise DataError(
-            f"{source}: column {shown(name)} stands {len(places)} times, as columns "
+            f"{source}: column {shown(name)} occurs {len(places)} times, as columns "
             f"{' and '.join(str(place + 1) for place in places)}, expected it once: give its "
             f"number with {flag}, or rename the others"
         )

@@ -439,7 +439,7 @@ def _begun(
                         kept.add(wordings[row], bands, place)
                         place += len(lines[row].encode()) + 1
                     kept.recent.clear()
-            progress.say(f"going on after {state.size} bytes of {part}")
+            progress.say(f"resuming after {state.size} bytes of {part}")
             return state, kept
     part.parent.mkdir(parents=True, exist_ok=True)
     part.write_bytes(b"")

@@ -190,13 +190,13 @@ class RowStream:
         self.notes += self._labels.notes()
         if headers.count:
             self.notes.append(
-                f"{WARNING}the name of the column stands again among the texts ({headers}), as "
-                "where files were put together"
+                f"{WARNING}the name of the column occurs again among the texts ({headers}), as "
+                "where files were concatenated"
             )
         if garbled.count:
             found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
-            mend = f"{WARNING}{found}: mend them with --fix-text, or save the file again"
-            self.notes.append(f"{found}, and mended" if self.fix_text else mend)
+            mend = f"{WARNING}{found}: fix them with --fix-text, or save the file again"
+            self.notes.append(f"{found}, and fixed" if self.fix_text else mend)
 
     def _filled(self, file: RowFile, block: Block) -> Block:
         """The rows of a block that have a text and, where wanted, a label."""
@@ -228,8 +228,8 @@ class RowStream:
         found, expected, mend = "an empty label", "a label in every row", "label or remove them"
         if lines[0] in self._labels.headers.lines:
             found, expected, mend = (
-                "the header once more",
-                "it on the first line alone",
+                "the header again",
+                "it on the first line only",
                 "remove it",
             )
         return DataError(

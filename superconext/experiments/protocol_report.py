@@ -260,7 +260,7 @@ def _grid(
         )
     about.append(
         f"Bold: weighted F1 better than {finished.request.reference}'s, p below 0.05 after Holm's "
-        "correction (table.md). The paper's figures are printed as they stand there."
+        "correction (table.md). The paper's figures are printed unchanged."
     )
     return Grid(headings, cells, bold, [*about, *dict.fromkeys(notes)]), rows
 

@@ -88,7 +88,7 @@ def read_rows(
         if path == STDIN:
             raise DataError(
                 f"found standard input for {role}; expected a file, because a comparison reads "
-                "its data again when it goes on: save the rows to a file first"
+                "its data again when it resumes: save the rows to a file first"
             )
         with progress.bar(f"reading {path}") as advance:
             columns = (data.text_column, data.label_column)
@@ -205,7 +205,7 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
             count = len(leaks(corpora[earlier].texts, corpora[later].texts))
             if count:
                 findings.append(
-                    f"LEAKAGE: {count} of {len(corpora[later])} {later} texts stand in {earlier} "
+                    f"LEAKAGE: {count} of {len(corpora[later])} {later} texts are in {earlier} "
                     f"word for word, which flatters the figures{_ADVICE}"
                 )
     for role, corpus in corpora.items():

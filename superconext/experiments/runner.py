@@ -109,7 +109,7 @@ class Session:
         missing = {fit.key: fit for fit in plan if fit.key not in self.lines}
         done = total - len(missing)
         if done:
-            say(f"note: {done} of {total} fits stand in {results.path} already")
+            say(f"note: {done} of {total} fits are in {results.path} already")
         failed: list[str] = []
         fits = run_fits(list(missing.values()), self.material, self.request.workers)
         try:
@@ -127,8 +127,8 @@ class Session:
         except KeyboardInterrupt:
             stand = sum(fit.key in self.lines for fit in plan)
             raise StoppedEarly(
-                f"interrupted; {stand} of {total} fits stand in {self.request.out}: go on by "
-                "giving the same command again"
+                f"interrupted; {stand} of {total} fits are in {self.request.out}: resume by "
+                "repeating the command"
             ) from None
         return failed
 

@@ -106,7 +106,7 @@ def leaks(report: Mapping[str, Any]) -> list[str]:
     sizes = {part["name"]: part["rows"] for part in report["parts"]}
     return [
         f"{pair['rows']} of {sizes[pair['of']]} rows of {pair['of']} "
-        f"({pair['rows'] / sizes[pair['of']]:.1%}) stand in {pair['in']} too"
+        f"({pair['rows'] / sizes[pair['of']]:.1%}) are in {pair['in']} too"
         for pair in report["duplicates"]["across"]
         if pair["rows"]
     ]

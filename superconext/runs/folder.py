@@ -159,7 +159,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(
             f"{folder}: no manifest.json found; expected a finished run: "
-            f"train again, or go on with superconext train --resume {folder}"
+            f"train again, or resume with superconext train --resume {folder}"
         )
     manifest = read_json(plain_file(folder, path.name))
     if not isinstance(manifest.get("format"), int):

@@ -61,7 +61,7 @@ def only_run(out: Path, say: Callable[[str], None]) -> Iterator[None]:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         lock = out.with_name(f".{out.name}.lock")
-        kept = "train --resume goes on from its finished epochs"
+        kept = "train --resume continues from its finished epochs"
         with locks.only_writer(lock, out, say, kept, remove=True):
             _settle(out)
             clear_staging(out, alone=True)
@@ -124,17 +124,17 @@ def epochs_kept(partial: Path, out: Path, say: Callable[[str], None]) -> Iterato
         if not has_epochs(partial):
             raise
         only_checkpoint(partial)
-        here = f"the epochs done so far are kept in {partial}"
+        here = f"the finished epochs are kept in {partial}"
         command = f"superconext train --resume {out}"
         if isinstance(error, KeyboardInterrupt):
-            raise StoppedEarly(f"interrupted; {here}: go on with {command}") from None
+            raise StoppedEarly(f"interrupted; {here}: resume with {command}") from None
         if isinstance(error, OSError) and not isinstance(error, SuperConTextError):
             found = f"{error.filename or partial}: {error.strerror or error}"
             raise StoppedEarly(
-                f"{found}; expected the disk to take it; {here}: make room, or put right what it "
-                f"says, and go on with {command}"
+                f"{found}; expected the disk to take it; {here}: make room, or correct what it "
+                f"says, and resume with {command}"
             ) from error
-        say(f"note: {here}: once the cause is gone, go on with {command}")
+        say(f"note: {here}: once the cause is gone, resume with {command}")
         raise
 
 

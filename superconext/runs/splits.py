@@ -136,7 +136,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             copies = corpus.repeats_of(test.texts)
             if copies:
                 progress.warn(
-                    f"{copies} of {len(test)} test texts stand in {name} word for word; "
+                    f"{copies} of {len(test)} test texts are in {name} word for word; "
                     "the test figures are flattered by them"
                 )
     return Splits(train, dev, test)

@@ -55,7 +55,9 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
         partial = partial_of(out)
         splits = read_splits(request, config, progress)
         if partial.exists():
-            progress.say(f"note: {partial}, an unfinished run, is thrown away and begun anew")
+            progress.say(
+                f"note: {partial}, an unfinished run, is discarded, and training starts again"
+            )
             remove_folder(partial, out)
         try:
             with epochs_kept(partial, out, progress.say):
@@ -199,7 +201,7 @@ def _fill(
         epochs = len(fitted.history)
         raise StoppedEarly(
             f"interrupted after {epochs} of {fitted.planned} epochs; the run so "
-            f"far is saved in {request.out}: go on with superconext train --resume {request.out}"
+            f"far is saved in {request.out}: resume with superconext train --resume {request.out}"
         )
     return results.metrics
 

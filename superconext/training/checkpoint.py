@@ -119,7 +119,7 @@ class Checkpointer(Callback):
                 continue
             if damaged:
                 what, after = "; ".join(damaged), f"{self.unit} {number}"
-                self.progress.warn(f"{what}; going on from the one before, after {after}")
+                self.progress.warn(f"{what}; resuming from the one before, after {after}")
             try:
                 self._put_back(trainer, facts, tensors)
             except DAMAGE as error:

@@ -266,7 +266,7 @@ class Processes(World):
             raise ProcessLost(
                 f"process {self.rank} of {self.size}: another process has ended, or has not "
                 f"answered for {patience} s ({str(error).splitlines()[0]}); expected all "
-                f"{self.size} to go on: see what the other one says, and start again"
+                f"{self.size} to continue: see the other one's message, and start again"
             ) from None
 
 
@@ -352,5 +352,5 @@ def _launched() -> tuple[int, int]:
 def _stopped(number: int, frame: object) -> None:
     raise ProcessLost(
         "stopped from outside, as torchrun does when another process has died; expected all to "
-        "go on: see what the other one says, and start again"
+        "continue: see the other one's message, and start again"
     )

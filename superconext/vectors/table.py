@@ -408,7 +408,7 @@ class RowCollector:
         if self._undecoded:
             notes.append(f"{self._undecoded} words are not UTF-8 and hold replacement marks")
         if not self._words and not self.ended:
-            notes.append("none of the wanted words stands in the file")
+            notes.append("none of the wanted words is in the file")
         matrix = np.empty((len(self._words), self.dimension), dtype=np.float32)
         # Each chunk is let go as soon as it is copied, so the table is never held twice.
         self._chunks.reverse()

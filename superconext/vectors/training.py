@@ -152,7 +152,7 @@ def train_vectors(
         min_count = 1
     if not counts or max(counts.values()) < min_count:
         raise VectorsError(
-            f"{total} tokens and no word that stands {min_count} times or more; expected text to "
+            f"{total} tokens and no word that occurs {min_count} times or more; expected text to "
             "train on; check the input or lower min_count"
         )
     settings: dict[str, Any] = {
@@ -388,7 +388,7 @@ def cached_vectors(
         vectors = train_vectors(token_lists, progress=progress, state=state, **settings)
     except KeyboardInterrupt as stop:
         if state.exists():
-            stop.args = (f"what is done is kept in {state}: go on with the same command",)
+            stop.args = (f"finished work is kept in {state}: repeat the command to resume",)
         raise
     with suppress(OSError):
         state.unlink(missing_ok=True)

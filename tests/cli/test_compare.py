@@ -73,7 +73,7 @@ def test_json_is_one_document(finished, call, data):
 def test_leakage_is_said_on_stderr_and_stands_in_the_table(call, data, tmp_path):
     leaky = data._replace(dev=data.test)
     said = call(*words(leaky, tmp_path / "out", "--objectives", "superloss", "--quiet"))
-    assert said.code == 0 and "warning: LEAKAGE: 12 of 12 test texts stand in dev" in said.err
+    assert said.code == 0 and "warning: LEAKAGE: 12 of 12 test texts are in dev" in said.err
     assert "LEAKAGE" in said.out
 
 
@@ -173,11 +173,11 @@ def test_a_stopped_comparison_goes_on(finished, call, data, tmp_path, number, co
     assert process.returncode == code
     if number == signal.SIGINT:
         assert err.splitlines()[-1] == (
-            f"error: interrupted; 5 of 6 fits stand in {tmp_path / 'out'}: "
-            "go on by giving the same command again"
+            f"error: interrupted; 5 of 6 fits are in {tmp_path / 'out'}: "
+            "resume by repeating the command"
         )
     said = call(*line)
-    assert said.code == 0 and "5 of 6 fits stand" in said.err and "[6/6] ce_ce" in said.err
+    assert said.code == 0 and "5 of 6 fits are in" in said.err and "[6/6] ce_ce" in said.err
     assert ("was stopped while writing" in said.err) == (number == signal.SIGKILL)
 
     def predictions(out):

@@ -66,7 +66,7 @@ def refused(*words):
 
 def test_inspect_finds_the_leak_and_warns(folder):
     said = run("inspect", "train.tsv", "--dev", "dev.tsv", "--test", "test.tsv")
-    assert "warning: 4 of 24 rows of test (16.7%) stand in train too" in said.err
+    assert "warning: 4 of 24 rows of test (16.7%) are in train too" in said.err
     assert re.search(r"test in train +4 +16.7 +0 +4", said.out)
     assert re.search(r"dev in train +0 ", said.out)
     assert "texts with several labels: 1, in 3 rows" in said.out

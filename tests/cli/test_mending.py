@@ -52,11 +52,11 @@ def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
 def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path):
     table = [("label", "text"), ("pos", "والو كان")]
     line = blame(train(table)[1])
-    assert "line 42: found the header once more" in line and "--drop-unlabelled" in line
+    assert "line 42: found the header again" in line and "--drop-unlabelled" in line
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
     said = call("predict", finished.folder, write_table(tmp_path / "x.tsv", table))
     assert len(said.out.splitlines()) == 2
-    assert "the name of the column stands again among the texts (line 2)" in said.err
+    assert "the name of the column occurs again among the texts (line 2)" in said.err
 
 
 @pytest.mark.parametrize("twin", ["POS", "pos ", "Pos", "ｐｏｓ"])
@@ -94,7 +94,7 @@ def test_a_column_name_that_stands_twice_is_an_error(call, finished, tmp_path, h
     name = "text" if header.lower().count("text") > 1 else "label"
     for verb in ("evaluate", "predict")[: 1 + (name == "text")]:
         line = blame(call(verb, finished.folder, path))
-        assert f"'{name}' stands 2 times" in line and f"--{name}-column" in line
+        assert f"'{name}' occurs 2 times" in line and f"--{name}-column" in line
     wanted = str(header.lower().split(",").index(name) + 1)
     said = call("evaluate", finished.folder, path, f"--{name}-column", wanted)
     assert said.code == 0, said.err
@@ -139,7 +139,7 @@ def test_mended_texts_are_those_that_were_meant(call, finished, train, tmp_path)
     path = write_table(tmp_path / "x.tsv", [("pos", text) for text in [*GARBLED, *MENDED]])
     said = call("predict", finished.folder, path, "--fix-text", "--json")
     assert [row["text"] for row in json.loads(said.out)] == [*MENDED, *MENDED]
-    assert "3 of 6 texts are garbled" in said.err and "and mended" in said.err
+    assert "3 of 6 texts are garbled" in said.err and "and fixed" in said.err
     clean = tmp_path / "clean"
     said = call("data", "inspect", path, "--fix-text", "--deduplicate", clean)
     assert (clean / "x.tsv").read_text("utf-8").count("référence") == 1

@@ -296,7 +296,7 @@ def test_a_pool_that_was_killed_goes_on_to_the_same_bytes(tmp_path, sample):
         process.wait()
         assert not out.exists()
     done = subprocess.run(command, env=environment(), capture_output=True, check=True)
-    assert b"going on" in done.stderr
+    assert b"resuming" in done.stderr
     assert out.read_text(encoding="utf-8").splitlines() == whole
     assert json.loads(done.stdout)["sources"] == rows
     assert not state.exists() and not out.with_name("killed.txt.part").exists()

@@ -282,7 +282,7 @@ def test_a_damaged_checkpoint_falls_back_or_is_refused(call, data, whole, tmp_pa
     path.write_bytes(path.read_bytes()[:-20])
     said = call("train", "--resume", run)
     (line,) = [line for line in said.err.splitlines() if "warning: " in line]
-    assert epochs[1] in line and "going on from the one before, after epoch 2" in line
+    assert epochs[1] in line and "resuming from the one before, after epoch 2" in line
     assert said.code == 0 and weights(run) == weights(whole)
 
 
@@ -323,7 +323,7 @@ def test_a_full_disk_leaves_nothing_or_the_epochs(call, data, tmp_path, monkeypa
     if name in FILES[:2]:
         assert not list(tmp_path.iterdir())
         return
-    assert f"go on with superconext train --resume {tmp_path / 'run'}" in said.err
+    assert f"resume with superconext train --resume {tmp_path / 'run'}" in said.err
     folder = Path("run.partial", "checkpoint")
     assert set(left) == {str(folder / kept) for kept in FILES[:2]}
     monkeypatch.undo()

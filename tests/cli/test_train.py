@@ -276,7 +276,7 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     leaking = tmp_path / "leaking.tsv"
     leaking.write_text("\n".join([*lines[:4], "neg\tكلام آخر"]) + "\n", encoding="utf-8")
     _, said = train("run", "--dev", data.dev, "--test", leaking)
-    assert re.search(r"^warning: 3 of 4 test texts stand in train", said.err, re.MULTILINE)
+    assert re.search(r"^warning: 3 of 4 test texts are in train", said.err, re.MULTILINE)
 
 
 def test_test_labels_that_training_never_sees_count_as_wrong(train, data, tmp_path):

@@ -72,7 +72,7 @@ def test_experiments_take_them_and_go_on(call, data, small, texts, tmp_path, ver
     record = json.loads((tmp_path / "x" / "comparison.json").read_text("utf-8"))
     prints = record["datasets"][""]["identity"]["parameters"]["unlabelled"]
     assert [one[:7] for one in prints] == ["sha256 "] * 2 and prints[0] != prints[1]
-    assert "stand in" in call(*words, *named).err
+    assert "are in" in call(*words, *named).err
     assert "made with unlabelled" in blame(call(*words, *named[:2]))
     if verb == "compare":
         checked = call("compare", "--verify", tmp_path / "x", 1)

@@ -105,7 +105,7 @@ def test_a_fit_that_stands_is_not_run_again(request_of, tmp_path, monkeypatch):
         "superloss, seed 1, split given",
         "superloss, seed 2, split given",
     ]
-    assert result.table.rows[-1].fits == 3 and "5 of 7 fits stand" in heard.lines[0]
+    assert result.table.rows[-1].fits == 3 and "5 of 7 fits are in" in heard.lines[0]
     path.write_bytes(whole)
     again = compare(changed(request, seeds=1, reference="tfidf_svm"), Progress())
     assert again.table.rows[-1].fits == 1 and path.read_bytes() == whole
@@ -199,7 +199,7 @@ def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
     request = request_of(objectives="superloss", seeds=1)
     with monkeypatch.context() as patch:
         patch.setattr(BalancedBatches, "epoch", pressing)
-        with pytest.raises(StoppedEarly, match=r"4 of 5 fits stand in .*the same command again"):
+        with pytest.raises(StoppedEarly, match=r"4 of 5 fits are in .*repeating the command"):
             compare(request, Progress())
     assert len(read_results(tmp_path / "out" / "results.jsonl")) == 4
     compare(request, Progress())
@@ -213,7 +213,7 @@ def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
     request = request_of(train=str(train), objectives="superloss", seeds=1)
     heard = Heard()
     leaky = compare(request, heard)
-    assert any("LEAKAGE: 24 of 24 test texts stand in train" in line for line in heard.lines)
+    assert any("LEAKAGE: 24 of 24 test texts are in train" in line for line in heard.lines)
     assert any("LEAKAGE" in note for note in leaky.table.notes)
     out = str(tmp_path / "clean")
     clean = compare(changed(request, deduplicate=True, out=out), Heard())
@@ -355,7 +355,7 @@ def test_a_folder_of_the_first_format_is_gone_on_with(request_of, tmp_path):
     assert all(check.same for check in verify(out, 9, Progress()))
     heard = Heard()
     compare(changed(request, seeds=2), heard)
-    assert "5 of 6 fits stand" in heard.lines[0]
+    assert "5 of 6 fits are in" in heard.lines[0]
     assert (out / "results.jsonl").read_text("utf-8").startswith(text)
     assert json.loads((out / "comparison.json").read_text("utf-8"))["format"] == 2
     with pytest.raises(RunError, match="made with epochs = 2, now 3"):
@@ -394,7 +394,7 @@ def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tm
     compare(changed(request, datasets=datasets[1:]), Progress())
     heard = Heard()
     compare(request, heard)
-    assert "16 of 16 fits stand" in heard.lines[-2] and "figures" in heard.lines[-1]
+    assert "16 of 16 fits are in" in heard.lines[-2] and "figures" in heard.lines[-1]
     altered = (dataclasses.replace(datasets[0], test=files["dev"]), datasets[1])
     with pytest.raises(RunError, match=r"other rows \(test\) \(data set first\)"):
         compare(changed(request, datasets=altered), Heard())

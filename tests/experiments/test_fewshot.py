@@ -93,7 +93,7 @@ def test_more_sizes_and_seeds_go_on_where_it_stood(wanted, tmp_path):
     fewshot(wanted(shots=(2,), seeds=1), Progress())
     heard = Heard()
     fewshot(wanted(shots=(2, 3), seeds=2), heard)
-    assert any("5 of 20 fits stand" in line for line in heard.lines)
+    assert any("5 of 20 fits are in" in line for line in heard.lines)
     with pytest.raises(RunError, match="superconext fewshot, this is superconext compare"):
         compare(wanted(verb="compare"), Progress())
 

@@ -21,9 +21,9 @@ def test_every_kind_of_trouble_is_said(files):
     heard = Heard()
     pools = read_pools(files, "given", progress=heard)
     said = "\n".join(heard.lines)
-    assert "LEAKAGE: 1 of 4 test texts stand in train" in said
-    assert "LEAKAGE: 2 of 3 dev texts stand in train" in said
-    assert "LEAKAGE: 1 of 4 test texts stand in dev" in said
+    assert "LEAKAGE: 1 of 4 test texts are in train" in said
+    assert "LEAKAGE: 2 of 3 dev texts are in train" in said
+    assert "LEAKAGE: 1 of 4 test texts are in dev" in said
     assert "DUPLICATES: 1 of 7 rows of train" in said and "DUPLICATES: 1 of 4 rows of test" in said
     assert "CONFLICTS: 1 text carries more than one label" in said
     assert "UNKNOWN LABELS" in said and "c" in said

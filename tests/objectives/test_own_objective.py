@@ -128,7 +128,7 @@ def test_names_that_cannot_be(names):
     ("content", "message"),
     [
         (None, r"mine\.py cannot be imported \(FileNotFoundError"),
-        ("import nowhere_at_all", r"cannot be imported \(ModuleNotFoundError.*put it right"),
+        ("import nowhere_at_all", r"cannot be imported \(ModuleNotFoundError.*correct it"),
         ("def (", r"cannot be imported \(SyntaxError"),
         ("Other = 1", "has no class Mine that extends"),
         ("class Mine: pass", "has no class Mine that extends"),

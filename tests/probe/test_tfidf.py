@@ -273,7 +273,7 @@ def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
         patch.setattr("superconext.report.figures.available", lambda: False)
         patch.setattr(BalancedBatches, "epoch", pressing)
         stopped = call_main(*words, "--probe-features", "encoder+tfidf")
-        assert stopped.code == 1 and "go on with" in stopped.err
+        assert stopped.code == 1 and "resume with" in stopped.err
         assert load_model(tmp_path / "run").ensemble is not None
         patch.setattr(BalancedBatches, "epoch", batches)
         assert call_main("train", "--resume", tmp_path / "run").code == 0

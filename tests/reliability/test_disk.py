@@ -36,7 +36,7 @@ def check_full(server, files, folder, whole, **fault):
         # The figures of merit were there already; only cleaning up was left.
         return False
     blame(said)
-    assert "epochs done so far are kept" not in said.err or f"train --resume {run}" in said.err
+    assert "finished epochs are kept" not in said.err or f"train --resume {run}" in said.err
     left = [path.name for path in folder.iterdir()]
     if "run.partial" in left or "run" in left:
         again = server(["train", "--resume", run], folder)

@@ -94,10 +94,10 @@ def check_stopped(server, files, folder, whole, **fault):
     if stopped.code == 1:
         assert stopped.out == "" and "Traceback" not in stopped.err, told
         last = stopped.err.splitlines()[-1]
-        assert last.startswith("error: interrupted") and ("same command" in last or not kept), told
+        assert last.startswith("error: interrupted") and ("to resume" in last or not kept), told
     again = go_on(server, files, folder, whole)
     if kept:
-        assert f"going on after step {kept[-1]} of 12" in again.err, (told, again.err)
+        assert f"resuming after step {kept[-1]} of 12" in again.err, (told, again.err)
     return stopped
 
 
@@ -156,7 +156,7 @@ def test_a_torn_state_falls_back_to_the_one_before_and_says_so(server, files, wh
     path.write_bytes(path.read_bytes()[:-9])
     again = go_on(server, files, tmp_path, whole)
     assert f"warning: {path}: the checkpoint cannot be used" in again.err
-    assert f"going on after step {before} of 12" in again.err
+    assert f"resuming after step {before} of 12" in again.err
 
 
 @pytest.mark.parametrize("name", ["encoder.safetensors", "matrix.npy", "encoder.json"])

@@ -54,7 +54,7 @@ def test_what_was_found_is_said():
     assert re.search(r"test in train +1 +50.0 +1 +1", text)
     assert "texts with several labels: 1, in 3 rows" in text
     assert "سلبي 2, إيجابي 1  (train:1, train:3, test:1)" in text
-    assert leaks(report) == ["1 of 2 rows of test (50.0%) stand in train too"]
+    assert leaks(report) == ["1 of 2 rows of test (50.0%) are in train too"]
     assert "near-duplicates (similarity 0.8 or more): 0 texts in 0 groups" in text
     assert "near-duplicates" not in inspection(inspect_parts(PARTS, "arabic", None))
 

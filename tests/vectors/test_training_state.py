@@ -93,7 +93,7 @@ def test_a_pass_that_could_not_be_read_to_its_end_is_not_kept(tmp_path):
 
 
 def test_the_cache_keeps_the_state_until_training_ends(tmp_path):
-    with pytest.raises(KeyboardInterrupt, match="go on with the same command"):
+    with pytest.raises(KeyboardInterrupt, match="repeat the command to resume"):
         cached_vectors(SENTENCES, cache_dir=tmp_path, progress=stops_after(3), **SMALL)
     (state,) = (tmp_path / "vectors").iterdir()
     assert state.suffix == ".state"
@@ -125,7 +125,7 @@ def test_the_command_says_how_to_go_on(tmp_path, monkeypatch):
         patch.setattr(training.Epochs, "on_epoch_end", stopped)
         said = call_main(*words)
     assert said.code == 1 and not (tmp_path / "folder").exists()
-    assert "interrupted; what is done is kept in" in said.err and "same command" in said.err
+    assert "interrupted; finished work is kept in" in said.err and "to resume" in said.err
     assert call_main(*words).code == 0
     monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "another"))
     assert call_main(*words[:-1], tmp_path / "straight").code == 0

@@ -344,5 +344,5 @@ def pretraining(
     )
     if saver.restore(trainer):
         steps = trainer.epochs * trainer.batches.steps
-        progress.say(f"going on after step {trainer.steps_done} of {steps}")
+        progress.say(f"resuming after step {trainer.steps_done} of {steps}")
     return trainer

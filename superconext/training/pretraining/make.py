@@ -186,7 +186,7 @@ def made_encoder(
             if not (any(states.glob("*.safetensors")) or made.exists()):
                 raise
             raise StoppedEarly(
-                f"interrupted; what is done is kept in {home}: go on with the same command"
+                f"interrupted; finished work is kept in {home}: repeat the command to resume"
             ) from None
 
 

@@ -118,7 +118,7 @@ def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop)
     again.fit()
     assert same(weights(whole), weights(again))
     assert timeless(again) == timeless(whole)
-    assert any(f"going on after step {last} of 42" in line for line in heard.lines) == (stop > 5)
+    assert any(f"resuming after step {last} of 42" in line for line in heard.lines) == (stop > 5)
     assert len(list((tmp_path / "broken").iterdir())) == KEPT
 
 
