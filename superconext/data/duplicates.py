@@ -165,8 +165,12 @@ class Decontamination:
         removed: how often `holds` said yes.
     """
 
-    def __init__(self, texts: Iterable[str], tokenizer: Tokenizer) -> None:
-        self._wordings = {wording(tokenizer(text)) for text in texts} - {""}
+    def __init__(
+        self, texts: Iterable[str], tokenizer: Tokenizer, tokens: Iterable[Sequence[str]] = ()
+    ) -> None:
+        """tokens: of further texts."""
+        lists = chain(map(tokenizer, texts), tokens)
+        self._wordings = {wording(of_one) for of_one in lists} - {""}
         listed = "\n".join(sorted(self._wordings)).encode("utf-8", "surrogatepass")
         self.digest = hashlib.sha256(listed).hexdigest() if self._wordings else ""
         self.removed = 0
@@ -180,6 +184,11 @@ class Decontamination:
 
     def __len__(self) -> int:
         return len(self._wordings)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all the wordings, in UTF-8."""
+        return sum(len(text.encode("utf-8", "surrogatepass")) for text in self._wordings)
 
     def holds(self, tokens: Iterable[str]) -> bool:
         """Whether these tokens have the words of one of the texts."""

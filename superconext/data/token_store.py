@@ -8,6 +8,8 @@ counts as the process's memory, so that 200 short sentences from all over a file
 
 from __future__ import annotations
 
+import hashlib
+import json
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -134,6 +136,10 @@ class TokenRows(Protocol):
     def tokenizer(self) -> Tokenizer:
         """What made the tokens."""
 
+    @property
+    def digest(self) -> str:
+        """A hash that stands for all the tokens."""
+
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Sequence[str]]:
@@ -152,6 +158,10 @@ class MemoryRows(list[list[str]]):
     def __init__(self, tokenizer: Tokenizer, tokens: Iterable[list[str]]) -> None:
         super().__init__(tokens)
         self.tokenizer = tokenizer
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self).encode()).hexdigest()
 
     def vocabulary(self, min_count: int) -> Vocabulary:
         return Vocabulary.build(self, min_count=min_count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,13 @@ from superconext.config.parameters import Config, files_of, names_of
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
-from superconext.data.duplicates import Decontamination
+from superconext.data.token_store import TokenRows
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
-from superconext.vectors.text_corpus import Lines, Sentences, recorded_tokenizer
+from superconext.vectors.text_corpus import Lines, Sentences, recorded_tokenizer, text_to_clear
 from superconext.vectors.training import cached_vectors
 
 #: Words of a vector source kept beside the training vocabulary, most frequent first, so
@@ -49,10 +49,10 @@ class InitialVectors:
 def initial_vectors(
     config: Config,
     vocabulary: Vocabulary,
-    tokens: Iterable[Sequence[str]],
+    tokens: TokenRows,
     tokenizer: Tokenizer,
     progress: Progress,
-    held: Iterable[str] = (),
+    held: Sequence[str] = (),
 ) -> InitialVectors:
     """Vectors for the vocabulary and for words beyond it.
 
@@ -86,10 +86,7 @@ def initial_vectors(
         nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
         source, origin = WordVectors([], nothing, name="random"), "nothing"
     else:
-        source = _trained(config, tokens, tokenizer, progress, held)
-        origin = "training text"
-        if config.unlabelled:
-            origin += f" and {names_of(config.unlabelled)}"
+        source, origin = _trained(config, tokens, tokenizer, progress, held)
     rows, found = source.lookup(words)
     known = rows[found]
     spread = float(known.std()) if len(known) else 0.1
@@ -116,14 +113,15 @@ def initial_vectors(
 
 def _trained(
     config: Config,
-    tokens: Iterable[Sequence[str]],
+    tokens: TokenRows,
     tokenizer: Tokenizer,
     progress: Progress,
-    held: Iterable[str],
-) -> WordVectors:
+    held: Sequence[str],
+) -> tuple[WordVectors, str]:
+    """Vectors trained on the spot, and the text they are of, in words."""
     lines = Lines(files_of(config.unlabelled))
-    left_out = Decontamination(held if config.unlabelled else (), tokenizer)
-    text = Sentences(lines, tokenizer, None, progress, tokens, left_out)
+    left_out, alone = text_to_clear(lines, tokenizer, held, tokens)
+    text = Sentences(lines, tokenizer, None, progress, None if alone else tokens, left_out)
     with progress.bar("training word vectors") as advance:
         trained = cached_vectors(
             text,
@@ -137,7 +135,8 @@ def _trained(
         )
     for note in lines.notes:
         progress.say(f"note: {note}")
-    return trained
+    sources = [*([] if alone else ["training text"]), *filter(None, [names_of(config.unlabelled)])]
+    return trained, " and ".join(sources)
 
 
 def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:

@@ -110,13 +110,15 @@ def run_fit(
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
     started = time.perf_counter()
     threads = fit_config(given, fit.system, fit.seed).threads if fit.reads_parameters else 1
+    used = {text for texts, _ in parts.values() for text in texts}
+    not_drawn = [text for texts, _ in source_rows.values() for text in texts if text not in used]
     with threadpool_limits(threads):
         if source is not None:
             facts, predicted = _transferred(fit, parts, source)
         elif fit.is_baseline:
-            facts, predicted = _baseline(fit, parts, given)
+            facts, predicted = _baseline(fit, parts, given, not_drawn)
         else:
-            facts, predicted = _objective(fit, parts, given)
+            facts, predicted = _objective(fit, parts, given, not_drawn)
     line["seconds"] = round(time.perf_counter() - started, 3)
     index = {label: k for k, label in enumerate(labels)}
     for rule, scored in predicted.items():
@@ -191,7 +193,7 @@ def _head(fit: Fit) -> dict[str, Any]:
 
 
 def _baseline(
-    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
+    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
 ) -> tuple[dict[str, Any], Predicted]:
     from superconext.baselines.baseline import RunText, fit_baseline
     from superconext.probe.group_priors import prior_strength
@@ -205,7 +207,7 @@ def _baseline(
         config = fit_config(given, fit.system, fit.seed)
         torch.set_num_threads(config.threads)
         train, dev = Dataset(*parts["train"]), Dataset(*parts["dev"])
-        run = prepare_run_text(train, dev, parts["test"][0], config)
+        run = prepare_run_text(train, dev, parts["test"][0], config, not_drawn)
     strength = prior_strength(fit_config(given, fit.system, fit.seed))
     rows = parts["train"], parts["dev"]
     baseline = fit_baseline(fit.system.objective, *rows, fit.seed, run, strength)
@@ -219,7 +221,7 @@ def _baseline(
 
 
 def _objective(
-    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any]
+    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
 ) -> tuple[dict[str, Any], Predicted]:
     import torch
 
@@ -234,6 +236,7 @@ def _objective(
         config,
         Dataset(*parts["dev"]),
         test_texts=parts["test"][0],
+        not_drawn=not_drawn,
         monitor=False,
     )
     if fitted.interrupted:

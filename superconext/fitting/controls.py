@@ -57,7 +57,11 @@ def run_text(prepared: Prepared, config: Config, texts: Mapping[str, Sequence[st
 
 
 def prepare_run_text(
-    train: Dataset, dev: Dataset | None, test_texts: Sequence[str], config: Config
+    train: Dataset,
+    dev: Dataset | None,
+    test_texts: Sequence[str],
+    config: Config,
+    not_drawn: Sequence[str] = (),
 ) -> RunText:
     """The same for controls that are fitted without the run, preprocessed as the run would.
 
@@ -65,7 +69,7 @@ def prepare_run_text(
     """
     with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         classes = sorted(train.class_counts())
-        prepared = preprocess(train, dev, classes, config, Progress(), test_texts)
+        prepared = preprocess(train, dev, classes, config, Progress(), test_texts, not_drawn)
     texts = {"train": train.texts, "dev": dev.texts if dev else [], "test": test_texts}
     return run_text(prepared, config, texts)
 

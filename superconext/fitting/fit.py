@@ -82,6 +82,7 @@ def fit_model(
     dev: Dataset | None = None,
     *,
     test_texts: Sequence[str] = (),
+    not_drawn: Sequence[str] = (),
     classes: Sequence[str] | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
@@ -96,6 +97,7 @@ def fit_model(
             of them train the encoder, and the rest is fitted on the sample in memory.
         dev: rows on which the probe's C (and with `keep="best"` the epoch) is chosen.
         test_texts: texts that no unlabelled text learned from may repeat.
+        not_drawn: labelled texts that are none of the splits', which it may not repeat either.
         classes: the distinct labels in the order of the probability columns; sorted if None.
         checkpoint: folder to save to after each epoch and to go on from if it holds a
             state of the same training.
@@ -112,7 +114,7 @@ def fit_model(
     keep_freed_memory()
     with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
         names = classes or sorted(train.class_counts())
-        prepared = preprocess(train, dev, names, config, progress, test_texts)
+        prepared = preprocess(train, dev, names, config, progress, test_texts, not_drawn)
         if on_prepared is not None:
             with torch.random.fork_rng(devices=[]):
                 on_prepared(prepared)

@@ -98,10 +98,13 @@ def preprocess(
     config: Config,
     progress: Progress,
     test_texts: Sequence[str] = (),
+    not_drawn: Sequence[str] = (),
 ) -> Prepared:
     """Fit the encoder's text side and turn every split into token ids and class indices.
 
     test_texts: texts beside the dev rows that no unlabelled text learned from may repeat.
+    not_drawn: labelled texts that are none of the splits', which it may not repeat either, so that
+        every draw learns from the same.
 
     Raises DataError for fewer than two classes and for dev rows without a known label,
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
@@ -118,6 +121,7 @@ def preprocess(
             "add rows with another label"
         )
     held = [*(dev.texts if dev is not None else ()), *test_texts]
+    apart = [*held, *not_drawn]
     related = None
     if config.prior_groups == BY_SCRIPT and on_disk is not None:
         raise ConfigError(
@@ -149,9 +153,9 @@ def preprocess(
         tokenizer, rows = on_disk.tokenizer, on_disk
     source = config
     if config.pretrain:
-        made = str(pretrained_encoder(config, tokenizer, held, progress))
+        made = str(pretrained_encoder(config, rows, apart, progress))
         source = replace(config, init=made, vectors=None, unlabelled=None)
-    indexer = encoder_class(config.encoder).fit_indexer(rows, source, held, progress)
+    indexer = encoder_class(config.encoder).fit_indexer(rows, source, apart, progress)
     if config.pretrain:
         indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
     index = {name: k for k, name in enumerate(classes)}

@@ -19,11 +19,16 @@ from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
 from superconext.data.lines import STDIN, open_file
 from superconext.data.reading import RowStream
+from superconext.data.token_store import MemoryRows, TokenRows
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
 #: Lines, shared by the files, on which the profile `auto` is decided.
 PROFILE_LINES = 20_000
+
+#: Unlabelled text of so many times the size of the labelled texts is learned from without them.
+#: Of less the training rows are too large a part to be missed (docs/vectors.md has figures).
+APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
 _RECORD = "tokenizer.json"
@@ -98,6 +103,29 @@ def make_tokenizer(lines: Lines, normalize: str = "auto", bridge: str | None = N
     return Tokenizer(Normalizer(profile, enable, disable), bridge)
 
 
+def text_to_clear(
+    lines: Lines, tokenizer: Tokenizer, held: Sequence[str], rows: TokenRows
+) -> tuple[Decontamination, bool]:
+    """What unlabelled lines are cleared of, and whether that is every labelled text.
+
+    held: dev and test texts, which are always left out. rows: of training. Lines that are
+    `APART_FROM` times as much text as both are cleared of both: what is learned from them alone
+    does not depend on which rows are held out, so that another seed finds it in the cache.
+    """
+    if lines.paths and isinstance(rows, MemoryRows):
+        everything = Decontamination(held, tokenizer, rows)
+        there = [path for path in lines.paths if path.is_file()]
+        size = sum(path.stat().st_size * _packed(path) for path in there)
+        if size >= APART_FROM * everything.size:
+            return everything, True
+    return Decontamination(held if lines.paths else (), tokenizer), False
+
+
+def _packed(path: Path) -> int:
+    """About what gzip gains on text."""
+    return 4 if path.suffix == ".gz" else 1
+
+
 def record_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     """Note in a folder of word vectors how their words are spelt."""
     write_json(folder / _RECORD, tokenizer.to_dict())
@@ -124,9 +152,7 @@ class Sentences:
     of the lines are kept on disk, in a file without a name in `scratch`.
 
     scratch: folder for that file; by default the system's for such files. given: tokens made
-    already, which stand in memory, or anything that gives them anew on each pass and whose
-    `digest` is a hash that stands for them. left_out: what lines may not say; such lines are left
-    out, `given` ones stay.
+    already. left_out: what lines may not say; such lines are left out, `given` ones stay.
     """
 
     def __init__(
@@ -135,7 +161,7 @@ class Sentences:
         tokenizer: Tokenizer,
         scratch: Path | None,
         progress: Progress,
-        given: Iterable[Sequence[str]] = (),
+        given: TokenRows | None = None,
         left_out: Decontamination | None = None,
     ) -> None:
         self.left_out = left_out
@@ -153,10 +179,7 @@ class Sentences:
 
         Raises DataError if a file is not there.
         """
-        known = getattr(self.given, "digest", None)
-        if known is None:
-            known = json.dumps(self.given) if self.given else ""
-        digest = hashlib.sha256(known.encode())
+        digest = hashlib.sha256((self.given.digest if self.given else "").encode())
         if self.lines.paths:
             facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
             for path in self.lines.paths:
@@ -169,7 +192,7 @@ class Sentences:
         return digest.hexdigest()
 
     def __iter__(self) -> Iterator[Sequence[str]]:
-        yield from self.given
+        yield from self.given or ()
         if not self.lines.paths:
             return
         if self._kept is None:
@@ -188,7 +211,7 @@ class Sentences:
         done = count = 0
         for path in self.lines.paths:
             size, read = path.stat().st_size, 0
-            packed = 4 if path.suffix == ".gz" else 1  # about what gzip gains on text
+            packed = _packed(path)
             for line in self.lines.of(path):
                 count += 1
                 read += len(line.encode("utf-8", "replace"))

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from superconext import SuperConTextClassifier
-from tests.cli.conftest import blame, rows
+from tests.cli.conftest import BAD, COMMON, GOOD, blame, rows
 
 
 @pytest.fixture
@@ -94,3 +94,65 @@ def test_what_is_no_list_of_files_is_refused(call, data, tmp_path, value):
     out = tmp_path / "run"
     said = call("train", data.train, "--config", tmp_path / "given.toml", "--out", out)
     assert "unlabelled" in blame(said) and not out.exists()
+
+
+# Trained once for a text
+
+
+@pytest.fixture
+def much(data, tmp_path, monkeypatch):
+    """Unlabelled text of more than twenty times the labelled texts; each labelled text stands in
+    it too, with another mark at the end."""
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    lines = [" ".join((w, "wa3r", x)) for w in COMMON for x in COMMON] * 32
+    for path in (data.train, data.test):
+        lines += [line.split("\t")[1] + " !" for line in path.read_text("utf-8").splitlines()[1:]]
+    assert not set(GOOD + BAD) & set(" ".join(lines[:3200]).split())
+    (tmp_path / "much.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "much.txt"
+
+
+def entries(tmp_path, kind):
+    return [path.name for path in (tmp_path / "cache" / kind).iterdir() if path.is_dir()]
+
+
+def words_of(tmp_path):
+    """All words that some word vectors in the cache, or pretrained encoders, are of."""
+    files = (tmp_path / "cache").glob("*/*/words.json")
+    return {word for file in files for word in json.loads(file.read_text("utf-8"))}
+
+
+def test_another_seed_or_hold_out_finds_the_vectors(call, data, small, much, tmp_path):
+    words = ["train", data.train, "--test", data.test, "--no-baselines", *small]
+    words += ["--unlabelled", much]
+    for number, more in enumerate(
+        (["--seed", 0], ["--seed", 1], ["--seed", 2, "--no-tune-vectors"])
+    ):
+        said = call(*words, *more, "--out", tmp_path / str(number))
+        assert said.code == 0, said.err
+    assert vectors_of(tmp_path / "0")[0]["trained_on"] == "much.txt"
+    assert len(entries(tmp_path, "vectors")) == 1
+    # Every labelled text is left out, and only they have these words.
+    assert "wa3r" in words_of(tmp_path) and not words_of(tmp_path) & set(GOOD + BAD)
+
+
+@pytest.mark.parametrize("verb", ["compare", "fewshot"])
+@pytest.mark.parametrize("more", [(), ("--pretrain",)])
+def test_the_splits_of_an_experiment_share_them(call, data, small, much, tmp_path, verb, more):
+    kind = ["--shots", "4,8"] if verb == "fewshot" else ["--splits", "resample"]
+    words = [verb, data.train, "--test", data.test, *kind]
+    words += ["--seeds", 2, "--out", tmp_path / "x", "--unlabelled", much]
+    said = call(*words, "--objectives", "superloss", *small, *more)
+    assert said.code == 0, said.err
+    assert len(entries(tmp_path, "vectors")) == 1
+    assert len(entries(tmp_path, "encoders")) == 1 if more else True
+    assert "wa3r" in words_of(tmp_path) and not words_of(tmp_path) & set(GOOD + BAD)
+
+
+def test_little_text_is_learned_from_with_the_training_rows(call, data, small, texts, tmp_path):
+    held = [line.split("\t")[1] for line in data.test.read_text("utf-8").splitlines()[1:]]
+    texts[0].write_text("wa3r bzaf\n" * 9 + "\n".join(f"{text} !" for text in held), "utf-8")
+    words = ["train", data.train, "--no-baselines", *small, "--unlabelled", texts[0]]
+    said = call(*words, "--test", data.test, "--out", tmp_path / "run")
+    assert said.code == 0 and "left out: 12 of 21 lines" in said.err
+    assert vectors_of(tmp_path / "run")[0]["trained_on"] == "training text and a.txt"

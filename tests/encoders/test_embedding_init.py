@@ -6,6 +6,7 @@ import pytest
 from superconext.config.parameters import resolve
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
+from superconext.data.token_store import MemoryRows
 from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
@@ -14,6 +15,7 @@ from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import record_tokenizer
 
 SENTENCES = [["zwin", "bzaf"], ["khayb", "bzaf"], ["mzyan", "walo"]] * 30
+ROWS = MemoryRows(Tokenizer(), SENTENCES)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +43,7 @@ def start(tokenizer=None, progress=None, held=(), **given):
     config = resolve({"vector_dimension": 8, **given})
     vocabulary = Vocabulary.build(SENTENCES)
     return initial_vectors(
-        config, vocabulary, SENTENCES, tokenizer or Tokenizer(), progress or Progress(), held
+        config, vocabulary, ROWS, tokenizer or Tokenizer(), progress or Progress(), held
     )
 
 

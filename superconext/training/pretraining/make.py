@@ -9,7 +9,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from superconext.core.memory import keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
+from superconext.data.token_store import TokenRows
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
 from superconext.training.callbacks import StepBar
@@ -45,6 +46,7 @@ from superconext.vectors.text_corpus import (
     make_tokenizer,
     record_tokenizer,
     recorded_tokenizer,
+    text_to_clear,
 )
 from superconext.vectors.training import cached_vectors
 
@@ -127,17 +129,19 @@ def check_pretraining(config: Config) -> None:
 
 
 def pretrained_encoder(
-    config: Config, tokenizer: Tokenizer, held_out: Iterable[str], progress: Progress
+    config: Config, rows: TokenRows, held_out: Sequence[str], progress: Progress
 ) -> Path:
     """The folder of an encoder pretrained on `config.unlabelled`, out of the cache or made.
 
-    held_out: dev and test texts; sentences of the same wording are not learned from.
+    rows: of training. held_out: dev and test texts; sentences of the same wording are not learned
+    from, and of much text neither are those of `rows`, see `text_to_clear`.
 
     Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
     alone share it. Everything else is as `superconext pretrain` has it by default.
     """
     lines = Lines(files_of(config.unlabelled))
-    left_out = Decontamination(held_out, tokenizer)
+    tokenizer = rows.tokenizer
+    left_out, _ = text_to_clear(lines, tokenizer, held_out, rows)
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
     settings = Settings(hidden_size=config.hidden_size)
