@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from superconext._version import __version__
+from superconext.cli.cache import cache
 from superconext.cli.compare import compare
 from superconext.cli.data import data, sample
 from superconext.cli.export import export, pull, push
@@ -115,7 +116,7 @@ _COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Train and use a run": (train, evaluate, predict, embed, report),
     "Label": (audit, suggest, explain_texts),
     "Experiments": (compare, fewshot, sweep),
-    "Word vectors, encoders and data": (sample, vectors, pretrain, data),
+    "Word vectors, encoders and data": (sample, vectors, pretrain, data, cache),
     "Export, serve and share a run": (export, serve, push, pull),
 }
 for _command in (command for commands in _COMMANDS.values() for command in commands):

@@ -144,7 +144,7 @@ def compare(
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
     from superconext.experiments.datasets import from_files, read_datasets
 
-    fields = {name: options[name] for name in ("splits", *OF_DATA)}
+    fields = {name: options[name] for name in ("splits", *OF_DATA)} | options["reading"]
     if options["datasets"]:
         if train_files or options["dev"] or options["test"]:
             raise click.UsageError(

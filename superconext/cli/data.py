@@ -191,6 +191,7 @@ def split(
     Every class is split alike, and copies of one text never come to two sides. The same file,
     seed and fractions give the same split.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.splits import split_dataset
     from superconext.report.datasets import part_table
@@ -199,9 +200,10 @@ def split(
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
     check_folder(out, force)
     corpus = _read(file, text_column, label_column, reading)
-    parts, made = split_dataset(
-        corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
-    )
+    with TerminalProgress().bar("splitting"):
+        parts, made = split_dataset(
+            corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near
+        )
     document = write_folder(out, parts, made, form, force)
     if deduplicate:
         click.echo(f"{made['deduplicated']} copies left out", err=True)

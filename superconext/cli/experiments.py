@@ -14,6 +14,7 @@ from superconext.cli.options import (
     FIGURES,
     JSON,
     QUIET,
+    READING,
     as_usage,
     given_parameters,
     number,
@@ -94,6 +95,7 @@ RUNS = shared(
     ),
     CONFIG,
     COLUMNS,
+    READING,
     FIGURES,
     JSON,
     QUIET,
@@ -139,7 +141,8 @@ def one_dataset(train_file: str, options: dict[str, Any], *also: str) -> tuple[D
     from superconext.experiments.datasets import DataSet
 
     names = ("dev", "test", *OF_DATA, *also)
-    return (DataSet("", train_file, **{name: options[name] for name in names}),)
+    fields = {name: options[name] for name in names} | options["reading"]
+    return (DataSet("", train_file, **fields),)
 
 
 def make_request(ctx: click.Context, options: dict[str, Any], verb: str, **own: Any) -> Request:

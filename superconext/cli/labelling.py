@@ -139,6 +139,7 @@ def suggest(
     Near-duplicates are given once; sentences of a --leave-out file, such as the rows labelled so
     far, are not given. Fill in the column label and add the rows with data merge.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
     from superconext.labelling import suggest as suggesting
 
@@ -148,7 +149,8 @@ def suggest(
         echo_notes(texts.notes, texts.source)
     labelled = [text for path in leave_out for text in read_texts(path).texts]
     model = _load(run, threads)
-    found = suggesting.suggest(model, texts, count, labelled, balance, seed)
+    with TerminalProgress(quiet).bar("comparing texts"):
+        found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
         echo_notes([f"{suggesting.POOL} texts looked at, drawn at random"], texts.source)
     if as_json:
@@ -190,6 +192,7 @@ def explain(
     everything RUN predicts with. A run keeps no training texts: name their --train file to
     see the nearest. Gives a row for each word as TSV, on a terminal coloured sentences.
     """
+    from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled, read_texts
     from superconext.labelling.explain import explain as explain_texts
     from superconext.labelling.explain import nearest
@@ -201,7 +204,8 @@ def explain(
     if not all(map(str.strip, asked)):
         raise click.UsageError("found a TEXT without a word; expected some")
     model = _load(run, threads)
-    found = explain_texts(model, asked)
+    with TerminalProgress().bar("explaining"):
+        found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     if train is not None:
         rows = read_labelled(train)

@@ -69,7 +69,7 @@ LABEL_COLUMN = click.option(
 HEADER = click.option(
     "--header/--no-header",
     default=None,
-    help="Whether the first row is a header.  [default: decided by names, and by the run's labels]",
+    help="Whether the first row is a header.  [default: decided by names, or by a run's labels]",
 )
 COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
 
@@ -87,6 +87,7 @@ ENCODING = click.option(
     help="Encoding of files that are not UTF-8, such as windows-1256.",
 )
 _READING: dict[str, Decorator] = {
+    "header": HEADER,
     "encoding": ENCODING,
     "fix_text": switch("--fix-text", "Mend text that was saved in a wrong encoding (extra ftfy)."),
     "drop_unlabelled": switch(

@@ -38,6 +38,7 @@ def report(
     """
     from superconext.cli.use import _known, _load, _unknown_labels
     from superconext.core.errors import DataError
+    from superconext.core.progress import TerminalProgress
     from superconext.data.dataset import Dataset
     from superconext.data.reading import read_labelled
     from superconext.report.page import write_page
@@ -67,5 +68,6 @@ def report(
         corpus = read(file)
         _unknown_labels(corpus, model.classes, run)
         rows = None if train is None else read(train)
-        write_page(path, other_page(Path(run), model, corpus, rows))
+        with TerminalProgress().bar("drawing the page"):
+            write_page(path, other_page(Path(run), model, corpus, rows))
     click.echo(path)

@@ -70,7 +70,7 @@ def train(
     about_rows = {name: value for name, value in options.items() if name not in BY_NAME}
     if resume:
         asked = (train_file, out, config, *about_rows.values(), *reading.values(), named)
-        if any(asked):
+        if any(asked) or reading["header"] is not None:
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"

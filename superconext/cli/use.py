@@ -48,7 +48,6 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @click.argument("run")
 @click.argument("file")
 @COLUMNS
-@HEADER
 @READING
 @JSON
 @NO_ROWS
@@ -58,7 +57,6 @@ def evaluate(
     file: str,
     text_column: str | None,
     label_column: str | None,
-    header: bool | None,
     reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
@@ -73,7 +71,7 @@ def evaluate(
     from superconext.report.table import class_table, score_table, script_table
 
     model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column, header, _known(model), **reading)
+    corpus = read_labelled(file, text_column, label_column, known=_known(model), **reading)
     echo_notes(corpus.notes, corpus.source)
     if not quiet:
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))

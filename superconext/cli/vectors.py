@@ -137,12 +137,14 @@ def info(
     as_json: bool,
 ) -> None:
     """What the word vectors VECTORS hold, and how much of a text they know."""
+    from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import coverage_table, facts_of, nearest_table
     from superconext.vectors.coverage import count_words, coverage
     from superconext.vectors.readers import read_vectors
     from superconext.vectors.text_corpus import Lines, recorded_tokenizer
 
-    table = read_vectors(source)
+    with TerminalProgress().bar("reading word vectors"):
+        table = read_vectors(source)
     recorded = recorded_tokenizer(source)
     facts: dict[str, Any] = {**facts_of(table), "notes": table.notes}
     if recorded is not None:
@@ -194,6 +196,7 @@ def convert(
 ) -> None:
     """Write VECTORS, of any form that can be read, as a folder that opens at once."""
     from superconext.core.errors import VectorsError
+    from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import facts_of
     from superconext.vectors.coverage import count_words
     from superconext.vectors.readers import read_vectors
@@ -207,7 +210,8 @@ def convert(
         lines = Lines([words_of], text_column)
         keep = set(count_words(map(_reader(source, lines, normalize), lines)))
         echo_notes(lines.notes)
-    table = read_vectors(source, keep=keep, limit=limit)
+    with TerminalProgress().bar("reading word vectors"):
+        table = read_vectors(source, keep=keep, limit=limit)
 
     def also(fresh: Path) -> None:
         if recorded:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+from superconext.core import cache
 from superconext.core.errors import SuperConTextError
 from superconext.core.files import file_sha256, sync, write_json
 from superconext.core.locks import try_lock
@@ -153,6 +154,7 @@ class Downloader:
                     raise self.error(str(error)) from None
                 self.say(f"{error}; downloading it again")
         path.parent.mkdir(parents=True, exist_ok=True)
+        cache.use(path)
         part = _Part(path, self.error)
         try:
             self.say(f"downloading {url}")

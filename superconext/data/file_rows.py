@@ -35,6 +35,7 @@ from typing import Any, Literal
 import numpy as np
 
 from superconext._version import __version__
+from superconext.core import cache
 from superconext.core.files import (
     clear_staging,
     replace_folder,
@@ -325,7 +326,9 @@ def tokenised_rows(
     Raises DataError for rows that cannot be read, OSError where the store cannot be written.
     """
     facts = [sha256, Path(file).suffixes, columns, tokenizer.to_dict(), __version__]
-    facts += [[name, reading[name]] for name in sorted(reading) if reading[name]]
+    # A header that is said not to be there is another reading than one that is looked for.
+    said = {name for name in reading if reading[name] or (name, reading[name]) == ("header", False)}
+    facts += [[name, reading[name]] for name in sorted(said)]
     name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def make(folder: Path) -> None:
@@ -333,7 +336,11 @@ def tokenised_rows(
         for done in tokenise_file(stream, tokenizer, folder, jobs):
             advance(done)
 
-    return _kept(home / "tokens" / name[:32], FileRows, make)
+    place = home / "tokens" / name[:32]
+    cache.use(place)
+    rows: FileRows = _kept(place, FileRows, make)
+    cache.trim()
+    return rows
 
 
 def _kept(place: Path, read: Callable[[Path], Any], make: Callable[[Path], None]) -> Any:

@@ -77,7 +77,8 @@ def initial_vectors(
             f"note: {given} is given, so {names_of(config.unlabelled)} is not used to train vectors"
         )
     if brought:
-        source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
+        with progress.bar("reading word vectors"):
+            source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = _spelt_otherwise(brought, tokenizer)
         for note in [*source.notes, *difference]:
             progress.say(f"note: {note}")

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from superconext.core import cache
+
 #: Seconds to wait for another process that writes.
 _PATIENCE = 30
 #: Keys that one question asks for; SQLite takes 999 in its oldest versions.
@@ -30,6 +32,8 @@ class VectorCache:
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.path = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+        cache.use(self.path)
+        cache.trim()
 
     def vectors(
         self, ids: np.ndarray, lengths: np.ndarray, encode: Callable[[np.ndarray], Tensor]

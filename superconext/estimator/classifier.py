@@ -41,7 +41,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
     Every parameter is described in `superconext.config.parameters`; None means the preset's
     value. `vectors` may also be a `WordVectors`, or torchtext's `Vectors`.
-    Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`).
+    Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`), and
+    `verbose` shows what `fit` does.
 
     Attributes:
         classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
@@ -54,6 +55,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         return super().__new__(cls)
 
     callbacks: Sequence[Callback] | None
+    verbose: bool
 
     def __init__(self, *values: Any, **given: Any) -> None:
         bound = inspect.signature(type(self)).bind(*values, **given)
@@ -70,6 +72,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
         anything else that is passed, such as `sample_weight`.
         """
+        from superconext.core.progress import TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
         from superconext.fitting.checks import check_config
@@ -91,6 +94,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             rows.select(held),
             classes=[str(label) for label in classes],
             callbacks=callbacks,
+            progress=TerminalProgress() if self.verbose else None,
         )
         self.classes_ = classes
         self.model_ = fitted.model
@@ -201,9 +205,11 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
 
 
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None
-    Hooks into training, see `superconext.training.callbacks`."""
+    Hooks into training, see `superconext.training.callbacks`.
+verbose : bool, default=False
+    Say on stderr what `fit` does, with bars on a terminal and in notebooks."""
 
-#: Those of the table, a preset's being None by default, and `callbacks`.
+#: Those of the table, a preset's being None by default, `callbacks` and `verbose`.
 _PARAMETERS = [
     inspect.Parameter(
         row.name,
@@ -213,7 +219,8 @@ _PARAMETERS = [
     )
     for row in PARAMETERS
 ]
-_PARAMETERS.append(_PARAMETERS[-1].replace(name="callbacks", default=None, annotation=Any))
+for _name, _default, _type in (("callbacks", None, Any), ("verbose", False, bool)):
+    _PARAMETERS.append(_PARAMETERS[-1].replace(name=_name, default=_default, annotation=_type))
 # scikit-learn reads the names of parameters off the constructor.
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TextEstimator.__init__.__signature__ = inspect.Signature([_SELF, *_PARAMETERS])  # type: ignore[attr-defined]

@@ -30,8 +30,12 @@ from superconext.experiments.systems import (
 SCHEMES = ("given", "dev", "resampled", "shots")
 
 _FILES = ("train", "dev", "test")
-_FLAGS = ("deduplicate", "deduplicate_near")
-_TEXTS = ("name", *_FILES, "splits", "text_column", "label_column")
+#: How the files are read, as `read_labelled` takes it.
+READING = ("header", "encoding", "fix_text", "drop_unlabelled", "fold_label_case")
+_FLAGS = (
+    "deduplicate", "deduplicate_near", "header", "fix_text", "drop_unlabelled", "fold_label_case"
+)  # fmt: skip
+_TEXTS = ("name", *_FILES, "splits", "text_column", "label_column", "encoding")
 #: A data set's name is a folder's too.
 _NAME = re.compile(r"\w[\w.+-]*")
 _TAKEN = ("figures",)
@@ -42,7 +46,8 @@ class DataSet:
     """name: "" for the only one. splits: "given", "resample", or None to go by the files.
 
     deduplicate, deduplicate_near: take copies, and texts almost the same, out. at_most: rows
-    kept of each file. parameters: those of `train` that hold on this data set, such as its word
+    kept of each file. header, encoding, fix_text, drop_unlabelled, fold_label_case: how the files
+    are read. parameters: those of `train` that hold on this data set, such as its word
     vectors.
     """
 
@@ -56,6 +61,11 @@ class DataSet:
     at_most: int | None = None
     text_column: str | None = None
     label_column: str | None = None
+    header: bool | None = None
+    encoding: str | None = None
+    fix_text: bool = False
+    drop_unlabelled: bool = False
+    fold_label_case: bool = False
     parameters: Parameters = ()
 
     def files(self) -> dict[str, str]:

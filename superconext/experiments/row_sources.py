@@ -34,7 +34,7 @@ from superconext.data.duplicates import (
 from superconext.data.lines import STDIN
 from superconext.data.reading import read_labelled
 from superconext.data.splits import stratified_holdout
-from superconext.experiments.datasets import DataSet
+from superconext.experiments.datasets import READING, DataSet
 from superconext.experiments.plan import Labelled
 
 #: Parts, and the later parts that none of their texts may stand in.
@@ -92,7 +92,8 @@ def read_rows(
             )
         with progress.bar(f"reading {path}") as advance:
             columns = (data.text_column, data.label_column)
-            corpora[role] = read_labelled(path, *columns, advance=advance)
+            reading = {name: getattr(data, name) for name in READING}
+            corpora[role] = read_labelled(path, *columns, **reading, advance=advance)
         for note in corpora[role].notes:
             progress.note(note, corpora[role].source)
     facts = {

@@ -146,9 +146,10 @@ def fit_model(
             train.on_disk is not None
         ):  # evaluation needs other blocks than training, and those are large
             give_back_freed_memory()
-        features = member_features(encoders, prepared.probe_split[0])
-        held = None if prepared.dev is None else member_features(encoders, prepared.dev)
-        probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
+        with progress.bar("fitting the probe"):
+            features = member_features(encoders, prepared.probe_split[0])
+            held = None if prepared.dev is None else member_features(encoders, prepared.dev)
+            probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
         ensemble, held_out = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
         priors = _group_priors(prepared, train.texts, features, probe, config)
     model = Model(

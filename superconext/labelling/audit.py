@@ -10,7 +10,6 @@ look right by them and those that it kept look wrong (docs/labelling.md has both
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import warnings
 from collections import Counter
@@ -25,6 +24,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import near_duplicate_groups, text_keys
 from superconext.data.lines import shown
 from superconext.text.characters import INVISIBLE
+from superconext.text.mojibake import likely_meant
 from superconext.text.scripts import script_of
 
 #: Parts of the rows, each predicted by a model of the others.
@@ -35,12 +35,6 @@ C = 1.0
 
 #: What the same or nearly the same text with another label adds to a suspicion, at most.
 CONTRADICTED = 1.0
-
-#: Runs of characters that UTF-8 becomes where it is read as Windows-1252 or Latin-1.
-_FOREIGN = re.compile(
-    "[\x80-\xff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc"
-    "\u2013\u2014\u2018-\u201a\u201c-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122]{2,}"
-)
 
 
 @dataclass(frozen=True)
@@ -142,8 +136,8 @@ def audit(
             pair = shown(names[rivals[row]], 24), shown(names[truth[row]], 24)
             why.append(f"like rows of {pair[0]}, {times:.2g} times as much as those of {pair[1]}")
             suggested = suggested or names[rivals[row]]
-        if repaired := mojibake(text):
-            why.append(f"the text looks like mojibake of {shown(repaired, 60)}")
+        if meant := likely_meant(text):
+            why.append(f"the text looks like mojibake of {shown(meant, 60)}")
         line, score = _line(rows, row), float(suspicion[row]) + CONTRADICTED * share
         found.append(Suspect(row, line, text, label, score, suggested, tuple(why)))
     ranked = sorted(found, key=lambda one: (one.label not in misspelt, -one.suspicion, one.row))
@@ -153,7 +147,7 @@ def audit(
         "suspects": sum(bool(suspect.suggested) for suspect in ranked),
         "contradictions": len(contradictions),
         "misspelt_labels": misspelt,
-        "mojibake": sum(bool(mojibake(text)) for text in rows.texts),
+        "mojibake": sum(bool(likely_meant(text)) for text in rows.texts),
         "scripts": _class_scripts(rows),
     }
     return Audit(ranked, names, shares, summary)
@@ -250,27 +244,6 @@ def misspelt_labels(counts: Mapping[str, int]) -> dict[str, str]:
 def _folded(label: str) -> str:
     plain = unicodedata.normalize("NFKC", label).casefold()
     return "".join(c for c in plain if not c.isspace() and ord(c) not in INVISIBLE)
-
-
-def mojibake(text: str) -> str:
-    """The text as it may have been before UTF-8 was read as Windows-1252 or Latin-1; "" where it
-    looks sound. A replacement character, of which nothing can be restored, is shown as it is."""
-    repaired = _FOREIGN.sub(lambda run: _decoded(run[0]), text)
-    return repaired if repaired != text or "\ufffd" in text else ""
-
-
-def _decoded(run: str) -> str:
-    # Windows-1252 leaves five bytes undefined, which readers pass through as Latin-1 does.
-    octets = bytearray()
-    for character in run:
-        try:
-            octets += character.encode("cp1252")
-        except UnicodeEncodeError:
-            octets.append(ord(character) & 0xFF)
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return run
 
 
 def _contradictions(groups: np.ndarray, labels: np.ndarray) -> dict[int, tuple[np.ndarray, float]]:

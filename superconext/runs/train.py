@@ -189,7 +189,8 @@ def _fill(
         checkpoint=partial / CHECKPOINT,
         on_prepared=fit_controls if controls else None,
     )
-    results = RunResults.of(fitted, splits, baselines)
+    with progress.bar("evaluating"):
+        results = RunResults.of(fitted, splits, baselines)
     results.metrics["seconds"] = round(time.perf_counter() - started - controls_seconds, 2)
     times = {
         "wall_seconds": round(time.perf_counter() - wall, 2),

@@ -29,7 +29,7 @@ def _pattern() -> re.Pattern[str]:
     alternatives = [
         f"(?<![^\\W\\d_a-zà-ÿ])[ÃÂ][{_LATIN}]",  # accented letters; not at the end of MAÇÃ”
         f"(?:[ØÙÚÛÐÑÎÏ×][{_LATIN}])" + "{2}",  # Arabic, Cyrillic, Greek, Hebrew
-        f"â€[{_LATIN}]|ðŸ[{_LATIN}]",  # punctuation, pictures
+        f"â[€\x80][{_LATIN}]|ðŸ[{_LATIN}]",  # punctuation, pictures
         _AS_1256,
     ]
     return re.compile("|".join(alternatives))
@@ -72,3 +72,32 @@ def _read_back(match: re.Match[str]) -> str:
         return match[0].encode("cp1256").decode("utf-8")
     except UnicodeError:
         return match[0]
+
+
+#: Runs of characters that UTF-8 becomes where it is read as Windows-1252 or Latin-1.
+_FOREIGN = re.compile(
+    "[\x80-\xff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc"
+    "\u2013\u2014\u2018-\u201a\u201c-\u201e\u2020-\u2022\u2026\u2030\u2039\u203a\u20ac\u2122]{2,}"
+)
+
+
+def likely_meant(text: str) -> str:
+    """What a garbled text may have been, read back as far as that goes without ftfy; "" for one
+    that looks sound. A replacement character, of which nothing can be restored, stays."""
+    if "\ufffd" not in text and not is_garbled(text):
+        return ""
+    return re.sub(_AS_1256, _read_back, _FOREIGN.sub(lambda run: _decoded(run[0]), text))
+
+
+def _decoded(run: str) -> str:
+    # Windows-1252 leaves five bytes undefined, which readers pass through as Latin-1 does.
+    octets = bytearray()
+    for character in run:
+        try:
+            octets += character.encode("cp1252")
+        except UnicodeEncodeError:
+            octets.append(ord(character) & 0xFF)
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return run

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from superconext.core import cache
 from superconext.core.errors import VectorsError
 from superconext.core.files import cache_dir
 from superconext.vectors.binary_formats import (
@@ -362,7 +363,9 @@ def path_of(source: Any) -> Any:
     if not isinstance(source, WordVectors):
         return source
     folder = cache_dir() / "vectors" / f"given-{source.content_sha256()[:32]}"
+    cache.use(folder)
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         source.save(folder)
+        cache.trim()
     return str(folder)

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core import cache
 from superconext.core import files as folders
 from superconext.core.errors import ConfigError, VectorsError
 from superconext.vectors.subwords import SubwordTable
@@ -373,6 +374,7 @@ def cached_vectors(
     key = _key(token_lists, identity, settings)
     home = Path(cache_dir) if cache_dir is not None else folders.cache_dir()
     folder = home / "vectors" / key
+    cache.use(folder)
     damage = ""
     if folder.exists():
         try:
@@ -398,6 +400,7 @@ def cached_vectors(
         elif damage:
             folder.unlink()
         vectors.save(folder)
+        cache.trim()
     except (OSError, VectorsError) as error:
         vectors.notes.append(f"not kept in the cache {folder}: {error}")
     if damage:

@@ -153,3 +153,48 @@ PLAIN = ["«MAÇÃ»", "“IRMÔ", "CAFÉ»", "Âge d'or", "5×½", "طظطظ ظ
 def test_what_people_write_is_not_garbled(call, finished, tmp_path, text):
     (tmp_path / "x.txt").write_text(text, encoding="utf-8")
     assert "garbled" not in call("predict", finished.folder, tmp_path / "x.txt").err
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("compare", ["--objectives", "superloss"]),
+        ("fewshot", ["--objectives", "superloss", "--shots", "4"]),
+        ("sweep", ["--parameter", "dropout", "--values", "0.1"]),
+    ],
+)
+def test_experiments_mend_as_train_does_and_remember_it(call, data, tmp_path, verb, words):
+    table = [("NaN", "kan had zwin"), ("POS", "والو كان هاد"), *rows(60, seed=3)]
+    path = tmp_path / "train.tsv"
+    lines = "".join(f"{label}\t{text}\n" for label, text in table)
+    path.write_bytes(f"classe\tphrase\n{lines}".encode("windows-1256"))
+    words = [verb, path, *words, *data.small, "--seeds", 1, "--out", tmp_path / "x"]
+    words += ["--test", data.test, "--epochs", 1, "--encoding", "windows-1256"]
+    test = data.test.read_text("utf-8").encode("windows-1256")
+    (tmp_path / "test.tsv").write_bytes(test)
+    words[words.index(data.test)] = tmp_path / "test.tsv"
+    given = ["--drop-unlabelled", "--fold-label-case", "--header"]
+    columns = ["--label-column", "1", "--text-column", "2"]
+    said = call(*words, *columns, *given)
+    assert said.code == 0, said.err
+    record = json.loads((tmp_path / "x" / "comparison.json").read_text("utf-8"))["datasets"][""]
+    assert record["labels"] == ["neg", "pos"] and record["files"]["train"]["rows"] == 61
+    kept = {name: record["source"][name] for name in ("encoding", "drop_unlabelled", "header")}
+    assert kept == {"encoding": "windows-1256", "drop_unlabelled": True, "header": True}
+    line = blame(call(*words, *columns, "--header", "--fold-label-case"))
+    assert "other rows" in line or "class 'nan' has 1 distinct texts" in line
+
+
+def test_data_sets_of_a_file_are_mended_by_what_it_says(call, data, tmp_path):
+    table = [("NaN", "kan had zwin"), *rows(60, seed=3)]
+    path = write_table(tmp_path / "train.tsv", table)
+    text = f'[[dataset]]\nname = "one"\ntrain = "{path.name}"\ndrop_unlabelled = true\n'
+    (tmp_path / "sets.toml").write_text(text, encoding="utf-8")
+    words = ["compare", "--datasets", tmp_path / "sets.toml", "--seeds", 1, "--objectives"]
+    said = call(*words, "ngrams", "--out", tmp_path / "x")
+    assert said.code == 0, said.err
+    record = json.loads((tmp_path / "x" / "comparison.json").read_text("utf-8"))
+    assert record["datasets"]["one"]["labels"] == ["neg", "pos"]
+    (tmp_path / "sets.toml").write_text(text.replace("true", '"yes"'), encoding="utf-8")
+    line = blame(call(*words, "ngrams", "--out", tmp_path / "y"))
+    assert "drop_unlabelled = 'yes'; expected true or false" in line

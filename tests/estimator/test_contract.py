@@ -484,3 +484,13 @@ def test_nothing_saved_is_a_pickle_or_needs_one(fitted, tmp_path, monkeypatch):
     assert np.array_equal(loaded.predict_proba(NEW), fitted.predict_proba(NEW))
     suffixes = {path.suffix for path in (tmp_path / "run").iterdir()}
     assert suffixes <= {".json", ".toml", ".safetensors"}
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_only_verbose_says_what_fit_does(capsys, verbose):
+    model = clone(SuperConTextClassifier(**TINY, verbose=verbose))
+    assert ("verbose=True" in repr(model)) == verbose and "verbose" in model._repr_html_()
+    model.fit(TEXTS, LABELS).predict(TEXTS)
+    said = capsys.readouterr()
+    assert not said.out and bool(said.err) == verbose
+    assert "vectors: " in said.err or not verbose

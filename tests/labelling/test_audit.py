@@ -13,7 +13,7 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
-from superconext.labelling.audit import audit, misspelt_labels, mojibake, out_of_fold, suspicions
+from superconext.labelling.audit import audit, misspelt_labels, out_of_fold, suspicions
 from tests.cli.conftest import blame, call_main, rows
 
 HEADINGS = ["label", "text", "line", "suggested", "suspicion", "why"]
@@ -113,20 +113,6 @@ def test_misspelt_labels_come_first_and_count_as_what_they_mean(noisy):
 )
 def test_which_labels_are_misspelt(counts, expected):
     assert misspelt_labels(counts) == expected
-
-
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
-def test_mojibake_is_recognised_and_restored(encoding):
-    for text in ("très déçu", "c’est raté", "هذا الفيلم رائع"):
-        octets = text.encode("utf-8")
-        try:
-            damaged = octets.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        assert mojibake(f"ok {damaged}") == f"ok {text}"
-    for sound in ("très déçu", "هذا رائع", "“quoted” – 50 €", "ÀÉÎÕÜ", "plain", ""):
-        assert mojibake(sound) == ""
-    assert mojibake("lost \ufffd") == "lost \ufffd"
 
 
 def test_suspicion_is_the_log_likelihood_ratio_of_the_likeliest_other_class():

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
 from superconext.config.parameters import Config, files_of, names_of
+from superconext.core import cache
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
 from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
@@ -173,6 +174,7 @@ def made_encoder(
     home = cache_dir() / "encoders"
     home.mkdir(parents=True, exist_ok=True)
     made = home / _key(text, vectors, settings, threads)
+    cache.use(made)
     states = made.with_name(f"{made.name}.states")
     lock = made.with_name(f".{made.name}.lock")
     advice = "expected one process for the same text and settings: wait until it ends"
@@ -183,6 +185,7 @@ def made_encoder(
             cached = _is_whole(made)
             if not cached:
                 _make(text, vectors, settings, threads, made, states, progress)
+                cache.trim()
             # Here and not in `_make`: a stop right after it would leave them for good.
             shutil.rmtree(states, ignore_errors=True)
             yield made, cached
