@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from superconext.cli import cli
+from superconext.cli import cli, options
 from superconext.config.parameters import GROUPS, PARAMETERS
 from superconext.data.catalogue import CATALOGUE
 from superconext.experiments.protocol import load_protocol, protocol_names
@@ -35,11 +35,12 @@ PUBLIC = {
 
 
 def commands(group: click.Group, path: str, depth: int = 2) -> str:
-    """The help of each command of a group, as `--help` prints it."""
+    """The help of each command of a group, as `--help-all` prints it."""
     parts = []
     for name, command in sorted(group.commands.items()):
         whole = f"{path} {name}"
         context = click.Context(command, info_name=whole, max_content_width=100, terminal_width=100)
+        context.meta[options._ALL] = True
         parts.append(f"{'#' * depth} {whole}\n\n```text\n{command.get_help(context)}\n```\n")
         if isinstance(command, click.Group):
             parts.append(commands(command, whole, depth + 1))
@@ -132,8 +133,8 @@ def papers() -> str:
 def write(folder: Path) -> None:
     """Write the pages, those that changed."""
     pages = {
-        "commands": "# Commands\n\nThe `--help` of every command.\n\n"
-        + commands(cli, "superconext"),
+        "commands": "# Commands\n\nEvery command with all its options; `--help` shows those that "
+        "most people need.\n\n" + commands(cli, "superconext"),
         "parameters": "# Parameters\n\nNames in Python and TOML; on the command line "
         "`hidden_size` is `--hidden-size`. A default after a preset's or encoder's name holds "
         "there.\n\n" + parameters(),

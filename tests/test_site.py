@@ -26,6 +26,7 @@ def test_generated_pages_have_every_command_parameter_and_set(tmp_path):
     for name in cli.commands:
         assert f"\n## superconext {name}\n" in pages["commands"]
     assert "\n### superconext data merge\n" in pages["commands"]
+    assert " --hidden-size INTEGER " in pages["commands"]
     for row in PARAMETERS:
         assert f"\n| `{row.name}` | " in pages["parameters"]
     for name in CATALOGUE:
