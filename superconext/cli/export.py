@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.options import JSON, echo_json, echo_notes, switch
+from superconext.cli.options import JSON, echo_json, echo_notes, say_next, switch
 
 if TYPE_CHECKING:
     from superconext.export.prune import PruneReport
@@ -123,6 +123,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     if "largest_difference" in facts:
         difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)
+        say_next(f"python {Path(facts['out'], 'classify.py')} FILE")
     if "pruned" in facts:
         pruned = facts["pruned"]
         words, buckets = pruned["words"], pruned["buckets"]

@@ -77,14 +77,15 @@ def write_onnx(model: Model, folder: Path) -> float:
     onnx.checker.check_model(proto, full_check=True)
     onnx.save(proto, str(folder / "model.onnx"))
     write_rest(model, folder)
-    both = _difference(model, folder), difference_on_texts(model, OnnxModel(folder))
-    difference = float(np.max(both))
-    if not difference <= TOLERANCE:
-        raise RunError(
-            f"{folder}: onnxruntime and torch differ by {difference:.2g}, expected at most "
-            f"{TOLERANCE:g}: do not use the file, and report this model's parameters"
-        )
-    return difference
+    shares, vectors = _difference(model, folder)
+    shares = float(np.max([shares, difference_on_texts(model, OnnxModel(folder))]))
+    for found, most in ((vectors, TOLERANCE), (shares, tolerance_of(model))):
+        if not found <= most:
+            raise RunError(
+                f"{folder}: onnxruntime and torch differ by {found:.2g}, expected at most "
+                f"{most:g}: do not use the file, and report this model's parameters"
+            )
+    return max(shares, vectors)
 
 
 def write_rest(model: Model, folder: Path) -> None:
@@ -182,15 +183,26 @@ def _probe(graph: GraphBuilder, model: Model) -> None:
     graph.node("Mul", scores, graph.constant(halves, np.float64), output="scores")
 
 
+def tolerance_of(model: Model) -> float:
+    """How far apart probabilities may be: `TOLERANCE`, or what the probe makes of the rounding of
+    a sentence vector, where its weights are so large (a few units of a tiny encoder hardly vary,
+    and are standardised). Then torch's own answers differ as much from batch to batch."""
+    probe = model.probe
+    assert isinstance(probe, LogisticRegressionProbe)
+    gain = np.linalg.norm(probe.coef / probe.scale, axis=1).max()
+    return max(TOLERANCE, float(np.finfo(np.float32).eps * gain))
+
+
 @torch.no_grad()
-def _difference(model: Model, folder: Path) -> float:
-    """The largest difference over random sentences of known, unknown and new words."""
+def _difference(model: Model, folder: Path) -> tuple[float, float]:
+    """The largest differences of probabilities and of sentence vectors over random sentences of
+    known, unknown and new words."""
     session = session_of(folder / "model.onnx")
     generator = np.random.default_rng(0)
     tables = [encoder.vector_table(None) for encoder in model.encoders]
     sizes = [0 if table is None else table.shape[1] for table in tables]
     above, words = model.encoders[0].onnx_ids
-    largest = 0.0
+    largest = np.zeros(2)
     for rows, width, new in ((1, 1, 0), (3, 7, 2), (17, 40, 5)):
         lengths = generator.integers(1, width + 1, rows)
         ids = generator.integers(1, words + new * any(sizes), (rows, width))
@@ -207,9 +219,9 @@ def _difference(model: Model, folder: Path) -> float:
             parts.append(output.sentence.numpy())
         features = np.hstack(parts)
         expected = (model.probe.probabilities(features), features)
-        for one, other in zip(answered, expected, strict=True):
-            largest = max(largest, float(np.abs(one - other).max()))
-    return largest
+        pairs = zip(answered, expected, strict=True)
+        largest = np.maximum(largest, [np.abs(one - other).max() for one, other in pairs])
+    return float(largest[0]), float(largest[1])
 
 
 def difference_on_texts(model: Model, other: OnnxModel, count: int = 200, seed: int = 0) -> float:

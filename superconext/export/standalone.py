@@ -119,11 +119,15 @@ def main() -> None:
     about.add_argument("--threads", type=int, default=1)
     given = about.parse_args()
     try:
-        model = load(given.threads)
-        from superconext_runtime.export.server import run_server
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        sys.exit(f"error: {error}; expected its packages: pip install starlette uvicorn")
+    from superconext_runtime.export.server import run_server
 
-        run_server(model, given.host, given.port)
-    except (ImportError, OSError, ValueError) as error:
+    try:
+        run_server(load(given.threads), given.host, given.port)
+    except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -1,6 +1,7 @@
 """`superconext serve`: equal answers to `predict`, and a graceful stop."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -11,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from superconext.export.onnx_folder import write_rest
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows
 from tests.export.test_server import needs_extra, post, texts_of
+from tests.export.test_standalone import FAKE
 
 TEXTS = [text for _, text in rows(30, seed=9)]
 
@@ -66,6 +69,24 @@ def test_it_answers_as_predict_does_and_stops_when_all_is_answered(serving, fini
     assert rest == "stopped\n", "no text and no traceback"
     with pytest.raises(ConnectionError):
         post(place, texts_of("a"))
+
+
+@needs_extra
+def test_an_export_serves_by_itself(finished, tmp_path):
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export" / "model.onnx").write_bytes(b"a graph")
+    write_rest(load_model(finished.folder), tmp_path / "export")
+    (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", "2"))
+    words = [sys.executable, tmp_path / "export" / "serve.py", "--port", "0"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, env=env, text=True) as process:
+        line = process.stderr.readline()
+        assert line.startswith("serving at "), line + process.stderr.read()
+        place = "127.0.0.1", int(line.split(":")[-1].split("/")[0])
+        status, said = post(place, texts_of("zwin", ""))
+        assert (status, said["labels"][1]) == (200, None) and said["labels"][0] in said["classes"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0 and process.stderr.read() == "stopped\n"
 
 
 @needs_extra

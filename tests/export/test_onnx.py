@@ -11,7 +11,7 @@ import pytest
 from superconext.core.errors import MissingExtraError, RunError
 from superconext.encoders.base import Encoder
 from superconext.export import onnx_folder
-from superconext.export.onnx_folder import write_onnx
+from superconext.export.onnx_folder import tolerance_of, write_onnx
 from superconext.export.onnx_model import OnnxModel
 from tests.cli.conftest import environment
 from tests.export.conftest import SENTENCES
@@ -23,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="needs the onnx extra")
 @pytest.fixture(scope="module")
 def folder(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("onnx")
-    assert 0 <= write_onnx(model, folder) <= 1e-5
+    assert 0 <= write_onnx(model, folder) <= tolerance_of(model)
     return folder
 
 
@@ -83,10 +83,16 @@ def test_a_damaged_folder_is_refused(folder, tmp_path):
 
 
 def test_numbers_that_differ_are_not_kept_quiet(model, tmp_path, monkeypatch):
-    for part in ("_difference", "difference_on_texts"):
+    nan = float("nan")
+    for part, found in (
+        ("_difference", (nan, 0.0)),
+        ("_difference", (0.0, nan)),
+        ("_difference", (0.0, 2e-5)),
+        ("difference_on_texts", nan),
+    ):
         with monkeypatch.context() as patch, pytest.raises(RunError, match="differ"):
-            patch.setattr(onnx_folder, part, lambda *_: float("nan"))
-            folder = tmp_path / part
+            patch.setattr(onnx_folder, part, lambda *_, found=found: found)
+            folder = tmp_path / str(found)
             folder.mkdir()
             write_onnx(model, folder)
 
