@@ -72,7 +72,14 @@ class OnnxModel:
             if facts["priors"] is not None:
                 self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
             arrays = read_arrays(folder / "ngrams.safetensors")
-        except (OSError, ValueError, LookupError, TypeError, SuperConTextError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+            SuperConTextError,
+        ) as error:
             raise RunError(
                 f"{folder}: not a readable ONNX export ({error}); expected what superconext export "
                 "RUN --format onnx wrote: export it again"

@@ -103,15 +103,17 @@ class Worker:
     async def _answer(self, batch: Sequence[tuple[list[str], asyncio.Future[np.ndarray]]]) -> bool:
         """Whether all were answered; a single one that fails gets the error."""
         texts = list(chain.from_iterable(one for one, _ in batch))
+        edges = np.cumsum([len(one) for one, _ in batch])
         call = asyncio.get_running_loop().run_in_executor
         try:
             shares = await call(self._thread, self._model.probabilities, texts)
+            if len(shares) != edges[-1]:
+                raise ValueError(f"{len(shares)} answers for {edges[-1]} texts")
         except Exception as error:
             if len(batch) == 1 and not batch[0][1].done():
                 batch[0][1].set_exception(error)
             return False
-        edges = np.cumsum([len(one) for one, _ in batch])[:-1]
-        for (_, future), part in zip(batch, np.split(shares, edges), strict=True):
+        for (_, future), part in zip(batch, np.split(shares, edges[:-1]), strict=True):
             if not future.done():  # its client may have gone
                 future.set_result(part)
         return True

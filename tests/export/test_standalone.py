@@ -183,7 +183,8 @@ def test_a_damaged_export_is_refused(export, tmp_path):
 
     _, folder = export
     facts = json.loads((folder / "model.json").read_text())
-    damages = [("model.onnx", b"other"), ("model.json", b"[]"), ("model.json", b'{"format": 99}')]
+    damages = [("model.onnx", b"other"), ("model.json", b"[]"), ("model.json", b"[" * 100_000)]
+    damages.append(("model.json", b'{"format": 99}'))
     for name in (name for name in facts["files"] if name != "model.onnx"):
         damages.append((name, (folder / name).read_bytes()[:-3]))
     for change in ({"ensemble": "none"}, {"priors": {}}):
