@@ -39,7 +39,13 @@ def commands(group: click.Group, path: str, depth: int = 2) -> str:
     parts = []
     for name, command in sorted(group.commands.items()):
         whole = f"{path} {name}"
-        context = click.Context(command, info_name=whole, max_content_width=100, terminal_width=100)
+        context = click.Context(
+            command,
+            info_name=whole,
+            max_content_width=100,
+            terminal_width=100,
+            help_option_names=["-h", "--help"],
+        )
         context.meta[options._ALL] = True
         parts.append(f"{'#' * depth} {whole}\n\n```text\n{command.get_help(context)}\n```\n")
         if isinstance(command, click.Group):

@@ -72,7 +72,7 @@ def cache(ctx: click.Context, as_json: bool) -> None:
 @cache.command(epilog=IN_CLEAR)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--older-than", metavar="30d", callback=_seconds, help="What was not used for so long."
+    "--older-than", metavar="30d", callback=_seconds, help="Entries not used for that long."
 )
 @switch("--all", "Everything that is not in use, downloads too.", "everything")
 @JSON
@@ -81,7 +81,7 @@ def clear(
 ) -> None:
     """Remove entries: those of NAME (its beginning is enough), old ones, or all.
 
-    What is in use is left and told of.
+    Entries in use are kept and listed.
     """
     from superconext.core.cache import entries, remove
 

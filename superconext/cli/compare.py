@@ -40,7 +40,7 @@ _LIST = "list"
 @click.option(
     "--protocol",
     metavar="NAME",
-    help="Compare what a paper compared, its figures beside; list: explain each.",
+    help="Compare what a paper compared, beside its figures; list: describe each.",
 )
 @click.option(
     "--study",
@@ -71,11 +71,11 @@ def compare(
     """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
     The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
-    always fitted beside, vectors_logreg wherever there are word vectors, pretrained_logreg
+    always fitted too, vectors_logreg wherever there are word vectors, pretrained_logreg
     wherever --init or --pretrain is given; nbsvm, fasttext and ngrams where --objectives names
     them. A fit that DIR already holds is not run again. With several TRAIN files, or data sets
     from a file, each has a table of its own. With --protocol a paper says what is compared;
-    parameters given hold for all of its systems that do not name them.
+    parameters given apply to all of its systems that do not set them.
     """
     from superconext.core.progress import TerminalProgress
 

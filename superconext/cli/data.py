@@ -53,7 +53,7 @@ def data() -> None:
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
 @click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
 @click.option(
-    "--unlabelled", metavar="FILE", help="Count the texts that this unlabelled text says too."
+    "--unlabelled", metavar="FILE", help="Count the texts that also occur in this unlabelled text."
 )
 @click.option(
     "--near",
@@ -157,14 +157,14 @@ def inspect(
 )
 @_SEED
 @switch("--deduplicate", "Keep one copy of each text.")
-@switch("--near-together", "Near-duplicates share a side too.", "near")
+@switch("--near-together", "Keep near-duplicates in the same split too.", "near")
 @click.option(
     "--format",
     "form",
     type=click.Choice(("tsv", "csv", "jsonl")),
     default="tsv",
     show_default=True,
-    help="Of the files to write.",
+    help="Format of the files to write.",
 )
 @_NORMALIZE
 @COLUMNS
@@ -188,7 +188,7 @@ def split(
 ) -> None:
     """Split the labelled FILE into train, dev and test.
 
-    Every class is split alike, and copies of one text never come to two sides. The same file,
+    Every class is split alike, and copies of a text are always in the same split. The same file,
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
@@ -235,7 +235,7 @@ def split(
     help="Similarity of near repeats: shared character 4-grams over all of both.",
 )
 @switch("--no-near", "Keep near repeats.")
-@number("--min-words", 2, "Words a line has at least.")
+@number("--min-words", 2, "Fewest words in a line.")
 @_NORMALIZE
 @switch("--force", "Replace the file to write.")
 @JSON
@@ -434,7 +434,7 @@ def _read(
 @click.argument("folder", metavar="DIR")
 @switch("--force", "Replace its files in DIR.")
 def sample(folder: str, force: bool) -> None:
-    """Write the sample to DIR: 630 labelled reviews, made up, and 4,000 unlabelled ones."""
+    """Write the sample to DIR: 630 invented labelled reviews and 4,000 unlabelled ones."""
     from superconext.data.sample import write_sample
 
     for path in write_sample(Path(folder), force):

@@ -62,7 +62,9 @@ SYSTEMS = shared(
         help="What to compare, each OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE, of: "
         f"{', '.join(OBJECTIVES)}. Also the baselines {', '.join(_MORE_BASELINES)}.",
     ),
-    click.option("--systems", metavar="TOML", help="The same from a file, under own names."),
+    click.option(
+        "--systems", metavar="TOML", help="The same from a file, with names of their own."
+    ),
 )
 
 #: Where to write, how often, by whom, and how to report.
@@ -82,7 +84,7 @@ RUNS = shared(
         type=click.Choice(["processes", "dask"]),
         default="processes",
         show_default=True,
-        help="Who runs the fits: processes here, or the workers of --scheduler.",
+        help="What runs the fits: processes here, or the workers of --scheduler.",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster to run fits on."),
     switch("--deduplicate", "Remove copies within and across splits."),
@@ -156,7 +158,7 @@ def make_request(ctx: click.Context, options: dict[str, Any], verb: str, **own: 
 
 
 def chosen_workers(options: dict[str, Any]) -> Workers:
-    """Who runs the fits. Wrong usage for options that do not go together."""
+    """What runs the fits. Wrong usage for options that do not go together."""
     from superconext.experiments.parallel import Workers
 
     workers = Workers(options["jobs"], options["backend"], options["scheduler"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Choice(["folder", "onnx", "sentence-transformers"]),
     default="folder",
     show_default=True,
-    help="folder: the model alone, without figures. onnx: a folder that answers with NumPy and "
+    help="folder: the model alone, without figures. onnx: a folder that predicts with NumPy and "
     "onnxruntime alone. The last two need the extras of their names.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
@@ -58,7 +58,7 @@ def export(
 ) -> None:
     """Write RUN in another form, or as a smaller run folder.
 
-    Hashes of the training texts, by which evaluate and predict know them again, are left out.
+    Hashes of the training texts, by which evaluate and predict recognise them, are left out.
     """
     if pruned and not test:
         raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
@@ -142,18 +142,17 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
 @click.command()
 @click.argument("run")
 @click.argument("name", metavar="USER/NAME")
-@click.option("--private/--public", default=None, help="Of a repository that is made.")
-@click.option("--revision", metavar="BRANCH", help="Branch to push to, made if it is not there.")
-@click.option("--message", default="Upload with superconext", help="Of the commit.")
+@click.option("--private/--public", default=None, help="Visibility of a new repository.")
+@click.option("--revision", metavar="BRANCH", help="Branch to push to, created if missing.")
+@click.option("--message", default="Upload with superconext", help="Commit message.")
 @JSON
 def push(
     run: str, name: str, private: bool | None, revision: str | None, message: str, as_json: bool
 ) -> None:
-    """Upload RUN to the Hugging Face Hub, where it is made if it is not there.
+    """Upload RUN to the Hugging Face Hub; a repository that does not exist is created.
 
-    Its predictions.tsv stays at home, for it may hold texts, and so do the hashes of the training
-    texts. Needs the extra hub, and a login
-    (hf auth login, or HF_TOKEN).
+    predictions.tsv, which may hold texts, and the hashes of the training texts are not uploaded.
+    Needs the extra hub, and a login (hf auth login, or HF_TOKEN).
     """
     from superconext.export.hub import push as upload
 

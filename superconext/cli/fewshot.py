@@ -50,7 +50,7 @@ def fewshot(
     """Draw a few rows of each class from TRAIN, several times; write curves to DIR.
 
     Each seed draws its own rows. Without --objectives or --systems: superloss and
-    cross_entropy. The baselines of compare are fitted beside, on the same rows.
+    cross_entropy. The baselines of compare are fitted on the same rows.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import fewshot as drawing

@@ -89,12 +89,14 @@ ENCODING = click.option(
 _READING: dict[str, Decorator] = {
     "header": HEADER,
     "encoding": ENCODING,
-    "fix_text": switch("--fix-text", "Mend text that was saved in a wrong encoding (extra ftfy)."),
+    "fix_text": switch(
+        "--fix-text", "Repair text that was saved in a wrong encoding (extra ftfy)."
+    ),
     "drop_unlabelled": switch(
         "--drop-unlabelled", "Leave out rows without a label, or with NaN, null or none for one."
     ),
     "fold_label_case": switch(
-        "--fold-label-case", "Make labels one that differ in case and spaces alone."
+        "--fold-label-case", "Merge labels that differ only in case and spaces."
     ),
 }
 CONFIG = click.option(
@@ -157,7 +159,7 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
             "--out",
             required=True,
             metavar=metavar,
-            help="Folder to write, must be new.  [required]",
+            help="Folder to write, must be new.",
         ),
         switch("--force", f"Replace {metavar} if it holds {holds}."),
     )

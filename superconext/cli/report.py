@@ -33,8 +33,8 @@ def report(
 ) -> None:
     """A page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
 
-    Without FILE, of what RUN records: then it has no sentences, unless --keep-text kept them.
-    The page is one file that loads nothing else; it holds the sentences of FILE and --train.
+    Without FILE the page shows what RUN recorded, without sentences unless --keep-text kept them.
+    It is one file that loads nothing else; it holds the sentences of FILE and --train.
     """
     from superconext.cli.use import _known, _load, _unknown_labels
     from superconext.core.errors import DataError

@@ -15,13 +15,13 @@ def _limit(name: str, default: int, text: str) -> Any:
 
 @click.command()
 @click.argument("run")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one."
 )
-@_limit("--max-bytes", 1 << 20, "Of a request's body.")
-@_limit("--max-texts", 1000, "In a request.")
-@_limit("--max-characters", 10_000, "Of a text.")
+@_limit("--max-bytes", 1 << 20, "Bytes of a request's body.")
+@_limit("--max-texts", 1000, "Texts in a request.")
+@_limit("--max-characters", 10_000, "Characters of a text.")
 @_limit("--max-waiting", 64, "Requests that wait for an answer at once.")
 @THREADS
 def serve(
@@ -34,11 +34,11 @@ def serve(
     max_waiting: int,
     threads: int,
 ) -> None:
-    """Answer over HTTP for RUN, a run or a folder of export --format onnx.
+    """Serve RUN over HTTP: a run or a folder of export --format onnx.
 
     POST /predict takes {"texts": ["...", ...]}; GET /health and /metrics (Prometheus) are for
-    supervision. What is over a limit is refused (413, 429). No text is logged. SIGTERM stops it
-    when every request under way has its answer. Needs the extra serve.
+    monitoring. Requests over a limit are refused (413, 429). No text is logged. SIGTERM lets
+    running requests finish. Needs the extra serve.
     """
     from superconext.cli.use import load_any
     from superconext.export.server import Limits, run_server

@@ -51,7 +51,7 @@ def sweep(
 ) -> None:
     """Vary a parameter, or several as a grid; choose on dev, report the chosen on test.
 
-    The other parameters hold for every grid point. The baselines are fitted beside. With
+    The other parameters apply to every grid point. The baselines are fitted too. With
     --optuna each trial is a fit with seed 0, and the chosen values get the other seeds.
     """
     from superconext.core.progress import TerminalProgress

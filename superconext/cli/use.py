@@ -200,7 +200,7 @@ def predict(
 ) -> None:
     """Labels for the texts of FILE (- is standard input): label TAB text.
 
-    RUN may also be a folder of export --format onnx: then onnxruntime answers. With --proba a
+    RUN may also be a folder of export --format onnx: then onnxruntime predicts. With --proba a
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
     piece at a time, in its order, and each of its rows gives a row: one without a text gets an
     empty label. --details and --json have the line numbers, the shares of a text's words and
