@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from superconext.fitting.model import Evaluation, Model
 from superconext.probe.metrics import probability_metrics
+
+if TYPE_CHECKING:
+    from superconext.fitting.model import Evaluation, Model
 
 #: What is said of a text: the shares of its words and of its letters (by their script) that are
 #: new to the run, and the split of the run that it stands in.

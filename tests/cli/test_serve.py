@@ -71,14 +71,34 @@ def test_it_answers_as_predict_does_and_stops_when_all_is_answered(serving, fini
         post(place, texts_of("a"))
 
 
-@needs_extra
-def test_an_export_serves_by_itself(finished, tmp_path):
+@pytest.fixture
+def exported(finished, tmp_path):
+    """An export, and the variables of a process with a stand-in for onnxruntime."""
     (tmp_path / "export").mkdir()
     (tmp_path / "export" / "model.onnx").write_bytes(b"a graph")
     write_rest(load_model(finished.folder), tmp_path / "export")
     (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", "2"))
-    words = [sys.executable, tmp_path / "export" / "serve.py", "--port", "0"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    paths = [str(tmp_path), environment()["PYTHONPATH"]]
+    return tmp_path / "export", {**environment(), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def test_predict_with_an_export_imports_no_torch(exported):
+    folder, env = exported
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'sklearn', 'scipy', 'gensim'): sys.modules[name] = None\n"
+        "from superconext.cli import main\nmain(['predict', sys.argv[1], '--proba'])\n"
+    )
+    words = [sys.executable, "-c", program, folder]
+    said = subprocess.run(words, input=b"zwin bzaf\n", capture_output=True, env=env, check=False)
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().splitlines()[1].endswith("\tzwin bzaf")
+
+
+@needs_extra
+def test_an_export_serves_by_itself(exported):
+    folder, env = exported
+    words = [sys.executable, folder / "serve.py", "--port", "0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, env=env, text=True) as process:
         line = process.stderr.readline()
         assert line.startswith("serving at "), line + process.stderr.read()
