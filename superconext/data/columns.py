@@ -6,12 +6,14 @@ repeat, sentences do not.
 
 A first row is a header when a column is asked for by name, when one of its cells is `text` or
 `label`, when the cell in a column asked for by number is a usual column name, when all of its
-cells are, or when it is unlike all others (`_header_by_labels`). Anything else is an example.
+cells are, when of more than two cells one is a usual name of the text and one of the label, or when
+it is unlike all others (`_header_by_shape`). Anything else is an example.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ TEXT_NAMES = frozenset(
 )
 LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classe", "category", "sentiment", "polarity", "target", "tag"}
-    | {"étiquette", "topic", "intent", "score", "rating", "gold"}
+    | {"étiquette", "annotation", "emotion", "stance", "topic", "intent", "score", "rating", "gold"}
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
@@ -199,12 +201,15 @@ def _with_known(
     text_column = known.column(first, wanted[0], "text", header)
     label_column = known.column(first, wanted[1], "label", header)
     specs = (text_column, label_column)
+    guessed = False
     if header is None:
         by_name = any(s is not None and number_of(s) is None for s in specs)
         header = by_name or _is_header(first, *specs) or _header_by_shape(rows, known)
+        guessed = not header and _header_above_columns(rows, *specs)
+        header = header or guessed
     if header:
         return _under_header(
-            rows, text_column, label_column, source, labelled, known.classes, commas
+            rows, text_column, label_column, source, labelled, known.classes, commas, guessed
         )
     if specs == (None, None):
         if commas and not labelled and _one_sentence(rows, known.classes):
@@ -254,6 +259,7 @@ def _under_header(
     labelled: bool,
     classes: frozenset[str],
     commas: bool,
+    guessed: bool,
 ) -> Columns:
     """The columns under a header whose names may be unknown."""
     first, folded = rows[0], _folded(rows[0])
@@ -280,7 +286,7 @@ def _under_header(
         label = resolve(first, label_column, "label", "--label-column", source)
     _refuse_same(text, label if labelled else None, source)
     notes = []
-    if (text_column is None and folded[text] != "text") or (
+    if (guessed or (text_column is None and folded[text] != "text")) or (
         labelled and label is not None and label_column is None and folded[label] != "label"
     ):
         read = f"column {shown(first[text], 24)} read as text"
@@ -318,6 +324,29 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
         ):
             return True
     return False
+
+
+def _header_above_columns(
+    rows: Sequence[Sequence[str]], text_column: ColumnSpec, label_column: ColumnSpec
+) -> bool:
+    """Whether the first row is unlike all others in columns asked for by number: its label is
+    none of the others, which all repeat, and its text is shorter than nearly all."""
+    numbers = [number_of(spec) for spec in (text_column, label_column) if spec is not None]
+    places = [number - 1 for number in numbers if number is not None]
+    whole = [row for row in rows[1:] if len(row) == len(rows[0])]
+    if len(places) < 2 or not 0 <= min(places) <= max(places) < len(rows[0]):
+        return False
+    name, text = (rows[0][place].strip() for place in reversed(places))
+    labels = Counter(row[places[1]].strip() for row in whole)
+    shorter = sum(len(text) < len(row[places[0]].strip()) for row in whole)
+    return (
+        len(whole) >= _FEW_ROWS
+        and any(map(str.isalpha, name))
+        and name not in labels
+        and min(labels.values()) > 1
+        and len(labels) <= len(whole) / 4
+        and shorter >= 0.9 * len(whole)
+    )
 
 
 def _above_sentences(name: str, texts: Sequence[str]) -> bool:
@@ -375,7 +404,12 @@ def _is_header(first: Sequence[str], text_column: ColumnSpec, label_column: Colu
     if "text" in folded or "label" in folded:
         return True
     usual = TEXT_NAMES | LABEL_NAMES | _OTHER_NAMES if len(folded) > 1 else TEXT_NAMES
-    return any(folded) and all(cell in usual for cell in folded)
+    if any(folded) and all(cell in usual for cell in folded):
+        return True
+    # Of more columns one usual name of each kind is enough among names: such as user_id, tweet,
+    # sentiment.
+    named = bool(TEXT_NAMES & set(folded)) and bool(LABEL_NAMES & set(folded))
+    return len(folded) > 2 and named and all(re.fullmatch(r"[^\W\d][\w .-]*|", c) for c in folded)
 
 
 def _numbered(

@@ -76,7 +76,8 @@ def advice(sample: bytes) -> str:
         return "give --encoding its encoding (Arabic: windows-1256; French: windows-1252)"
     place = next((i for i, byte in enumerate(sample) if byte > 127), 0)
     read = sample[max(place - 8, 0) : place + 40].decode(guess, "replace").split("\n")
-    return f"give --encoding {guess} if {max(read, key=len).strip()!r} reads right"
+    shown = max(read, key=lambda part: (not part.isascii(), len(part)))
+    return f"give --encoding {guess} if {shown.strip()!r} reads right"
 
 
 def guessed(sample: bytes) -> str | None:

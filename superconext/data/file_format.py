@@ -146,6 +146,15 @@ class RowFile:
             self._runs = self.file.runs(self.bad)
         return self._runs
 
+    def drop_first(self) -> bool:
+        """Leave out the first line, which is no row; False where it cannot be told from others."""
+        runs = self.runs()
+        first, lines = next(runs)
+        known = first == 1 and lines[:1] == self.head[:1]
+        self._runs = chain([(first + known, lines[known:])], runs)
+        self.head = self.head[known:]
+        return known
+
     def filled(
         self, keep_tabs: bool = False, keep_blank: bool = False
     ) -> Iterator[tuple[Sequence[int], list[str]]]:

@@ -12,6 +12,7 @@ Blank lines hold no row and are left out, with a note that counts them. Where ev
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -356,7 +357,11 @@ class Csv(QuotedTable):
 
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
-        if file.head and self.separator == ",":
+        hint = re.fullmatch(r"(?i)sep=([,;\t|])\s*", file.head[0]) if file.head else None
+        if hint and file.drop_first():
+            self.separator, self.separator_name = hint[1], SEPARATORS[hint[1]]
+            file.notes.append(f"{self.separator_name}s separate columns, as the first line says")
+        elif file.head and self.separator == ",":
             self.separator = separator_of(file.head)
             self.separator_name = SEPARATORS[self.separator]
             if self.separator != ",":

@@ -69,7 +69,10 @@ class JsonLines(LineFormat):
             record.setdefault(self.keys[1], "")
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
-        text, label = [*(json_value(record, key, where) for key in self.keys), ""][:2]
+        text, label = [
+            *(json_value(record, key, where, key in self.keys[1:]) for key in self.keys),
+            "",
+        ][:2]
         return text, label
 
     def _text_key(self, record: dict[str, Any]) -> str:
@@ -230,8 +233,8 @@ def json_record(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def json_value(record: dict[str, Any], key: str, where: str) -> str:
-    """The text or number under a key, as text."""
+def json_value(record: dict[str, Any], key: str, where: str, optional: bool = False) -> str:
+    """The text or number under a key, as text; optional: "" for null or NaN."""
     if key not in record:
         names = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
         raise DataError(
@@ -239,6 +242,8 @@ def json_value(record: dict[str, Any], key: str, where: str) -> str:
             "complete the record or remove it"
         )
     value = record[key]
+    if value is None and optional:
+        return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         if len(set(value)) > 1:
             several = ", ".join(shown(item, 24) for item in value[:4])

@@ -137,7 +137,7 @@ class OpenFile:
         except UnicodeDecodeError as error:
             return DataError(
                 f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: "
-                f"{advice(raw + self.first)}"
+                + advice(b"\n".join((raw, self.first)))
             )
 
 

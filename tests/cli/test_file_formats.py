@@ -105,6 +105,43 @@ def test_usual_names_are_used_and_several_refused(tmp_path):
     assert "'category', 'class' could be the label column" in refused(path)
 
 
+def test_one_usual_name_of_each_kind_is_enough_among_several(tmp_path):
+    lines = [f'{i},2022-01-0{i},"{text}",{label},ar' for i, (label, text) in enumerate(PAIRS)]
+    path = write(tmp_path / "x.csv", "\n".join(["id,created_at,tweet,sentiment,user", *lines]))
+    assert "'tweet' read as text, 'sentiment' as label" in understood(path)
+
+
+def test_a_header_above_columns_asked_for_by_number(tmp_path):
+    pairs = [("p" if i % 2 else "n", f"a rather long answer of number {i}") for i in range(40)]
+    lines = [f'2024/03/{i},"{text}",{label}' for i, (label, text) in enumerate(pairs)]
+    table = "\n".join(["Horodateur,ما رأيك في الخدمة؟,التقدير", *lines])
+    asked = ("--text-column", "2", "--label-column", "3")
+    path = write(tmp_path / "x.csv", table)
+    notes = understood(path, *asked, pairs=pairs)
+    assert "first row read as a header: column 'ما رأيك في الخدمة؟' read as text" in notes
+    path = write(tmp_path / "y.csv", table.partition("\n")[2])
+    assert "no header found" in understood(path, *asked, pairs=pairs)
+
+
+def test_a_first_line_that_names_the_separator(tmp_path):
+    for separator, name in ((";", "semicolon"), ("\t", "tab"), (",", "comma")):
+        path = write(tmp_path / "x.csv", f"sep={separator}\r\n" + table(separator))
+        assert f"{name}s separate columns, as the first line says" in understood(path)
+    path = write(tmp_path / "x.csv", "sep=;\ntext;label\na b;p\nc d\n")
+    assert "line 4" in refused(path)
+
+
+def test_a_label_that_json_has_as_null_is_none(tmp_path):
+    path = write(
+        tmp_path / "x.jsonl",
+        '{"text": "a b", "label": "p"}\n{"text": "c", "label": null}\n'
+        '{"text": "d", "label": NaN}\n{"text": "e f", "label": "n"}\n',
+    )
+    assert "line 2: found an empty label" in refused(path)
+    pairs = [("p", "a b"), ("n", "e f")]
+    assert "2 rows without a label left out" in understood(path, "--drop-unlabelled", pairs=pairs)
+
+
 # Encodings
 
 
