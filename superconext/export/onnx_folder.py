@@ -116,7 +116,8 @@ def write_rest(model: Model, folder: Path) -> None:
         "files": {name: file_sha256(folder / name) for name in names},
     }
     write_json(folder / "model.json", document)
-    write_standalone(folder)
+    of_tokens = ["tokenizers"] if "subwords" in document else []
+    write_standalone(folder, ["numpy", "onnxruntime", *of_tokens])
 
 
 def build_graph(model: Model) -> Any:

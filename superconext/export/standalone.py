@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from superconext._version import __version__
@@ -29,7 +29,7 @@ Copyright (c) The superconext authors
 """
 '''
 
-_CLASSIFY = '''"""Text to label with this folder alone. Needs the packages numpy and onnxruntime.
+_CLASSIFY = '''"""Text to label with this folder alone, and the packages that `PACKAGES` names.
 
     python classify.py FILE           a text a line (- is standard input): label TAB text
     python classify.py FILE --proba   with the probability of every class, under a heading
@@ -47,19 +47,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
+PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
+
+
+def needed(*packages: str) -> None:
+    """Leave with one line where a package is missing."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        sys.exit(f"error: found no {missing[0]}; expected it: pip install {' '.join(missing)}")
 
 
 def load(threads: int = 1):
     """The model of this folder."""
-    try:
-        import numpy  # noqa: F401
-        import onnxruntime  # noqa: F401
-    except ImportError as error:
-        sys.exit(f"error: {error}; expected its packages: pip install numpy onnxruntime")
+    needed(*PACKAGES)
     from superconext_runtime.export.onnx_model import OnnxModel
 
     return OnnxModel(HERE, threads)
@@ -99,7 +104,7 @@ if __name__ == "__main__":
 '''
 
 
-_SERVE = '''"""This folder as an HTTP service. Needs numpy, onnxruntime, starlette and uvicorn.
+_SERVE = '''"""This folder as an HTTP service. Needs what classify.py needs, starlette and uvicorn.
 
     python serve.py --port 8000
 
@@ -109,7 +114,7 @@ POST /predict takes {"texts": ["...", ...]}; GET /health, GET /metrics.
 import argparse
 import sys
 
-from classify import load
+from classify import PACKAGES, load, needed
 
 
 def main() -> None:
@@ -118,11 +123,7 @@ def main() -> None:
     about.add_argument("--port", type=int, default=8000)
     about.add_argument("--threads", type=int, default=1)
     given = about.parse_args()
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        sys.exit(f"error: {error}; expected its packages: pip install starlette uvicorn")
+    needed(*PACKAGES, "starlette", "uvicorn")
     from superconext_runtime.export.server import run_server
 
     try:
@@ -136,8 +137,11 @@ if __name__ == "__main__":
 '''
 
 
-def write_standalone(folder: Path) -> None:
-    """Write `classify.py`, `serve.py` and the modules it needs into an existing folder."""
+def write_standalone(folder: Path, packages: Sequence[str]) -> None:
+    """Write `classify.py`, `serve.py` and the modules they need into an existing folder.
+
+    packages: those that must be installed where they run.
+    """
     home = folder / RUNTIME
     for module in sorted(_modules()):
         source = _file(module).read_text(encoding="utf-8")
@@ -148,7 +152,9 @@ def write_standalone(folder: Path) -> None:
         place.write_text(source, encoding="utf-8")
         (place.parent / "__init__.py").touch()
     (home / "__init__.py").write_text(_ABOUT, encoding="utf-8")
-    (folder / "classify.py").write_text(_CLASSIFY, encoding="utf-8")
+    (folder / "classify.py").write_text(
+        _CLASSIFY.replace("@PACKAGES@", repr(tuple(packages))), encoding="utf-8"
+    )
     (folder / "serve.py").write_text(_SERVE, encoding="utf-8")
 
 

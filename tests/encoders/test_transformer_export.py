@@ -1,6 +1,7 @@
 """Exports of a transformer: sentence-transformers' own modules, and ONNX."""
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from superconext import SuperConTextClassifier
-from superconext.export.onnx_folder import write_onnx
+from superconext.export.onnx_folder import write_onnx, write_rest
 from superconext.export.onnx_model import OnnxModel
 from superconext.export.sentence_module import write_sentence_transformer
 from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
@@ -67,3 +68,16 @@ def test_onnx_gives_torchs_numbers_from_text(given, folder, tmp_path):
     assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
     assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
     assert np.abs(other.features([""]) - model.features([""])).max() < 1e-5, "no token"
+
+
+def test_an_export_names_the_packages_it_needs(folder, tmp_path):
+    model = trained(folder)
+    (tmp_path / "model.onnx").write_bytes(b"a graph")
+    write_rest(model, tmp_path)
+    program = "import sys; sys.path[0] = sys.argv[1]; import classify; classify.needed('os', 'nil')"
+    words = [sys.executable, "-c", program, str(tmp_path)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert said.stderr == "error: found no nil; expected it: pip install nil\n"
+    packages = "PACKAGES = ('numpy', 'onnxruntime', 'tokenizers')\n"
+    assert packages in (tmp_path / "classify.py").read_text(encoding="utf-8")
