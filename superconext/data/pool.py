@@ -26,7 +26,7 @@ import re
 import zipfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -131,11 +131,13 @@ class Source:
         wanted = Wanted(tabular, None, labelled=False)
         rows = open_rows(RowFile(opened, wanted, skip, LOOK_AHEAD, CELL_LINES))
         for block in rows.blocks() if rows is not None else ():
-            yield from block.texts
+            for text in block.texts:  # cells of a table that says it is plain text
+                yield from text.split("\t")
 
 
-def sources_of(files: Sequence[str]) -> list[Source]:
-    """The files, each zip archive as its members whose format is known by their name.
+def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]:
+    """The files, each zip archive as its members whose format is known by their name; `say` is
+    told of the others.
 
     Raises DataError for an archive that is broken, locked, or packed beyond belief.
     """
@@ -153,8 +155,11 @@ def sources_of(files: Sequence[str]) -> list[Source]:
         if not members or any(member.filename == "xl/workbook.xml" for member in members):
             found.append(Source(path))
             continue
-        kept = [m for m in members if Path(m.filename).suffix.lower() in suffixes]
-        kept = [m for m in kept if "__MACOSX" not in m.filename and not m.is_dir()]
+        files_in = [m for m in members if "__MACOSX" not in m.filename and not m.is_dir()]
+        kept = [m for m in files_in if Path(m.filename).suffix.lower() in suffixes]
+        if others := [m.filename for m in files_in if m not in kept]:
+            more = f" and {len(others) - 3} more" * (len(others) > 3)
+            say(f"note: {path}: no known format, passed over: {', '.join(others[:3])}{more}")
         bomb = next((m for m in kept if m.file_size > (1 << 26) + 1000 * m.compress_size), None)
         if not kept or bomb or any(member.flag_bits & 1 for member in kept):
             what = "no file of a known format"
@@ -270,7 +275,7 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
         raise ConfigError("-: text is read several times; expected a file: save it as one")
     if any(Path(path).resolve() == out.resolve() for path in request.files):
         raise ConfigError(f"{out} is one of the files; expected a new one to write: choose a name")
-    sources = sources_of(request.files)
+    sources = sources_of(request.files, progress.say)
     part, state_path = (out.with_name(out.name + end) for end in (".part", ".part.json"))
     sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
     profile = request.normalize

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -216,7 +216,7 @@ class Sentences:
                 count += 1
                 read += len(line.encode("utf-8", "replace"))
                 tokens = self.tokenizer(line)
-                if tokens and not (self.left_out and self.left_out.holds(tokens)):
+                if tokens and not self._left_out(line, tokens):
                     self._keep(kept, " ".join(tokens) + "\n")
                 if count % _REPORT == 0:
                     advance((done + min(read / packed, size)) / total)
@@ -233,6 +233,13 @@ class Sentences:
                 f"{len(self.left_out)} texts to leave out says"
             )
         return kept
+
+    def _left_out(self, line: str, tokens: Sequence[str]) -> bool:
+        """Whether the line, or one of its cells beside a label, say, is to be left out."""
+        if not self.left_out:
+            return False
+        cells = map(self.tokenizer, line.split("\t") if "\t" in line else ())
+        return any(map(self.left_out.holds, chain([tokens], cells)))
 
     def _keep(self, kept: IO[str], line: str, flush: bool = False) -> None:
         try:

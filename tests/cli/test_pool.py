@@ -166,6 +166,11 @@ def test_files_that_are_refused(tmp_path, name, content, said):
 
 
 def test_archives_that_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
+        archive.writestr("a.txt", "kan had zwin\n")
+        archive.writestr("scan.pdf", "%PDF")
+    said = call_main("data", "pool", tmp_path / "some.zip", "--out", tmp_path / "some.txt")
+    assert said.code == 0 and "no known format, passed over: scan.pdf" in said.err
     with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
         archive.writestr("photo.jpg", b"\xff")
     assert "no file of a known" in blame(
