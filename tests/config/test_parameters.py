@@ -60,7 +60,7 @@ def test_the_estimators_have_the_table_as_their_signature():
     for estimator in (SuperConTextClassifier, SuperConTextEncoder):
         signature = inspect.signature(estimator.__init__).parameters
         # Hooks are Python and have no place in a TOML file or on a command line.
-        assert list(signature)[1:] == [*BY_NAME, "callbacks"]
+        assert list(signature)[1:] == [*BY_NAME, "callbacks", "verbose"]
         for name, parameter in BY_NAME.items():
             default = None if parameter.governed else parameter.default
             assert signature[name].default == default, name
@@ -164,9 +164,9 @@ def test_there_are_few_parameters_each_in_a_group():
 @pytest.mark.parametrize("estimator", [SuperConTextClassifier, SuperConTextEncoder])
 def test_help_of_an_estimator_lists_every_parameter(estimator):
     text = pydoc.render_doc(estimator, renderer=pydoc.plaintext)
-    for name in (*BY_NAME, "callbacks"):
+    for name in (*BY_NAME, "callbacks", "verbose"):
         assert f"\n |  {name} : " in text, name
-    assert [*inspect.signature(estimator).parameters] == [*BY_NAME, "callbacks"]
+    assert [*inspect.signature(estimator).parameters] == [*BY_NAME, "callbacks", "verbose"]
 
 
 #: What to use instead of each parameter that has left, on the command line and elsewhere.
