@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
@@ -83,6 +84,7 @@ class TerminalProgress(Progress):
             delay=_DELAY,
             leave=False,
             file=sys.stderr,
+            **_size_where_unknown(),
         ) as bar:
             ended = threading.Event()
 
@@ -103,6 +105,15 @@ class TerminalProgress(Progress):
             finally:
                 ended.set()
                 ticker.join()
+
+
+def _size_where_unknown() -> dict[str, int]:
+    """A size for a terminal that says it has none, as in a container: tqdm would show nothing."""
+    try:
+        known = all(os.get_terminal_size(sys.stderr.fileno()))
+    except (OSError, ValueError, AttributeError):  # no terminal: a cell of a notebook
+        known = True
+    return {} if known else {"ncols": 80, "nrows": 24}
 
 
 def in_notebook() -> bool:

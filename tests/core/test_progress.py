@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 import time
+
+import pytest
 
 from superconext.core import progress
 
@@ -28,3 +32,16 @@ def test_a_bar_moves_where_no_share_is_known(monkeypatch):
         time.sleep(0.1)
         advance(0.5)
     assert not piped.getvalue()
+
+
+def test_a_terminal_that_says_it_has_no_size_gets_a_bar():
+    pty = pytest.importorskip("pty")
+    code = (
+        "import time; from superconext.core import progress; progress._DELAY = 0.05\n"
+        "with progress.TerminalProgress().bar('thinking') as advance: time.sleep(0.7)"
+    )
+    master, slave = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], stderr=slave, check=True, timeout=60)
+    os.close(slave)
+    assert b"thinking" in os.read(master, 1000)
+    os.close(master)
