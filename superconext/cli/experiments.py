@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_column")
 
 #: Parameters of `train` that an experiment decides itself.
-DECIDED = ("seed", "baselines")
+DECIDED = ("seed", "baselines", "cv", "budget")
 #: The same, where the systems are named.
 SYSTEMS_DECIDED = ("objective", *DECIDED)
 

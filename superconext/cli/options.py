@@ -341,6 +341,21 @@ class RegisteredName(click.ParamType):
         return f"[{'|'.join(self.names())}]"
 
 
+class Minutes(click.ParamType):
+    """A number of minutes; 90s, 5m and 1h are understood."""
+
+    name = "minutes"
+    units = {"s": 1 / 60, "m": 1.0, "h": 60.0}  # noqa: RUF012
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).strip()
+        unit = self.units.get(text[-1:].lower())
+        try:
+            return float(text if unit is None else text[:-1]) * (unit or 1.0)
+        except ValueError:
+            self.fail(f"found {value!r}; expected minutes, such as 5, 90s or 1h", param, ctx)
+
+
 #: Parameters whose choices are the names in a registry.
 _REGISTERED = {
     "objective": RegisteredName(OBJECTIVES.names, OBJECTIVES.check),
@@ -366,6 +381,8 @@ def _option(parameter: Parameter) -> Decorator:
             f"{flag}/--no-{flag[2:]}", parameter.name, default=None, help=_help(parameter)
         )
     kind, metavar = _REGISTERED.get(parameter.name, _TYPES[parameter.type]), None
+    if parameter.name == "budget":
+        kind = Minutes()
     if parameter.additions:
         metavar = f"[{'|'.join(parameter.choices or ())}][+RULE][-RULE]"
     elif parameter.choices:
@@ -400,7 +417,7 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
 def _help(parameter: Parameter) -> str:
     """The parameter's help and its default, under each preset and encoder where they differ."""
     values = parameter.defaults
-    default = values.pop("dialect")
+    default = values.pop("fast")
     others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
     if default is None and not others:
         return parameter.help

@@ -23,12 +23,17 @@ from superconext.cli.options import (
     switch,
 )
 from superconext.config.parameters import BY_NAME
+from superconext.config.presets import FORMER_PRESETS
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="[TRAIN]", required=False)
-@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
-@click.option("--test", metavar="FILE", help="Rows to report on; unset: figures are on dev.")
+@click.option(
+    "--dev",
+    metavar="FILE",
+    help="Rows to choose settings on; unset: TRAIN is cross-validated, or a tenth of it held back.",
+)
+@click.option("--test", metavar="FILE", help="Rows to report on; unset: those settings chose on.")
 @click.option("--out", metavar="RUN", help="Folder to write, must be new.")
 @switch("--force", "Replace RUN if it exists.")
 @click.option("--resume", metavar="RUN", help="Resume an interrupted run.")
@@ -59,7 +64,8 @@ def train(
     """Train on the labelled file TRAIN and write the run folder RUN.
 
     TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
-    Hugging Face datasets.
+    Hugging Face datasets. Where no option names a recipe (an objective, an encoder, what predicts)
+    a few are compared and the best is taken; --preset fast leaves that out.
     """
     from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress
@@ -94,8 +100,14 @@ def train(
     if given.get("threads") is None:
         given["threads"] = choose_threads()
     # Not before threads are chosen: torch reads how they wait when it is imported.
+    from superconext.fitting.recipes import is_open
     from superconext.runs.splits import TrainRequest
     from superconext.runs.train import distributed, train_run
+
+    if given.get("preset") in FORMER_PRESETS:
+        progress.warn(f"--preset {given['preset']} has the name {FORMER_PRESETS[given['preset']]}")
+    if is_open(given):
+        given["preset"] = "auto"
 
     request = TrainRequest(
         train=train_file,

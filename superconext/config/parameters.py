@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from superconext.config.presets import OF_ENCODERS, PRESETS
+from superconext.config.presets import FORMER_PRESETS, OF_ENCODERS, PRESETS
 from superconext.core.errors import ConfigError, suggestion
 
 #: Headings of `--help`, in their order.
@@ -96,7 +96,7 @@ class Parameter:
         presets = {name: preset.values for name, preset in PRESETS.items()}
         some = any(self.name in values for values in presets.values())
         encoders = {n: values for n, values in OF_ENCODERS.items() if self.name in values}
-        kept = presets if some or encoders else {"dialect": presets["dialect"]}
+        kept = presets if some or encoders else {"fast": presets["fast"]}
         return {name: of.get(self.name, self.default) for name, of in (kept | encoders).items()}
 
     def check(self, value: Any) -> None:
@@ -177,7 +177,12 @@ class Config:
     """Every parameter of a run, with concrete values."""
 
     objective: str = _objective("superloss", "Training objective, by name.")
-    preset: str = _training("dialect", "Named set of defaults.", choices=tuple(PRESETS))
+    preset: str = _training(
+        "fast",
+        "Named set of defaults; auto, what the command train takes where no recipe option is "
+        "named, chooses a recipe by cross-validation.",
+        choices=(*PRESETS, *FORMER_PRESETS),
+    )
     temperature: float = _objective(
         0.1, "Softmax temperature of the similarities.", low=0.0, open_low=True
     )
@@ -344,6 +349,20 @@ class Config:
         low=1,
         high=100,
     )
+    cv: int | None = _training(
+        None,
+        "Folds of a cross-validation in place of dev rows; the model is then fitted on all rows. "
+        "Unset: 5 in the command train for fewer than 300 rows with neither dev nor test file, "
+        "else none; 0: none.",
+        low=0,
+        high=100,
+    )
+    budget: float = _training(
+        5.0,
+        "Minutes of processor time that the preset auto may take to choose.",
+        low=0.0,
+        high=10_000.0,
+    )
 
     def __post_init__(self) -> None:
         for row in PARAMETERS:
@@ -483,6 +502,8 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
             explicit[name] = distinct if len(distinct) > 1 else distinct[0]
     preset = explicit.get("preset", BY_NAME["preset"].default)
     BY_NAME["preset"].check(preset)
+    if preset in FORMER_PRESETS:
+        preset = explicit["preset"] = FORMER_PRESETS[preset]
     of_encoder = OF_ENCODERS.get(explicit.get("encoder", BY_NAME["encoder"].default), {})
     return Config(**{**PRESETS[preset].values, **of_encoder, **explicit})
 

@@ -31,7 +31,7 @@ class Preset:
 
 
 # A few thousand sentences, one small BiLSTM, seconds to minutes on a laptop.
-_DIALECT = Preset.of(
+_FAST = Preset.of(
     layers=(1, "1 hidden layer (MSAC, ASAC)"),
     hidden_size=(128, "128 units"),
     dropout=(0.2, "0.2"),
@@ -49,9 +49,9 @@ _DIALECT = Preset.of(
 # Four such encoders side by side, and n-grams that answer with them.
 
 _BEST = Preset(
-    {**_DIALECT.values, "members": 4, "probe_features": "encoder+ngrams"},
+    {**_FAST.values, "members": 4, "probe_features": "encoder+ngrams"},
     {
-        **_DIALECT.origins,
+        **_FAST.origins,
         "members": "not the paper's one: half a point or more ahead on two sets of three",
         "probe_features": "not the paper's encoder alone: together better on eight sets of ten",
     },
@@ -86,4 +86,8 @@ OF_ENCODERS: dict[str, dict[str, Any]] = {
     }
 }
 
-PRESETS: dict[str, Preset] = {"dialect": _DIALECT, "best": _BEST, "paper": _PAPER}
+#: `auto` chooses among recipes (`fitting.recipes`); what it does not choose is as in `fast`.
+PRESETS: dict[str, Preset] = {"fast": _FAST, "auto": _FAST, "best": _BEST, "paper": _PAPER}
+
+#: Names of earlier versions.
+FORMER_PRESETS = {"dialect": "fast"}

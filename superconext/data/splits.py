@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
+from superconext.core.random_streams import FOLDS, random_stream
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import Rows, copies, first_copies, near_duplicate_groups, text_keys
 from superconext.data.folder import Row
@@ -122,6 +123,38 @@ def split_dataset(
         "near_duplicates_together": near,
     }
     return parts, made
+
+
+def stratified_folds(
+    texts: Sequence[str], labels: Sequence[str], count: int, seed: int, repeat: int = 0
+) -> list[Rows]:
+    """The sorted rows that each of up to `count` folds holds out: disjoint, stratified by class,
+    copies of a text (`duplicates.text_keys`) in one fold. Another repeat is another deal.
+
+    Each fold leaves a row of every class to train on, so rows of a class with one text are held
+    out by none. Folds that would hold out nothing are left out.
+
+    Raises DataError where no row can be held out.
+    """
+    keys = text_keys({"all": texts})[0]["all"]
+    groups = copies(keys, labels)
+    classes = [Counter(labels[row] for row in group).most_common(1)[0][0] for group in groups]
+    shuffled = random_stream(seed, FOLDS, repeat + 1).permutation(len(groups))
+    # Dealt out class by class, each going on where the last one stopped.
+    dealt = sorted(shuffled.tolist(), key=lambda group: classes[group])
+    found = []
+    for fold in range(count):
+        left = Counter(labels)
+        left.subtract(labels[row] for group in dealt[fold::count] for row in groups[group])
+        held = [
+            row
+            for group in dealt[fold::count]
+            for row in groups[group]
+            if all(left[labels[other]] > 0 for other in groups[group])
+        ]
+        if held:
+            found.append(np.sort(np.array(held, dtype=np.int64)))
+    return found
 
 
 def _held_groups(

@@ -89,27 +89,16 @@ class GraphBuilder:
         return self.node("Unsqueeze", values, self.constant(list(axes)))
 
 
-class BiLSTMNodes:
-    """The nodes of one BiLSTM, from ids to sentence vectors."""
+class WordNodes:
+    """The nodes of an encoder over word vectors: the words in front and the pooling behind.
 
-    def __init__(self, graph: GraphBuilder, encoder: BiLSTMEncoder, lengths: str) -> None:
+    encoder: has `embedding`, `pool` and `sentence_size`.
+    """
+
+    def __init__(self, graph: GraphBuilder, encoder: Any, lengths: str) -> None:
         self.graph, self.encoder, self.lengths = graph, encoder, lengths
         self.shape = graph.node("Shape", "ids")
         self.width = graph.node("Gather", self.shape, graph.constant(1))
-
-    def sentence(self, oov_vectors: str) -> str:
-        """Name of the sentence vectors `[N, d]`; see `Encoder.onnx_graph`."""
-        graph, count = self.graph, self.encoder.class_tokens
-        vectors, lengths = self.words(oov_vectors), self.lengths
-        if count:
-            vectors = self.between(vectors)
-            lengths = graph.node("Add", lengths, graph.constant([2 * count]))
-        states = self.states(vectors, lengths)
-        if count:
-            end = graph.node("Add", self.width, graph.constant([count]))
-            edges = [graph.constant([count]), end, graph.constant([1])]
-            states = graph.node("Slice", states, *edges)
-        return self.pooled(states)
 
     def words(self, oov_vectors: str) -> str:
         """Vectors `[N, T, e]`: rows of the vocabulary, and beyond it of `oov_vectors`."""
@@ -128,6 +117,58 @@ class BiLSTMNodes:
         return graph.node(
             "Where", graph.widened(known, 2), rows, graph.node("Gather", others, other)
         )
+
+    def pooled(self, states: str) -> str:
+        """Token states `[N, T, d]` to `[N, d]`."""
+        graph, lengths = self.graph, self.lengths
+        from onnx import TensorProto
+
+        pooling = self.encoder.pool.__name__
+        if pooling == "pool_last":
+            half = self.encoder.sentence_size // 2
+            last = graph.node("Sub", lengths, graph.constant([1]))
+            texts = graph.node("Gather", self.shape, graph.constant(0))
+            rows = graph.node("Range", graph.constant(0), texts, graph.constant(1))
+            where = graph.node("Concat", *(graph.widened(x, 1) for x in (rows, last)), axis=1)
+            ahead = graph.cut(graph.node("GatherND", states, where), 0, half, 1)
+            first = graph.node("Gather", states, graph.constant(0), axis=1)
+            return graph.node("Concat", ahead, graph.cut(first, half, 2 * half, 1), axis=1)
+        column = graph.node("Range", graph.constant(0), self.width, graph.constant(1))
+        mask = graph.node("Less", graph.widened(column, 0), graph.widened(lengths, 1))
+        mask = graph.widened(mask, 2)
+        if pooling == "pool_max":
+            low = graph.constant(-np.inf, np.float32)
+            return graph.node(
+                "ReduceMax", graph.node("Where", mask, states, low), axes=[1], keepdims=0
+            )
+        if pooling != "pool_mean":
+            raise ConfigError(f"found {pooling}; expected pooling by last, mean or max")
+        zero = graph.constant(0, np.float32)
+        total = graph.node(
+            "ReduceSum", graph.node("Where", mask, states, zero), graph.constant([1]), keepdims=0
+        )
+        number = graph.node("Cast", graph.widened(lengths, 1), to=TensorProto.FLOAT)
+        return graph.node("Div", total, number)
+
+
+class BiLSTMNodes(WordNodes):
+    """The nodes of one BiLSTM, from ids to sentence vectors."""
+
+    encoder: BiLSTMEncoder
+
+    def sentence(self, oov_vectors: str) -> str:
+        """Name of the sentence vectors `[N, d]`; see `Encoder.onnx_graph`."""
+        graph, count = self.graph, self.encoder.class_tokens
+        vectors, lengths = self.words(oov_vectors), self.lengths
+        if count:
+            vectors = self.between(vectors)
+            lengths = graph.node("Add", lengths, graph.constant([2 * count]))
+        states = self.states(vectors, lengths)
+        if count:
+            end = graph.node("Add", self.width, graph.constant([count]))
+            edges = [graph.constant([count]), end, graph.constant([1])]
+            states = graph.node("Slice", states, *edges)
+        return self.pooled(states)
 
     def between(self, vectors: str) -> str:
         """The words `[N, T, e]` between their class tokens, `[N, T + 2C, e]`."""
@@ -172,38 +213,6 @@ class BiLSTMNodes:
             states = graph.node("Transpose", states, perm=[0, 2, 1, 3])
             states = graph.node("Reshape", states, graph.constant([0, 0, 2 * hidden]))
         return graph.node("Transpose", states, perm=[1, 0, 2])
-
-    def pooled(self, states: str) -> str:
-        """Token states `[N, T, d]` to `[N, d]`."""
-        graph, lengths = self.graph, self.lengths
-        from onnx import TensorProto
-
-        pooling = self.encoder.pool.__name__
-        if pooling == "pool_last":
-            half = self.encoder.sentence_size // 2
-            last = graph.node("Sub", lengths, graph.constant([1]))
-            texts = graph.node("Gather", self.shape, graph.constant(0))
-            rows = graph.node("Range", graph.constant(0), texts, graph.constant(1))
-            where = graph.node("Concat", *(graph.widened(x, 1) for x in (rows, last)), axis=1)
-            ahead = graph.cut(graph.node("GatherND", states, where), 0, half, 1)
-            first = graph.node("Gather", states, graph.constant(0), axis=1)
-            return graph.node("Concat", ahead, graph.cut(first, half, 2 * half, 1), axis=1)
-        column = graph.node("Range", graph.constant(0), self.width, graph.constant(1))
-        mask = graph.node("Less", graph.widened(column, 0), graph.widened(lengths, 1))
-        mask = graph.widened(mask, 2)
-        if pooling == "pool_max":
-            low = graph.constant(-np.inf, np.float32)
-            return graph.node(
-                "ReduceMax", graph.node("Where", mask, states, low), axes=[1], keepdims=0
-            )
-        if pooling != "pool_mean":
-            raise ConfigError(f"found {pooling}; expected pooling by last, mean or max")
-        zero = graph.constant(0, np.float32)
-        total = graph.node(
-            "ReduceSum", graph.node("Where", mask, states, zero), graph.constant([1]), keepdims=0
-        )
-        number = graph.node("Cast", graph.widened(lengths, 1), to=TensorProto.FLOAT)
-        return graph.node("Div", total, number)
 
 
 def _weights(lstm: torch.nn.Module) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -48,6 +48,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
         history_: one record for each epoch of each member; empty in a loaded model.
         model_: what was fitted.
+        cv_: with `cv` or `preset="auto"` the cross-validated metrics; as `probabilities` those
+            of each row `[N, C]` out of fold (NaN where no fold held it out), and as `recipes` what
+            was compared.
     """
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
@@ -67,7 +70,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         """Train on texts `[N]` and labels `[N]`; returns self.
 
         A stratified tenth is held back to choose the probe's C on (where the data is too
-        small for that, C keeps its default).
+        small for that, C keeps its default). With `cv` it is chosen by cross-validation instead,
+        and with `preset="auto"` the recipe too; the model is then fitted on all rows.
 
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
         anything else that is passed, such as `sample_weight`.
@@ -77,25 +81,35 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.data.splits import stratified_holdout
         from superconext.fitting.checks import check_config
         from superconext.fitting.fit import fit_model
+        from superconext.fitting.recipes import check_open, fit_cross_validated
 
         refuse_arguments(type(self).__name__, refused)
         config = self._config()
         check_config(config)
+        defaults = {row.name: None if row.governed else row.default for row in PARAMETERS}
+        given = {name: getattr(self, name) for name in BY_NAME}
+        named = {name: value for name, value in given.items() if value != defaults[name]}
+        check_open(named, config)
         callbacks = self._callbacks()
         texts = check_texts(X)
-        given = check_labels(y, len(texts), type(self).__name__)
-        classes = np.unique(given)
-        labels = [str(label) for label in given]
+        truth = check_labels(y, len(texts), type(self).__name__)
+        classes = np.unique(truth)
+        labels = [str(label) for label in truth]
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
-        kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
-        fitted = fit_model(
-            rows.select(kept),
-            config,
-            rows.select(held),
-            classes=[str(label) for label in classes],
-            callbacks=callbacks,
-            progress=TerminalProgress() if self.verbose else None,
-        )
+        names = [str(label) for label in classes]
+        progress = TerminalProgress() if self.verbose else None
+        if config.cv or config.preset == "auto":
+            fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
+        else:
+            kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
+            fitted = fit_model(
+                rows.select(kept),
+                config,
+                rows.select(held),
+                classes=names,
+                callbacks=callbacks,
+                progress=progress,
+            )
         self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history

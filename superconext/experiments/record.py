@@ -22,6 +22,7 @@ from typing import Any
 
 from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, resolve, with_files
+from superconext.config.presets import FORMER_PRESETS
 from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
@@ -143,6 +144,10 @@ def make_identity(
     config = resolve(request.given_on(dataset), request.verb).to_dict()
     for name in OWN_PARAMETERS:
         del config[name]
+    # Hashes of lines follow from it, and those of earlier versions are to be found again.
+    config["preset"] = {now: name for name, now in FORMER_PRESETS.items()}.get(
+        config["preset"], config["preset"]
+    )
     return {
         "version": __version__,
         "splits": request.scheme(dataset),

@@ -37,7 +37,7 @@ from superconext.core.errors import ConfigError
 from superconext.objectives.catalogue import OBJECTIVES
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
-OWN_PARAMETERS = ("objective", "seed", "baselines")
+OWN_PARAMETERS = ("objective", "seed", "baselines", "cv", "budget")
 
 #: Parameters by name, in the order they were given; hashable, unlike a mapping.
 Parameters = tuple[tuple[str, Any], ...]
@@ -158,7 +158,13 @@ def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
         given = {n: v for n, v in given.items() if n != "options" and not n.startswith(OPTION)}
     else:
         parameters["objective"] = system.objective
-    return resolve({**given, **parameters, "baselines": False}, system.name)
+    config = resolve({**given, **parameters, "baselines": False}, system.name)
+    if config.preset == "auto":
+        raise ConfigError(
+            f"{system.name}: found preset = 'auto', which chooses among recipes; expected one "
+            "recipe to measure: name another preset, or leave it out for 'fast'"
+        )
+    return config
 
 
 def parse_systems(text: str) -> tuple[System, ...]:

@@ -8,6 +8,7 @@ from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.encoders import encoder_class
 from superconext.encoders.indexer import WordIndexer
+from superconext.fitting.cross_validation import check_folds
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
@@ -22,6 +23,7 @@ def check_config(config: Config) -> None:
     """Raise ConfigError for a device that is not there, for members, unlabelled text, pretraining
     or options that cannot be, and for an unknown objective."""
     check_device(config.device)
+    check_folds(config)
     _check_members(config)
     _check_probe(config)
     check_pretraining(config)

@@ -25,6 +25,7 @@ from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
 from superconext.probe.cross_validation import cross_fitting_parts
 from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
+from superconext.probe.folds import Settings
 from superconext.probe.group_priors import (
     NO_GROUPS,
     GroupPriors,
@@ -32,10 +33,12 @@ from superconext.probe.group_priors import (
     probe_out_of_fold,
 )
 from superconext.probe.logistic_regression import (
+    DEFAULT_C,
     LogisticRegressionProbe,
     adjusted,
     calibrate,
     fit_cross_fitted,
+    fit_probe,
 )
 from superconext.probe.metrics import collapse_report
 from superconext.text.tokenize import Pieces
@@ -89,6 +92,7 @@ def fit_model(
     checkpoint: Path | None = None,
     monitor: bool = True,
     on_prepared: Callable[[Prepared], None] | None = None,
+    settings: Settings | None = None,
 ) -> Fitted:
     """Train encoders on labelled texts and probe them.
 
@@ -106,6 +110,7 @@ def fit_model(
             model is the same.
         on_prepared: called with the preprocessed rows before the first member is trained; torch's
             random state is afterwards what it was.
+        settings: C and weights that a cross-validation has chosen; dev then chooses neither.
 
     Raises:
         DataError, ConfigError, VectorsError, TrainingError: see there.
@@ -122,25 +127,9 @@ def fit_model(
             give_back_freed_memory()
         config = with_epochs(config, len(prepared.labels))
         planned = total_epochs(config)
-        encoders: list[Encoder] = []
-        objectives: list[Objective] = []
-        history: list[Record] = []
-        interrupted = False
         parts = _parts(prepared, config, progress)
-        for member in range(config.members):
-            rows = prepared.without(parts[member]) if parts else prepared
-            trained = train_member(rows, config, member, progress, callbacks, checkpoint, monitor)
-            interrupted = trained.interrupted
-            if not trained.finetuned and second_stage(config):
-                if encoders:
-                    break  # earlier members answer by a softmax, and this one has none yet
-                config = replace(config, finetune_epochs=0)
-            history += [{"member": member + 1, **record} for record in trained.history]
-            encoders.append(trained.encoder.finish())
-            if trained.objective is not None:
-                objectives.append(trained.objective.eval())
-            if interrupted:
-                break
+        members = train_members(prepared, config, parts, progress, callbacks, checkpoint, monitor)
+        config, encoders = members.config, members.encoders
         leave_to_main()
         if (
             train.on_disk is not None
@@ -149,15 +138,27 @@ def fit_model(
         with progress.bar("fitting the probe"):
             features = member_features(encoders, prepared.probe_split[0])
             held = None if prepared.dev is None else member_features(encoders, prepared.dev)
-            probe = _final_probe(prepared, features, held, len(encoders), parts, config, progress)
-        ensemble, held_out = _ensemble(prepared, train.texts, dev, probe, held, config, progress)
+            if settings is None:
+                probe = _final_probe(
+                    prepared, features, held, len(encoders), parts, config, progress
+                )
+            else:
+                probe = _refitted_probe(prepared, features, config, settings)
+        if settings is None:
+            ensemble, held_out = _ensemble(
+                prepared, train.texts, dev, probe, held, config, progress
+            )
+        else:
+            ensemble, held_out = _refitted_ensemble(prepared, train, config, settings), None
         priors = _group_priors(prepared, train.texts, features, probe, config)
+    collapse = collapse_report(features)
+    collapse["collapsed"] &= not config.freeze  # nothing was trained that could have
     model = Model(
         config,
         prepared.classes,
         prepared.indexer,
         encoders,
-        objectives,
+        members.objectives,
         probe,
         ensemble,
         priors,
@@ -166,15 +167,62 @@ def fit_model(
     )
     return Fitted(
         model,
-        history,
+        members.history,
         features,
         prepared.facts,
-        collapse_report(features),
+        collapse,
         planned,
-        interrupted,
+        members.interrupted,
         prepared.pieces,
         held_out,
     )
+
+
+@dataclass
+class Members:
+    """The trained encoders of a run.
+
+    objectives: with which they were trained last; none of a frozen encoder.
+    history: of all members, as `Fitted` has it.
+    config: as it was, but without a second stage that an interruption has cut off.
+    """
+
+    encoders: list[Encoder]
+    objectives: list[Objective]
+    history: list[Record]
+    interrupted: bool
+    config: Config
+
+
+def train_members(
+    prepared: Prepared,
+    config: Config,
+    parts: list[np.ndarray] | None,
+    progress: Progress,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+    monitor: bool = True,
+) -> Members:
+    """Train every member of a configuration whose epochs are decided (`with_epochs`).
+
+    parts: rows that each leaves out. The other arguments are those of `fit_model`.
+    """
+    made = Members([], [], [], False, config)
+    for member in range(config.members):
+        rows = prepared.without(parts[member]) if parts else prepared
+        trained = train_member(rows, made.config, member, progress, callbacks, checkpoint, monitor)
+        made.interrupted = trained.interrupted
+        if not trained.finetuned and second_stage(made.config):
+            if made.encoders:
+                break  # earlier members answer by a softmax, and this one has none yet
+            made.config = replace(made.config, finetune_epochs=0)
+        made.history += [{"member": member + 1, **record} for record in trained.history]
+        made.encoders.append(trained.encoder.finish())
+        if trained.objective is not None:
+            made.objectives.append(trained.objective.eval())
+        if made.interrupted:
+            break
+    return made
 
 
 def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
@@ -231,6 +279,28 @@ def _final_probe(
         return probe
     probe, prepared.facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
     return probe
+
+
+def _refitted_probe(
+    prepared: Prepared, features: np.ndarray, config: Config, settings: Settings
+) -> Probe:
+    """The probe with the C that was chosen; of a pool without it, with the default."""
+    labels = prepared.probe_split[1]
+    kind = probe_class(config.probe_features)
+    if not issubclass(kind, LogisticRegressionProbe):
+        return kind.fit(features, labels)
+    probe = fit_probe(features, labels, grid=(settings.c.get("encoder", DEFAULT_C),))
+    return adjusted(probe, labels, config.logit_adjustment)
+
+
+def _refitted_ensemble(
+    prepared: Prepared, train: Dataset, config: Config, settings: Settings
+) -> Ensemble | None:
+    kind = ENSEMBLES.get(config.probe_features)
+    if kind is None:
+        return None
+    rows = train.texts, prepared.probe_split[1]
+    return kind.refit(*rows, settings.c, settings.weights, config)
 
 
 def _ensemble(

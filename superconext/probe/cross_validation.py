@@ -103,9 +103,9 @@ def choose_c(
         warnings.simplefilter("ignore", ConvergenceWarning)
         for fitted, held in parts:  # one after another, so that only one is in memory
             assert of_fold is not None
-            paths.append(_path(of_fold(fitted, held), grid, labels[held], loss, whole_grid))
+            paths.append(loss_path(of_fold(fitted, held), grid, labels[held], loss, whole_grid))
         if not parts and dev_labels is not None and dev_rows >= FEWEST_DEV_ROWS:
-            paths.append(_path(of_dev(), grid, dev_labels, loss, whole_grid))
+            paths.append(loss_path(of_dev(), grid, dev_labels, loss, whole_grid))
     if not paths:
         return Choice(default, None)
     losses = np.array([[value for value, _ in path] for path in _cut(paths)])
@@ -153,7 +153,7 @@ def cross_fitting_parts(
     return parts if least >= FEWEST_ROWS else None
 
 
-def _path(
+def loss_path(
     predict: Predictor,
     grid: Sequence[float],
     labels: np.ndarray,

@@ -31,7 +31,18 @@ from superconext.core.files import atomic_write
 from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
 from superconext.probe.cross_validation import FOLDS
 from superconext.probe.ngrams import FILES as TFIDF_FILES
-from superconext.probe.ngrams import LogCountRatios, TfidfModel, fit_both, fit_tfidf_model
+from superconext.probe.ngrams import (
+    LogCountRatios,
+    RatioFeatures,
+    TfidfFeatures,
+    TfidfModel,
+    fit_both,
+    fit_tfidf_model,
+    refit_ngrams,
+)
+
+#: The models of a pool in the order of their weights; the encoder's is the probe.
+MODELS = ("encoder", "tfidf", "ngrams")
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config
@@ -120,6 +131,21 @@ class MeanWithTfidf:
         by = fit_temperature(model.decision(dev.texts), dev.labels)
         return cls(replace(model, coef=model.coef / by, intercept=model.intercept / by), by), None
 
+    @classmethod
+    def refit(
+        cls,
+        texts: Sequence[str],
+        labels: np.ndarray,
+        c: Mapping[str, float],
+        weights: Mapping[str, float],
+        config: Config,
+    ) -> MeanWithTfidf:
+        """The ensemble with the C of `tfidf` that a cross-validation has chosen."""
+        (model,) = refit_ngrams([TfidfFeatures], texts, labels, [c["tfidf"]])
+        assert isinstance(model, TfidfModel)
+        shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
+        return cls(replace(model, intercept=model.intercept - shift))
+
 
 @dataclass(frozen=True, eq=False)
 class PoolWithNgrams:
@@ -145,8 +171,7 @@ class PoolWithNgrams:
 
     @property
     def settings(self) -> dict[str, Any]:
-        names = ("encoder", "tfidf", "ngrams")
-        weights = dict(zip(names, self.weights.tolist(), strict=True))
+        weights = dict(zip(MODELS, self.weights.tolist(), strict=True))
         return {"tfidf_C": self.tfidf.c, "ngrams_C": self.ratios.c, "pool_weights": weights}
 
     def save(self, folder: Path) -> None:
@@ -200,6 +225,23 @@ class PoolWithNgrams:
         logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
         scores = out_of_fold(logs, dev.labels)
         return cls(tfidf, ratios, fit_weights(logs, dev.labels), shift), softmax(scores - shift)
+
+    @classmethod
+    def refit(
+        cls,
+        texts: Sequence[str],
+        labels: np.ndarray,
+        c: Mapping[str, float],
+        weights: Mapping[str, float],
+        config: Config,
+    ) -> PoolWithNgrams:
+        """The pool with the C and weights, by `MODELS`, that a cross-validation has chosen; the
+        weight of a model that was not part of it is 0."""
+        kinds = [TfidfFeatures, RatioFeatures]
+        tfidf, ratios = refit_ngrams(kinds, texts, labels, [c["tfidf"], c["ngrams"]])
+        assert isinstance(tfidf, TfidfModel) and isinstance(ratios, LogCountRatios)
+        shift = config.logit_adjustment * np.log(np.bincount(labels) / len(labels))
+        return cls(tfidf, ratios, np.array([weights.get(name, 0.0) for name in MODELS]), shift)
 
 
 def _log_probabilities(

@@ -106,11 +106,11 @@ def fit_probe(
         return _with_c(features, labels, grid[0])
 
     def of_fold(fitted: np.ndarray, held: np.ndarray) -> Predictor:
-        return _along_c(features[fitted], labels[fitted], features[held])
+        return along_c(features[fitted], labels[fitted], features[held])
 
     def of_dev() -> Predictor:
         assert dev_features is not None
-        return _along_c(features, labels, dev_features)
+        return along_c(features, labels, dev_features)
 
     within = None if learned else of_fold
     c = choose_c(grid, DEFAULT_C, labels, dev_labels, within, of_dev).c
@@ -205,6 +205,21 @@ def check_weights(
         raise ValueError(f"{what} has weights that are not finite")
 
 
+def along_c(features: np.ndarray, labels: np.ndarray, held: np.ndarray) -> Predictor:
+    """Class probabilities of held-out features, each C starting where the one before ended."""
+    from sklearn.linear_model import LogisticRegression
+
+    mean, scale, scaled = _standardised(features)
+    others = ((held - mean) / scale).astype(np.float32)
+    model = LogisticRegression(max_iter=1000, warm_start=True)
+
+    def predict(c: float) -> np.ndarray:
+        scores = model.set_params(C=c).fit(scaled, labels).decision_function(others)
+        return softmax(scores_of_both(scores.reshape(len(others), -1).astype(np.float64)))
+
+    return predict
+
+
 def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard deviation float64 `[d]` of features `[N, d]`, and the standardised
     features float32 `[N, d]`."""
@@ -226,18 +241,3 @@ def _with_c(features: np.ndarray, labels: np.ndarray, c: float) -> LogisticRegre
         model = LogisticRegression(C=c, max_iter=1000).fit(scaled, labels)
     coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
     return LogisticRegressionProbe(mean, scale, coef, intercept, c)
-
-
-def _along_c(features: np.ndarray, labels: np.ndarray, held: np.ndarray) -> Predictor:
-    """Class probabilities of held-out features, each C starting where the one before ended."""
-    from sklearn.linear_model import LogisticRegression
-
-    mean, scale, scaled = _standardised(features)
-    others = ((held - mean) / scale).astype(np.float32)
-    model = LogisticRegression(max_iter=1000, warm_start=True)
-
-    def predict(c: float) -> np.ndarray:
-        scores = model.set_params(C=c).fit(scaled, labels).decision_function(others)
-        return softmax(scores_of_both(scores.reshape(len(others), -1).astype(np.float64)))
-
-    return predict

@@ -451,6 +451,20 @@ def fit_ngrams(
         return features.fitted(counts, c), held
 
 
+def refit_ngrams(
+    kinds: Sequence[type[Features]], texts: Sequence[str], labels: np.ndarray, cs: Sequence[float]
+) -> list[NgramModel]:
+    """A model of each kind on the same n-grams, with the C that was chosen for it."""
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    counts = NgramCounts(texts)
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pairs = zip(kinds, cs, strict=True)
+        return [kind(counts.counts, labels).fitted(counts, c) for kind, c in pairs]
+
+
 def equal_columns(counts: Any) -> Any:
     """Sparse `[V, U]` that makes one column of those that are equal in counts `[N, V]`.
 

@@ -22,7 +22,7 @@ from superconext.encoders import ENCODERS
 from superconext.report.canvas import replacing
 from superconext.report.table import BASELINE_NAMES, clean, escape_markdown, markdown, wilson
 
-_SPLITS = ("train", "dev", "test")
+_SPLITS = ("train", "dev", "test", "cv")
 _FEW = 30  # rows of a class, below which its scores say little
 _SCORES = ("accuracy", "macro F1", "weighted F1")
 
@@ -65,7 +65,7 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
     import jinja2
 
     facts = _typed(facts, _SCHEMA)
-    objectives = [facts[key] for key in _OBJECTIVES if facts[key]]
+    objectives = [facts[key] for key in _OBJECTIVES if facts[key] and not facts["freeze"]]
     tags = ["text-classification", "sentence-embeddings", "contrastive-learning", *objectives[:1]]
     settings = {name: facts[key] for key, name in _SETTINGS.items() if facts[key] is not None}
     settings |= facts["versions"]
@@ -153,8 +153,11 @@ _SETTINGS = {
     "cpu_seconds": "processor time",
     "version": "superconext",
 }
+_METRICS = dict.fromkeys(("accuracy", "f1_macro", "f1_weighted"), _number)
 _SPLIT = {
-    **dict.fromkeys(("accuracy", "f1_macro", "f1_weighted", "n"), _number),
+    **_METRICS,
+    "n": _number,
+    "folds": {"count": _whole, "repeats": _whole, "accuracy": {"mean": _number, "sd": _number}},
     "per_class": {_EACH: dict.fromkeys(("precision", "recall", "f1", "support"), _number)},
 }
 _SCORED = dict.fromkeys(_SPLITS, _SPLIT)
@@ -166,10 +169,15 @@ _SCHEMA: dict[str, Any] = {
     **_SCORED,
     **dict.fromkeys(("combined", "encoder_alone", "native"), _SCORED),
     "baselines": {_EACH: _SCORED},
+    "freeze": _flag,
     "command": _command,
     "data": dict.fromkeys(_SPLITS, _FILE),
     "related": {"rows": _whole, "file": _text},
     "vectors": {"name": _text, "dimension": _number, "trained_on": _text},
+    "recipes": {
+        **dict.fromkeys(("chosen", "why", "compared"), _text),
+        "recipes": {_EACH: {"title": _text, "log_loss": _number, **_METRICS}},
+    },
     "collapse": {"effective_rank": _number, "mean_cosine": _number, "collapsed": _flag},
     "versions": {_EACH: _setting},
 }
@@ -274,7 +282,23 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
             if split in model and model[split][key] is not None
         ],
         # A JSON string is a YAML scalar that nothing inside can end.
-        "judged_file": json.dumps(_file_name(facts["data"][split]["file"]) or "unnamed"),
+        "judged_file": json.dumps(
+            _file_name(facts["data"]["train" if split == "cv" else split]["file"]) or "unnamed"
+        ),
+        "folds": facts["cv"]["folds"],
+        "tried": _table(
+            [
+                {
+                    "recipe": row["title"],
+                    "log loss": row["log_loss"],
+                    **dict(zip(_SCORES, (row[key] for key in _KEYS), strict=True)),
+                }
+                for row in facts["recipes"]["recipes"].values()
+            ],
+            "recipe",
+            "log loss",
+            *_SCORES,
+        ),
         "count": count,
         "compared": _table(compared, "model", *_SCORES) if split in model else "",
         "verdict": _verdict(model[split], baselines, count) if split in model else "",

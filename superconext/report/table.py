@@ -309,7 +309,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         _row(BASELINE_NAMES.get(name, name), scores.get(split, {}), scores.get("seconds"))
         for name, scores in metrics.get("baselines", {}).items()
     ]
-    if "native" in metrics:
+    if split in metrics.get("native", {}):
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
     # Runs of versions before 0.2 have the probe's own figures under the split's name.
     probe = metrics.get("encoder_alone", metrics)[split]
@@ -317,9 +317,36 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if "combined" in metrics:
         rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
     note = "" if split == "test" else " (no test file: the run chose its settings on them)"
-    title = f"{split}, {metrics[split]['n']} rows{note}"
+    title, below = f"{split}, {metrics[split]['n']} rows{note}", ""
+    if split == "cv":
+        title, below = fold_lines(metrics[split])
     columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
-    return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}"
+    return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
+
+
+def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
+    """What stands above and below the scores of a cross-validation."""
+    folds = scores["folds"]
+    times = f", {folds['repeats']} times" * (folds["repeats"] > 1)
+    per = folds["count"] // folds["repeats"]
+    title = f"cross-validated, {scores['n']} rows, each predicted without it ({per} folds{times})"
+    spreads = ", ".join(
+        f"{_COLUMNS.get(name, name)} {spread(values['mean'], values['sd'])}"
+        for name, values in folds.items()
+        if isinstance(values, Mapping)
+    )
+    low, high = folds["interval"]
+    lines = [
+        f"over {folds['count']} folds: {spreads} (percent, mean ± standard deviation)",
+        f"95% interval of the accuracy: {100 * low:.1f} to {100 * high:.1f} (Wilson, "
+        f"{folds['texts']} texts)",
+    ]
+    if folds["not_held_out"]:
+        lines.append(
+            f"{folds['not_held_out']} rows were held out by no fold: the only text of a class is "
+            "not, nor what the budget left no time for"
+        )
+    return title, "\n" + "\n".join(lines)
 
 
 def script_table(metrics: Mapping[str, Any]) -> str:

@@ -13,11 +13,15 @@ from typing import Any
 from superconext._version import __version__
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.data.duplicates import text_keys
+from superconext.fitting.cross_validation import CrossValidated, OutOfFold
 from superconext.fitting.fit import Fitted
 from superconext.fitting.model import Evaluation
 from superconext.probe.metrics import collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.report.page import write_page
+from superconext.report.table import wilson
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.page import PAGE, train_page
 from superconext.runs.splits import Splits, TrainRequest
@@ -27,18 +31,30 @@ _PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
 
 @dataclass
 class RunResults:
-    """The metrics document of a run, and the evaluation of each split."""
+    """The metrics document of a run, and the evaluation of each split.
+
+    judged: the rows that `reported` evaluates. recipes: what the manifest says of the choice of a
+    recipe, where there was one.
+    """
 
     metrics: dict[str, Any]
     evaluations: dict[str, Evaluation]
+    judged: Dataset
+    recipes: dict[str, Any] | None = None
 
     @property
     def reported(self) -> Evaluation:
         return self.evaluations[self.metrics["reported_split"]]
 
     @classmethod
-    def of(cls, fitted: Fitted, splits: Splits, baselines: dict[str, Any]) -> RunResults:
-        """Evaluate every split.
+    def of(
+        cls,
+        fitted: Fitted,
+        splits: Splits,
+        baselines: dict[str, Any],
+        folds: CrossValidated | None = None,
+    ) -> RunResults:
+        """Evaluate every split, and put beside them what a cross-validation of train has given.
 
         In the document each split has the metrics of what the run predicts. Where an ensemble
         predicts, `combined` has them again and `encoder_alone` those of the probe by itself.
@@ -58,6 +74,16 @@ class RunResults:
             if done.encoder_alone is not None:
                 blocks["combined"][name] = done.metrics
                 blocks["encoder_alone"][name] = done.encoder_alone
+        if folds is not None:
+            evaluations["cv"], judged = _out_of_fold(fitted, splits.train, folds.recipe)
+            metrics["cv"] = evaluations["cv"].metrics
+            if folds.encoder_alone is not None:
+                alone = folds.encoder_alone.metrics(splits.train, model.classes)
+                blocks["combined"]["cv"], blocks["encoder_alone"]["cv"] = metrics["cv"], alone
+            for name, scores in folds.baselines.items():
+                baselines.setdefault(name, {})["cv"] = scores
+        if splits.reported != "cv":
+            judged = splits.named()[splits.reported]
         metrics |= {name: block for name, block in blocks.items() if block}
         metrics["baselines"] = baselines
         metrics |= model.probe.settings
@@ -67,7 +93,25 @@ class RunResults:
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse
-        return cls(metrics, evaluations)
+        return cls(metrics, evaluations, judged)
+
+
+def _out_of_fold(fitted: Fitted, train: Dataset, recipe: OutOfFold) -> tuple[Evaluation, Dataset]:
+    """The evaluation of the training rows that some fold held out, and these rows.
+
+    The probabilities are means over the repeats, the metrics means of those of each repeat.
+    """
+    model = fitted.model
+    rows, shares = recipe.mean(len(model.classes))
+    judged = train.select(rows)
+    metrics = recipe.metrics(train, model.classes)
+    distinct = len(set(text_keys({"all": judged.texts})[0]["all"]))
+    metrics["folds"]["interval"] = list(wilson(metrics["accuracy"], distinct))
+    metrics["folds"]["texts"] = distinct
+    metrics["folds"]["not_held_out"] = len(train) - len(rows)
+    features = model.features(judged.texts)
+    predicted = model.labels(shares)
+    return Evaluation(features, shares, predicted, metrics, None, None, None), judged
 
 
 def write_run(
@@ -85,17 +129,19 @@ def write_run(
     hashes = save_model(fitted.model, folder)
     write_csv(folder / "history.csv", fitted.history)
     write_json(folder / "metrics.json", results.metrics)
-    _write_predictions(folder / "predictions.tsv", request, splits, results.reported)
-    context = _figure_context(splits, fitted, results.reported)
+    _write_predictions(folder / "predictions.tsv", request, results)
+    context = _figure_context(splits, fitted, results)
     drawn = draw_figures({folder / "figures": context}, progress, ("png", *request.figures))
     manifest = _manifest(request, splits, fitted, times)
+    if results.recipes is not None:
+        manifest["recipes"] = results.recipes
     if not request.no_report:
         tokens = {name: pieces.lists() for name, pieces in fitted.pieces.items()}
         page = train_page(
             results.metrics,
             manifest,
             fitted.model,
-            splits.named(),
+            {**splits.named(), splits.reported: results.judged},
             results.evaluations,
             tokens,
             fitted.history,
@@ -131,6 +177,7 @@ def _manifest(
         "command": list(request.command),
         "objective": config.objective,
         "encoder": config.encoder,
+        "freeze": config.freeze,
         "preset": config.preset,
         "seed": config.seed,
         "threads": config.threads,
@@ -156,11 +203,9 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _write_predictions(
-    path: Path, request: TrainRequest, splits: Splits, evaluation: Evaluation
-) -> None:
+def _write_predictions(path: Path, request: TrainRequest, results: RunResults) -> None:
     """Line number, label, prediction and its probability; texts only when asked for."""
-    corpus = splits.named()[splits.reported]
+    corpus, evaluation = results.judged, results.reported
     lines = ["line\tlabel\tpredicted\tprobability" + ("\ttext" if request.keep_text else "")]
     for row in range(len(corpus)):
         cells = [
@@ -175,11 +220,12 @@ def _write_predictions(
     write_text(path, "\n".join(lines) + "\n")
 
 
-def _figure_context(splits: Splits, fitted: Fitted, evaluation: Evaluation) -> RunContext:
+def _figure_context(splits: Splits, fitted: Fitted, results: RunResults) -> RunContext:
     """What the figures of the run are drawn from."""
+    evaluation = results.reported
     return RunContext(
         features=evaluation.features,
-        labels=splits.named()[splits.reported].labels,
+        labels=results.judged.labels,
         predicted=evaluation.predicted,
         classes=fitted.model.classes,
         history=fitted.history,

@@ -43,7 +43,7 @@ def train_page(
     # Without the figures a map by t-SNE would take longer than the rest of the page.
     layout = layout or lay_out(evaluations[split].features, "auto" if available() else "pca")
     # Of a file larger than memory no tokens are held.
-    known = tokens.get("train") or _vocabulary(model)
+    known = None if split == "cv" else tokens.get("train") or _vocabulary(model)
     judged = tokens.get(split) or model.tokens(splits[split].texts)
     return PageContext(
         split=split,
@@ -51,7 +51,8 @@ def train_page(
         classes=model.classes,
         metrics=metrics[split],
         others=_others(metrics, split),
-        train=_rows(splits["train"], evaluations["train"]),
+        # Held-out rows are training rows: each would be its own nearest one.
+        train=None if split == "cv" else _rows(splits["train"], evaluations["train"]),
         unknown=None if known is None else _unknown(judged, known),
         layout=layout.points,
         map_title=layout.title,

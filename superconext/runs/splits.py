@@ -30,7 +30,11 @@ from superconext.data.file_rows import (
 from superconext.data.lines import STDIN
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout
+from superconext.encoders import encoder_class
+from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, lacks_folds, repeats
 from superconext.fitting.preprocess import make_tokenizer
+from superconext.fitting.recipes import FEWEST_DEV
+from superconext.training.distributed import current_world
 
 #: Share of the training rows held back where no dev file is given.
 HELD_BACK = 0.1
@@ -77,15 +81,20 @@ class TrainRequest:
 
 @dataclass(frozen=True)
 class Splits:
-    """The labelled rows, and which split the figures are reported on."""
+    """The labelled rows, and which split the figures are reported on.
+
+    folds: of a cross-validation of train, which has no dev rows then; 0 for none.
+    """
 
     train: Dataset
-    dev: Dataset
+    dev: Dataset | None
     test: Dataset | None
+    folds: int = 0
 
     @property
     def reported(self) -> str:
-        return "dev" if self.test is None else "test"
+        """`cv` stands for the rows of train, each predicted by models fitted without it."""
+        return "test" if self.test is not None else "dev" if self.dev is not None else "cv"
 
     def named(self) -> dict[str, Dataset]:
         found = {"train": self.train, "dev": self.dev, "test": self.test}
@@ -93,7 +102,8 @@ class Splits:
 
 
 def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Splits:
-    """Read and check the labelled files; without a dev file a tenth of train is held back."""
+    """Read and check the labelled files; without a dev file a tenth of train is held back, or
+    train is cross-validated."""
 
     def read(path: str) -> Dataset:
         columns = (request.text_column, request.label_column)
@@ -105,8 +115,20 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
 
     train, big_dev = _read_train(request, config, read, progress)
     test = read(request.test) if request.test else None
+    folds = 0
+    dev: Dataset | None
     if request.dev:
         dev = read(request.dev)
+        if config.preset == "auto" and train.on_disk is None and len(dev) < FEWEST_DEV:
+            folds = config.cv or FOLDS
+    elif folds_of(config, train, request.test):
+        dev, folds = None, folds_of(config, train, request.test)
+        times = repeats(len(train), folds)
+        often = f", {times} times" * (times > 1)
+        progress.say(
+            f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}) "
+            "and the model is then fitted on all rows (--cv 0: a tenth is held back)"
+        )
     elif big_dev is not None:
         dev = big_dev
         progress.say(
@@ -120,7 +142,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
             "back to choose settings on"
         )
-    if not len(dev):
+    if dev is not None and not len(dev):
         raise DataError(
             f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
             "or a dev file with --dev"
@@ -132,14 +154,26 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
                 f"{test.source} has labels that training never sees: "
                 f"{', '.join(unknown[:5])}; they count as wrong"
             )
-        for corpus, name in ((train, "train"), (dev, "dev")):
+        for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
             copies = corpus.repeats_of(test.texts)
             if copies:
                 progress.warn(
                     f"{copies} of {len(test)} test texts are in {name} word for word; "
                     "the test figures are flattered by them"
                 )
-    return Splits(train, dev, test)
+    return Splits(train, dev, test, folds)
+
+
+def folds_of(config: Config, train: Dataset, test: str | None) -> int:
+    """Into how many folds train is cut where there is no dev file; 0 where a tenth of it is held
+    back."""
+    if config.cv is not None and config.preset != "auto":
+        return config.cv
+    alone = current_world().size == 1 and train.on_disk is None and not lacks_folds(config)
+    # A large pretrained model is not fine-tuned twenty times without being asked to.
+    quick = test is None and not encoder_class(config.encoder).reads_model
+    wanted = config.preset == "auto" or (quick and len(train) < FEW_ROWS)
+    return (config.cv or FOLDS) if alone and wanted and config.cv != 0 else 0
 
 
 def _read_train(

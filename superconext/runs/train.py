@@ -20,6 +20,7 @@ from superconext.core.files import remove_folder, staging_folder, sync_tree, wri
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.fitting.checks import check_config
+from superconext.fitting.recipes import check_open
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.output_folder import (
     CHECKPOINT,
@@ -32,7 +33,7 @@ from superconext.runs.output_folder import (
     partial_of,
     put_in_place,
 )
-from superconext.runs.splits import Splits, TrainRequest, read_splits
+from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
 from superconext.training.distributed import LeftToMain, World, current_world, joined
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
     before. Raises StoppedEarly when the user or the disk stops it after an epoch, with the
     epochs kept, and the other project errors; where no epoch was done nothing is left.
     """
-    config = resolve(request.given, "train")
-    check_config(config)
+    request, config = _settled(request, progress)
     out = Path(request.out)
     check_out(out, request.force)
     with only_run(out, progress.say):
@@ -73,6 +73,29 @@ def train_run(request: TrainRequest, progress: Progress) -> dict[str, Any]:
             raise
 
 
+def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, Config]:
+    """The request and its configuration, checked; where `auto` cannot choose, with `fast`.
+
+    Raises ConfigError for what cannot be.
+    """
+    config = resolve(request.given, "train")
+    check_open(request.given, config)
+    check_config(config)
+    big, several = is_big(request.train, request.store), current_world().size > 1
+    reason = f"{request.train} is read in a stream" if big else "several processes train together"
+    if config.cv and (big or several or request.dev):
+        found = f"a dev file ({request.dev})" if request.dev else f"a run where {reason}"
+        raise ConfigError(
+            f"cv = {config.cv} with {found}; expected one of them, as a cross-validation takes the "
+            "place of dev rows and needs all training rows in memory: leave one out"
+        )
+    if config.preset == "auto" and (big or several):
+        progress.say(f"note: {reason}, so no recipe is chosen: this is preset fast")
+        request = replace(request, given={**request.given, "preset": "fast"})
+        config = resolve(request.given, "train")
+    return request, config
+
+
 def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     """Go on with the run that was stopped in `folder`, to the end it was asked for.
 
@@ -91,6 +114,8 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
             shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
             return _metrics(folder)
         request, config, splits = _saved_request(stopped, folder, progress)
+        if splits.folds:
+            progress.say("note: the cross-validation is made anew; the training then goes on")
         if stopped is folder:
             with staging_folder(folder) as hidden:
                 shutil.copytree(folder / CHECKPOINT, hidden / "run" / CHECKPOINT)
@@ -149,7 +174,9 @@ def _fill(
 
     from superconext.baselines.baseline import baseline_report, controls_of
     from superconext.fitting.controls import run_text
+    from superconext.fitting.cross_validation import CrossValidation, cross_validate
     from superconext.fitting.fit import fit_model
+    from superconext.fitting.recipes import choose, fit_on_dev
     from superconext.probe.group_priors import prior_strength
     from superconext.runs.train import call_helpers
 
@@ -158,39 +185,52 @@ def _fill(
     call_helpers(request, partial / CHECKPOINT)
     wall, cpu = time.perf_counter(), time.process_time()
     baselines: dict[str, Any] = {}
-    rows = {name: (data.texts, data.labels) for name, data in splits.named().items()}
+    named = splits.named()
+    rows = {name: (data.texts, data.labels) for name, data in named.items()}
+    train, dev = rows["train"], rows.get("dev")
     strength = prior_strength(config)
     reported = {name: some for name, some in rows.items() if name != "train"}
-    if config.baselines:
+    if config.baselines and reported:
         with progress.bar("baselines"):
-            baselines = baseline_report(
-                rows["train"], rows["dev"], reported, prior_strength=strength
-            )
-    controls = controls_of(config) if config.baselines else ()
+            baselines = baseline_report(train, dev, reported, prior_strength=strength)
+    test_texts = splits.test.texts if splits.test else ()
+    auto, choice, folds, settings = config.preset == "auto", None, None, None
+    started = time.perf_counter()
+    if splits.folds:
+        cv = CrossValidation(splits.train, config, splits.folds, progress, test_texts)
+        if auto:
+            choice, folds, settings = choose(cv, progress)
+            config = choice.config
+        else:
+            folds = cross_validate(cv)
+            settings = folds.recipe.settings
+        del cv
+    controls = controls_of(config) if config.baselines and reported else ()
     controls_seconds = 0.0
 
     def fit_controls(prepared: Prepared) -> None:
         nonlocal controls_seconds
         began = time.perf_counter()
-        texts = {name: data.texts for name, data in splits.named().items()}
+        texts = {name: data.texts for name, data in named.items()}
         with progress.bar("controls"):
             run = run_text(prepared, config, texts)
-            some = rows["train"], rows["dev"], reported
-            baselines.update(baseline_report(*some, controls, run, strength))
+            baselines.update(baseline_report(train, dev, reported, controls, run, strength))
         controls_seconds = time.perf_counter() - began
 
-    started = time.perf_counter()
-    fitted = fit_model(
-        splits.train,
-        config,
-        splits.dev,
-        test_texts=splits.test.texts if splits.test else (),
-        progress=progress,
-        checkpoint=partial / CHECKPOINT,
-        on_prepared=fit_controls if controls else None,
-    )
+    more: dict[str, Any] = {
+        "test_texts": test_texts,
+        "progress": progress,
+        "checkpoint": partial / CHECKPOINT,
+        "on_prepared": fit_controls if controls else None,
+    }
+    if auto and folds is None:
+        assert splits.dev is not None
+        fitted, choice = fit_on_dev(splits.train, config, splits.dev, **more)
+    else:
+        fitted = fit_model(splits.train, config, splits.dev, settings=settings, **more)
     with progress.bar("evaluating"):
-        results = RunResults.of(fitted, splits, baselines)
+        results = RunResults.of(fitted, splits, baselines, folds)
+    results.recipes = None if choice is None else choice.facts
     results.metrics["seconds"] = round(time.perf_counter() - started - controls_seconds, 2)
     times = {
         "wall_seconds": round(time.perf_counter() - wall, 2),

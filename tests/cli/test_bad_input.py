@@ -44,7 +44,7 @@ def refused(call, data, tmp_path):
         (b"id\tfraz\tscore\n1\tzwin\tgood\n", ["'text'", "'id', 'fraz', 'score'"]),
         (b"label\tphrase\ttweet\nneg\tzwin\t-\n", ["'phrase', 'tweet'", "--text-column"]),
         (b"label\ttext\nneg\tzwin\nneg\tbnin\n", ["one class only", "'neg'", "2 rows"]),
-        (b"label\ttext\nneg\tzwin\nneg\tbnin\npos\tkan\n", ["3 rows are too few"]),
+        (b"label\ttext\nneg\tzwin\npos\tkan\n", ["2 rows of 2 classes", "too few to hold any out"]),
         (b"label\ttext\nneg\tzwin\npos\t\npos\tkan\n", ["line 3", "empty text"]),
         (b"label\ttext\nneg\tzwin\n \tbnin\npos\tkan\n", ["line 3", "empty label"]),
         (b"label\ttext\nneg\tzwin\npos\tcaf\xe9 bnin\n", ["line 3", "0xe9", "UTF-8"]),
@@ -76,7 +76,9 @@ def test_columns_that_are_not_there(refused, tmp_path):
 def test_too_few_rows_to_hold_any_back(refused, call, data, tmp_path):
     few = [("neg", "khayb"), ("neg", "ghali"), ("pos", "zwin"), ("pos", "bnin")]
     train = write_table(tmp_path / "train.tsv", few)
-    assert "4 rows are too few" in refused(train) and "--dev" in refused(train)
+    assert "4 rows are too few" in refused(train, "--cv", "0")
+    train = write_table(tmp_path / "two.tsv", few[1:3])
+    assert "too few to hold any out" in refused(train) and "--dev" in refused(train)
     words = ("--dev", data.dev, "--out", tmp_path / "run", "--no-baselines", *data.small)
     assert call("train", train, *words).code == 0
 
@@ -103,7 +105,9 @@ def test_lines_of_a_million_characters_are_no_trouble(call, data, tmp_path):
     table = [*SOME, ("pos", "zwin bzaf " * 100_000), ("neg", "خ" * 1_000_000)]
     train = write_table(tmp_path / "train.tsv", table)
     started = time.perf_counter()
-    said = call("train", train, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    said = call(
+        "train", train, "--out", tmp_path / "run", "--no-baselines", "--cv", "0", *data.small
+    )
     assert said.code == 0, said.err
     assert call("predict", tmp_path / "run", train).out.count("\n") == 18
     assert time.perf_counter() - started < 20

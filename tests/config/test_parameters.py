@@ -28,10 +28,10 @@ from superconext.training.trainer import epochs_of
 
 
 def test_presets_hold_the_values_the_paper_states():
-    dialect, paper = resolve({}), resolve({"preset": "paper"})
-    assert (dialect.layers, dialect.hidden_size) == (1, 128)
+    fast, paper = resolve({}), resolve({"preset": "paper"})
+    assert (fast.layers, fast.hidden_size) == (1, 128)
     assert epochs_of(1_998) == 15  # MSAC's rows
-    assert (dialect.batch_size, dialect.dropout) == (200, 0.2)
+    assert (fast.batch_size, fast.dropout) == (200, 0.2)
     assert (paper.layers, 2 * paper.hidden_size, paper.epochs) == (3, 512, 60)
     assert (paper.batch_size, paper.learning_rate, paper.dropout) == (800, 0.001, 0.3)
     assert paper.vector_dimension == 300 and paper.projection == "mlp"
@@ -45,10 +45,10 @@ def test_presets_say_where_each_value_comes_from(preset):
     assert bool(departs) == (preset is not PRESETS["paper"])
 
 
-def test_defaults_are_the_dialect_presets():
-    for name, value in PRESETS["dialect"].values.items():
+def test_defaults_are_those_of_the_fast_preset():
+    for name, value in PRESETS["fast"].values.items():
         assert BY_NAME[name].default == value, name
-    assert set(PRESETS["dialect"].values) == set(PRESETS["paper"].values)
+    assert set(PRESETS["fast"].values) == set(PRESETS["paper"].values)
 
 
 def test_given_values_win_over_the_preset():
@@ -154,7 +154,7 @@ def test_config_is_complete():
 
 
 def test_there_are_few_parameters_each_in_a_group():
-    assert len(PARAMETERS) <= 44
+    assert len(PARAMETERS) <= 48
     assert {parameter.group for parameter in PARAMETERS} == set(GROUPS)
     help = CliRunner().invoke(cli, ["train", "--help-all"]).output
     places = [help.index(f"\n{group.capitalize()}:\n") for group in GROUPS]

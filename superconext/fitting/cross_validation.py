@@ -1,0 +1,396 @@
+"""Cross-validation of a run: every row predicted by models that were fitted without it.
+
+Folds are stratified and copies of a text stand in one (`data.splits.stratified_folds`); few rows
+are dealt several times. Shared between the folds is what no label has a part in: the tokenizer,
+the vocabulary and the word vectors or pretrained encoder, which were made from the texts of all
+training rows and of the unlabelled file. Trained encoders, probes, n-grams and their weights are
+each fold's own.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from superconext.baselines.baseline import controls_of
+from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError, DataError
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.data.splits import stratified_folds
+from superconext.encoders.base import sentence_vectors
+from superconext.encoders.indexer import WordIndexer
+from superconext.fitting.controls import frozen_encoder, mean_vectors, run_text
+from superconext.fitting.fit import fixed_threads, train_members
+from superconext.fitting.model import member_features
+from superconext.fitting.preprocess import Prepared, preprocess
+from superconext.objectives.catalogue import objective_class
+from superconext.probe import probe_class
+from superconext.probe.base import softmax
+from superconext.probe.ensemble import ENSEMBLES
+from superconext.probe.folds import ALONE, MEAN, POOL, Fold, OnFolds, Settings, out_of_folds
+from superconext.probe.group_priors import NO_GROUPS
+from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, along_c
+from superconext.probe.metrics import by_script, metric_values, probability_metrics
+from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures
+from superconext.training.callbacks import Callback
+from superconext.training.trainer import Trainer, with_epochs
+
+#: Folds where the number is not given, and the rows below which `train` makes them by itself.
+FOLDS, FEW_ROWS = 5, 300
+
+#: Fits of a repeated cross-validation at most, and rows that it holds out in all, about.
+MOST_FITS, HELD_IN_ALL = 20, 400
+
+#: Models without an encoder that is trained, by name.
+TFIDF, NGRAMS, VECTORS, PRETRAINED = "tfidf", "ngrams", "vectors", "pretrained"
+ENCODER = "encoder"
+
+#: Of which model of a cross-validation a baseline's figures are.
+BASELINE_OF = {TFIDF: "tfidf_logreg", VECTORS: "vectors_logreg", PRETRAINED: "pretrained_logreg"}
+
+
+def clock() -> float:
+    """Seconds of processor time: by a clock on the wall a busy machine would choose otherwise."""
+    return time.process_time()
+
+
+class OutOfTime(Exception):
+    """A fit of a fold that had gone on for longer than it may."""
+
+
+class Clock(Callback):
+    """Raises OutOfTime in the midst of a training once `clock` has passed a deadline."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+
+    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
+        if clock() > self.deadline:
+            raise OutOfTime
+
+
+def lacks_folds(config: Config) -> str:
+    """What a configuration asks for that a cross-validation cannot give, as the end of an error
+    message; empty where there is nothing."""
+    asked = {
+        "calibrate": config.calibrate,
+        "keep = 'best'": config.keep == "best",
+        "probe_rows = 'unseen'": config.probe_rows == "unseen",
+        f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
+        f"related = {config.related!r}": bool(config.related),
+        "soft_labels": bool(getattr(config, "soft_labels", None)),
+        f"objective = {config.objective!r}": not config.freeze
+        and objective_class(config.objective).reads_dev_score,
+    }
+    return next((name for name, found in asked.items() if found), "")
+
+
+def repeats(rows: int, folds: int) -> int:
+    """How often rows are dealt into folds anew: fewer rows oftener, up to `MOST_FITS` fits."""
+    return max(1, min(MOST_FITS // folds, HELD_IN_ALL // rows))
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """What one recipe predicts for held-out rows.
+
+    shares: of each fold the probabilities `[m, C]`. settings: for a fit on all rows.
+    """
+
+    folds: Sequence[Fold]
+    shares: list[np.ndarray]
+    settings: Settings
+
+    def mean(self, classes: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that were held out `[n]`, sorted, and the mean of their probabilities
+        `[n, C]` over the repeats."""
+        rows = np.unique(np.concatenate([fold.held for fold in self.folds]))
+        total = np.zeros((len(rows), classes))
+        for fold, some in zip(self.folds, self.shares, strict=True):
+            total[np.searchsorted(rows, fold.held)] += some
+        return rows, total / total.sum(axis=1, keepdims=True)
+
+    def metrics(self, train: Dataset, classes: Sequence[str]) -> dict[str, Any]:
+        """Metrics over all held-out rows, the mean over the repeats; and as `folds` the mean and
+        standard deviation over the folds, each by itself."""
+        of_repeats, of_folds = [], []
+        for repeat in sorted({fold.repeat for fold in self.folds}):
+            pairs = [
+                (fold.held, some)
+                for fold, some in zip(self.folds, self.shares, strict=True)
+                if fold.repeat == repeat
+            ]
+            rows = np.concatenate([held for held, _ in pairs])
+            shares = np.concatenate([some for _, some in pairs])
+            texts, labels, predicted = _picked(train, rows, shares, classes)
+            metrics = probability_metrics(labels, shares, classes)
+            of_repeats.append(by_script(metrics, texts, labels, predicted, classes, shares))
+            for held, some in pairs:
+                _, labels, predicted = _picked(train, held, some, classes)
+                of_folds.append(metric_values(labels, predicted, classes, some))
+        spread = {
+            name: {
+                "mean": statistics.fmean(fold[name] for fold in of_folds),
+                "sd": statistics.stdev(fold[name] for fold in of_folds) if of_folds[1:] else None,
+            }
+            for name in of_folds[0]
+        }
+        count = {"count": len(self.folds), "repeats": len(of_repeats)}
+        return {**_mean_of(of_repeats), "folds": {**count, **spread}}
+
+
+def _picked(
+    train: Dataset, rows: np.ndarray, shares: np.ndarray, classes: Sequence[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """Texts, labels and predicted labels of some rows."""
+    texts, labels = ([column[row] for row in rows] for column in (train.texts, train.labels))
+    return texts, labels, [classes[k] for k in shares.argmax(axis=1)]
+
+
+def _mean_of(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One document with the means of numbers that stand in all of them."""
+    mean: dict[str, Any] = {}
+    for key, value in documents[0].items():
+        values = [document[key] for document in documents if key in document]
+        if isinstance(value, Mapping):
+            mean[key] = _mean_of(values)
+        else:
+            mean[key] = value if len(set(values)) == 1 else statistics.fmean(values)
+    return mean
+
+
+class CrossValidation:
+    """Models on folds of the training rows, all of them the same folds.
+
+    Attributes:
+        models: by name, those that were fitted.
+        folds: the folds, in the order they are fitted in; `keep` leaves out the last ones.
+    """
+
+    def __init__(
+        self,
+        train: Dataset,
+        config: Config,
+        folds: int,
+        progress: Progress,
+        test_texts: Sequence[str] = (),
+        classes: Sequence[str] | None = None,
+    ) -> None:
+        """Deal the rows and make what the folds share. Raises what `preprocess` does, and
+        DataError where no row can be held out."""
+        self.train, self.config, self.progress = train, config, progress
+        self.classes = list(classes or sorted(train.class_counts()))
+        index = {name: k for k, name in enumerate(self.classes)}
+        self.labels = np.array([index[label] for label in train.labels])
+        self.folds = deal(train, folds, config.seed)
+        self.models: dict[str, OnFolds] = {}
+        self._features: dict[str, np.ndarray] = {}
+        with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+            self.prepared: Prepared = preprocess(
+                train, None, self.classes, config, progress, test_texts
+            )
+
+    def add(self, names: Iterable[str], deadline: float = float("inf")) -> None:
+        """Fit models that have no encoder to train, all on one fold after another. No fold after
+        the first is begun once the deadline of `clock` has passed; it is left out."""
+        kinds = {TFIDF: TfidfFeatures, NGRAMS: RatioFeatures}
+        names = [name for name in names if name not in self.models]
+        grids = {name: kinds[name].grid if name in kinds else GRID for name in names}
+        self.models |= {name: OnFolds(grid) for name, grid in grids.items()}
+        with fixed_threads(1), self.progress.bar("fitting on folds") as advance:
+            counts = NgramCounts(self.train.texts) if kinds.keys() & set(names) else None
+            for number, fold in enumerate(self.folds):
+                if number and clock() > deadline:
+                    self.keep(number)
+                    return
+                labels = self.labels[fold.fitted]
+                for name in names:
+                    if name in kinds:
+                        assert counts is not None
+                        own, others = counts.fold(fold.fitted, fold.held)
+                        predict = kinds[name](own, labels).along_c(own, others)
+                    else:
+                        features = self._frozen(name)
+                        predict = along_c(features[fold.fitted], labels, features[fold.held])
+                    self.models[name].add(predict, self.labels[fold.held], len(self.labels))
+                advance((number + 1) / len(self.folds))
+
+    def add_encoder(self, deadline: float = float("inf")) -> None:
+        """Train the encoder of the configuration, anew for each fold, and probe it. With a
+        deadline of `clock` as many folds are done as leave the time of another fit, which
+        may be none."""
+        kind = probe_class(self.config.probe_features)
+        grid = GRID if issubclass(kind, LogisticRegressionProbe) else (0.0,)
+        model = self.models[ENCODER] = OnFolds(grid)
+        longest = 0.0
+        for number, fold in enumerate(self.folds, 1):
+            began = clock()
+            if began + 2 * longest > deadline:
+                return
+            # As long again may the fit on all rows take.
+            latest = deadline if deadline == float("inf") else (began + deadline) / 2
+            try:
+                self._add_trained(model, fold, latest, number)
+            except OutOfTime:
+                return
+            longest = max(longest, clock() - began)
+
+    def _add_trained(self, model: OnFolds, fold: Fold, latest: float, number: int) -> None:
+        rows = self.prepared.without(fold.held)
+        config = with_epochs(self.config, len(rows.labels))
+        label = f"fold {number} of {len(self.folds)}"
+        with (
+            fixed_threads(config.threads),
+            torch.random.fork_rng(devices=[]),
+            self.progress.bar(label) as advance,
+        ):
+            done = _Share(advance, config.epochs)
+            hooks = [Clock(latest), done]
+            trained = train_members(rows, config, None, Progress(), hooks, monitor=False)
+            if trained.interrupted:
+                raise KeyboardInterrupt
+            features = member_features(trained.encoders, rows.train)
+            texts = [self.train.texts[row] for row in fold.held]
+            held = member_features(trained.encoders, self.prepared.indexer.store(texts))
+        kind = probe_class(config.probe_features)
+        if issubclass(kind, LogisticRegressionProbe):
+            predict = along_c(features, rows.labels, held)
+        else:
+            shares = kind.fit(features, rows.labels).probabilities(held)
+
+            def predict(c: float) -> np.ndarray:
+                return shares
+
+        model.add(predict, self.labels[fold.held], len(self.labels))
+
+    def keep(self, count: int) -> None:
+        """Leave out all folds but the first so many, and a repeat that this would cut in two."""
+        whole = sum(fold.repeat == 0 for fold in self.folds)
+        self.folds = self.folds[: count if count < whole else count - count % whole]
+
+    def out_of_fold(self, models: Mapping[str, str], how: str) -> OutOfFold:
+        """What some of the models predict together; `models`: their names here, by what
+        `Settings` calls them."""
+        some = {name: self.models[of] for name, of in models.items()}
+        shares, settings = out_of_folds(some, how, self.folds, self.labels)
+        if self.config.logit_adjustment:
+            prior = np.log(np.bincount(self.labels) / len(self.labels))
+            shift = self.config.logit_adjustment * prior
+            tiny = np.finfo(np.float64).tiny
+            shares = [softmax(np.log(np.maximum(one, tiny)) - shift) for one in shares]
+        return OutOfFold(self.folds, shares, settings)
+
+    def majority(self) -> OutOfFold:
+        """The commonest class of each fold's training rows, with certainty."""
+        shares = []
+        for fold in self.folds:
+            counts = np.bincount(self.labels[fold.fitted], minlength=len(self.classes))
+            shares.append(np.tile(np.eye(len(self.classes))[counts.argmax()], (len(fold.held), 1)))
+        return OutOfFold(self.folds, shares, Settings({}, {}))
+
+    def baselines(self) -> dict[str, dict[str, Any]]:
+        """Metrics of the baselines that were fitted, by their names."""
+        found = {"majority": self.majority()}
+        for name, baseline in BASELINE_OF.items():
+            if len(self.models.get(name, ())) >= len(self.folds):
+                found[baseline] = self.out_of_fold({name: name}, ALONE)
+        return {name: one.metrics(self.train, self.classes) for name, one in found.items()}
+
+    def _frozen(self, name: str) -> np.ndarray:
+        """Features `[N, d]` of all training rows that no label has a part in."""
+        if name not in self._features:
+            run = run_text(self.prepared, self.config, {"train": self.train.texts})
+            with fixed_threads(self.config.threads):
+                store = run.store(self.train.texts)
+                if name == PRETRAINED:
+                    features = sentence_vectors(frozen_encoder(run, "mean"), store)
+                else:
+                    assert isinstance(run.indexer, WordIndexer) and run.indexer.table is not None
+                    features = mean_vectors(store, run.indexer.table)
+            self._features[name] = features
+        return self._features[name]
+
+
+class _Share(Callback):
+    """Tells a bar how far the training of a fold has come."""
+
+    def __init__(self, advance: Callable[[float], None], epochs: int | None) -> None:
+        self.advance, self.epochs = advance, epochs or 1
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, Any]) -> None:
+        self.advance(min(trainer.epoch / self.epochs, 1.0))
+
+
+def deal(train: Dataset, folds: int, seed: int) -> list[Fold]:
+    """The folds of the training rows, repeats one after another. Raises DataError where not even
+    two folds can hold out a row."""
+    every, found = np.arange(len(train)), []
+    for repeat in range(repeats(len(train), folds)):
+        parts = stratified_folds(train.texts, train.labels, folds, seed, repeat)
+        if len(parts) < 2:
+            raise DataError(
+                f"{train.source or 'texts'}: found {len(train)} rows of {len(set(train.labels))} "
+                "classes, too few to hold any out; expected two texts of some class: add rows, or "
+                "give a dev file with --dev"
+            )
+        for held in parts:
+            found.append(Fold(repeat, np.setdiff1d(every, held, assume_unique=True), held))
+    return found
+
+
+@dataclass(frozen=True)
+class CrossValidated:
+    """A recipe on the folds.
+
+    encoder_alone: its probe alone, where n-grams predict with it.
+    """
+
+    recipe: OutOfFold
+    encoder_alone: OutOfFold | None
+    baselines: dict[str, dict[str, Any]]
+
+
+def cross_validate(cv: CrossValidation) -> CrossValidated:
+    """The recipe of the configuration on all folds, and the baselines where it asks for them."""
+    cv.add_encoder()
+    models, how = {ENCODER: ENCODER}, ALONE
+    if cv.config.probe_features in ENSEMBLES:
+        how = MEAN if cv.config.probe_features == "encoder+tfidf" else POOL
+        models |= {name: name for name in ((TFIDF,) if how == MEAN else (TFIDF, NGRAMS))}
+    wanted = {name for name in models if name != ENCODER}
+    if cv.config.baselines:
+        controls = controls_of(cv.config)
+        wanted |= {name for name, of in BASELINE_OF.items() if name == TFIDF or of in controls}
+    cv.add(sorted(wanted))
+    alone = None if how == ALONE else cv.out_of_fold({ENCODER: ENCODER}, ALONE)
+    baselines = cv.baselines() if cv.config.baselines else {}
+    return CrossValidated(cv.out_of_fold(models, how), alone, baselines)
+
+
+def check_folds(config: Config) -> None:
+    """Raise ConfigError for a number of folds that cannot be, and for a configuration that cannot
+    be cross-validated."""
+    if config.cv == 1:
+        raise ConfigError("cv = 1: expected at least 2 folds, or 0 for none; change it")
+    lack = lacks_folds(config) if config.cv else ""
+    if lack:
+        raise ConfigError(
+            f"cv = {config.cv} with {lack}, which reads dev rows; expected one of them: leave the "
+            "other out, or give dev rows"
+        )
+
+
+def frozen(config: Config) -> Config:
+    """The configuration of the encoder as it is before any training: the pretrained one, its
+    states averaged, or the mean of the word vectors."""
+    config = replace(config, freeze=True, members=1, finetune_epochs=0, pooling="mean")
+    if config.init or config.pretrain:
+        return replace(config, layers=1)
+    return replace(config, encoder="mean", subwords=False, options=None, objective="superloss")

@@ -1,0 +1,359 @@
+"""The preset `auto`: which of a few recipes predicts rows best that it was not fitted on.
+
+The recipes are n-grams alone, a probe on an encoder that is left as it is (the mean of the word
+vectors, or the pretrained encoder), the encoder that is trained on the labels, and a pool of
+n-grams with either. They are compared by log loss on the same held-out rows: those of a
+cross-validation within train, or dev where that has `FEWEST_DEV` rows. What has to be trained is
+chosen where it is better than the best of the others by more than the standard error of the
+difference; all others are ready within seconds, and the lowest log loss decides among them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.fitting.cross_validation import (
+    ENCODER,
+    FOLDS,
+    NGRAMS,
+    PRETRAINED,
+    TFIDF,
+    VECTORS,
+    Clock,
+    CrossValidated,
+    CrossValidation,
+    OutOfFold,
+    OutOfTime,
+    clock,
+    cross_validate,
+    frozen,
+)
+from superconext.fitting.fit import Fitted, fit_model
+from superconext.fitting.preprocess import Prepared
+from superconext.probe.base import softmax
+from superconext.probe.ensemble import PoolWithNgrams, fit_weights, out_of_fold
+from superconext.probe.folds import ALONE, POOL, Fold, Settings, row_losses
+from superconext.probe.metrics import metric_values
+from superconext.training.callbacks import Callback
+
+#: Dev rows from which on dev decides, in place of a cross-validation.
+FEWEST_DEV = 50
+
+#: Parameters that leave the choice open: where they are named, `auto` still chooses.
+OPEN = (
+    *(
+        "preset",
+        "unlabelled",
+        "vectors",
+        "init",
+        "pretrain",
+        "vector_method",
+        "vector_dimension",
+    ),
+    *(
+        "normalize",
+        "bridge",
+        "min_count",
+        "max_length",
+        "seed",
+        "threads",
+        "device",
+        "precision",
+    ),
+    *("baselines", "cv", "budget"),
+)
+
+#: Share of the budget after which what needs no training is not fitted on further folds.
+_FOR_THE_QUICK = 1 / 3
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What predicts: an encoder, trained or not, n-grams, or both."""
+
+    name: str
+    encoder: bool
+    trained: bool
+    ngrams: bool
+
+    def models(self, untrained: str) -> dict[str, str]:
+        """Models of a `CrossValidation` by what `Settings` calls them; `untrained`: the name of
+        the one without training."""
+        found = {ENCODER: ENCODER if self.trained else untrained} if self.encoder else {}
+        return found | ({TFIDF: TFIDF, NGRAMS: NGRAMS} if self.ngrams else {})
+
+    def config(self, config: Config) -> Config:
+        """The configuration of a run by this recipe, under the preset whose values it has."""
+        features = "encoder+ngrams" if self.ngrams else "encoder"
+        own = config if self.trained else frozen(config)
+        return replace(own, probe_features=features, preset="fast")
+
+    def title(self, config: Config) -> str:
+        plain = "frozen pretrained encoder" if config.init or config.pretrain else "mean vectors"
+        encoder = "trained encoder" if self.trained else plain
+        return " + ".join([encoder] * self.encoder + ["n-grams"] * self.ngrams)
+
+
+RECIPES = (
+    Recipe("ngrams", encoder=False, trained=False, ngrams=True),
+    Recipe("frozen", encoder=True, trained=False, ngrams=False),
+    Recipe("frozen+ngrams", encoder=True, trained=False, ngrams=True),
+    Recipe("trained", encoder=True, trained=True, ngrams=False),
+    Recipe("trained+ngrams", encoder=True, trained=True, ngrams=True),
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen recipe, its configuration, and what `manifest.json` says of the choice."""
+
+    recipe: Recipe
+    config: Config
+    facts: dict[str, Any]
+
+
+def is_open(given: Mapping[str, Any]) -> bool:
+    """Whether none of the given parameters names a recipe."""
+    named = (name for name, value in given.items() if value is not None and name not in OPEN)
+    return given.get("preset") in (None, "auto") and not any(named)
+
+
+def check_open(given: Mapping[str, Any], config: Config) -> None:
+    """Raise ConfigError where `auto` is asked for and a recipe named beside it."""
+    if config.preset != "auto" or is_open(given):
+        return
+    named = sorted(name for name, value in given.items() if value is not None)
+    first = next(name for name in named if name not in OPEN)
+    raise ConfigError(
+        f"preset = 'auto' with {first} = {given[first]!r}: expected a recipe to be chosen or to be "
+        "named: leave one of them out, or use preset fast"
+    )
+
+
+def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValidated, Settings]:
+    """The recipe of the lowest out-of-fold log loss, what it and its encoder alone predict, and
+    the settings for the fit on all rows.
+
+    The budget counts from here; making word vectors is not part of it. Fewer folds are fitted
+    where it ends earlier, the trained encoder last; all recipes are compared on the same folds.
+    """
+    config, began = cv.config, clock()
+    seconds, dealt = 60 * config.budget, len(cv.folds)
+    untrained = PRETRAINED if config.init or config.pretrain else VECTORS
+    cv.add(
+        dict.fromkeys([TFIDF, NGRAMS, VECTORS, untrained]),
+        began + _FOR_THE_QUICK * seconds,
+    )
+    cv.add_encoder(began + seconds)
+    every, done = cv.folds, len(cv.models[ENCODER])
+
+    def held_out(recipe: Recipe) -> OutOfFold:
+        return cv.out_of_fold(recipe.models(untrained), POOL if recipe.ngrams else ALONE)
+
+    quick = {recipe: held_out(recipe) for recipe in RECIPES if not recipe.trained}
+    ready = min(quick, key=lambda r: np.nanmean(row_losses(quick[r].shares, every, cv.labels)))
+    if done:
+        cv.keep(done)
+    tried = {recipe: held_out(recipe) for recipe in RECIPES if done or not recipe.trained}
+    rows, _ = tried[ready].mean(len(cv.classes))
+    losses = {
+        recipe: row_losses(one.shares, cv.folds, cv.labels)[rows] for recipe, one in tried.items()
+    }
+    shares = {recipe: one.mean(len(cv.classes))[1] for recipe, one in tried.items()}
+    truth = [cv.train.labels[row] for row in rows]
+    where = f"out of fold (in {len(cv.folds)} of {dealt} folds)"
+    choice = _decided(losses, shares, truth, cv.classes, config, where, began, progress, ready)
+    best = choice.recipe
+    if not best.trained:  # the others were on fewer folds perhaps, it was on all
+        cv.folds, tried = every, quick
+    alone = None
+    if best.ngrams:
+        alone = cv.out_of_fold({ENCODER: ENCODER if best.trained else untrained}, ALONE)
+    baselines = cv.baselines() if config.baselines else {}
+    return choice, CrossValidated(tried[best], alone, baselines), tried[best].settings
+
+
+def fit_on_dev(
+    train: Dataset,
+    config: Config,
+    dev: Dataset,
+    progress: Progress,
+    *,
+    test_texts: Sequence[str] = (),
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+    monitor: bool = True,
+    on_prepared: Callable[[Prepared], None] | None = None,
+) -> tuple[Fitted, Choice]:
+    """The same, judged on dev rows: each recipe is fitted on train as a run of its own would be,
+    and the best of them is the model. Weights of a pool that are judged were fitted on other dev
+    rows. Arguments are those of `fit_model`."""
+    began = clock()
+    hook = Clock(began + 60 * config.budget)
+    kinds = {recipe.trained: recipe for recipe in RECIPES if recipe.encoder and recipe.ngrams}
+    fits: dict[bool, Fitted] = {}
+    fits[False] = fit_model(
+        train,
+        kinds[False].config(config),
+        dev,
+        test_texts=test_texts,
+        progress=progress,
+    )
+    with contextlib.suppress(OutOfTime):
+        fits[True] = fit_model(
+            train,
+            kinds[True].config(config),
+            dev,
+            test_texts=test_texts,
+            progress=progress,
+            callbacks=[hook, *callbacks],
+            checkpoint=checkpoint,
+            monitor=monitor,
+            on_prepared=on_prepared,
+        )
+    classes = fits[False].model.classes
+    known = [row for row, label in enumerate(dev.labels) if label in classes]
+    texts, truth = ([column[row] for row in known] for column in (dev.texts, dev.labels))
+    labels = np.array([classes.index(label) for label in truth])
+    ngrams = _ngrams_alone(fits[False], texts, labels)
+    shares: dict[Recipe, np.ndarray] = {}
+    for recipe in RECIPES:
+        fitted = fits.get(recipe.trained)
+        if fitted is None:
+            continue
+        if not recipe.encoder:
+            shares[recipe] = ngrams[0]
+        elif recipe.ngrams:
+            assert fitted.dev_probabilities is not None
+            shares[recipe] = fitted.dev_probabilities
+        else:
+            model = fitted.model
+            shares[recipe] = model.probe.probabilities(model.features(texts))
+    fold = [Fold(0, np.empty(0, np.int64), np.arange(len(labels)))]
+    losses = {recipe: row_losses([one], fold, labels) for recipe, one in shares.items()}
+    where = f"on {len(labels)} dev rows"
+    choice = _decided(losses, shares, truth, classes, config, where, began, progress)
+    fitted = fits[choice.recipe.trained]
+    model = fitted.model
+    if not choice.recipe.ngrams:
+        model.ensemble, fitted.dev_probabilities = None, None
+    elif not choice.recipe.encoder:
+        assert isinstance(model.ensemble, PoolWithNgrams)
+        model.ensemble = replace(model.ensemble, weights=ngrams[1])
+        fitted.dev_probabilities = ngrams[0]
+    model.config = replace(model.config, probe_features=choice.config.probe_features)
+    return fitted, choice
+
+
+def fit_cross_validated(
+    train: Dataset,
+    config: Config,
+    classes: Sequence[str],
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | None = None,
+) -> tuple[Fitted, dict[str, Any]]:
+    """A model of all rows, its recipe (with the preset `auto`) and settings chosen by
+    cross-validation, and what that has shown: metrics, `probabilities` and `recipes`."""
+    progress = progress or Progress()
+    cv = CrossValidation(train, config, config.cv or FOLDS, progress, classes=classes)
+    shown: dict[str, Any] = {}
+    if config.preset == "auto":
+        choice, folds, settings = choose(cv, progress)
+        config, shown["recipes"] = choice.config, choice.facts
+    else:
+        folds = cross_validate(cv)
+        settings = folds.recipe.settings
+    rows, shares = folds.recipe.mean(len(classes))
+    shown["probabilities"] = np.full((len(train), len(classes)), np.nan)
+    shown["probabilities"][rows] = shares
+    shown |= folds.recipe.metrics(train, classes)
+    fitted = fit_model(
+        train,
+        config,
+        classes=classes,
+        callbacks=callbacks,
+        progress=progress,
+        settings=settings,
+    )
+    return fitted, shown
+
+
+def _ngrams_alone(
+    fitted: Fitted, texts: Sequence[str], labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The n-grams of a pool without its encoder: probabilities `[M, C]` of dev rows, each by
+    weights fitted on others, and the weights."""
+    pool = fitted.model.ensemble
+    assert isinstance(pool, PoolWithNgrams)
+    logs = [np.log(one.probabilities(texts)) for one in (pool.tfidf, pool.ratios)]
+    weights = np.array([0.0, *fit_weights(logs, labels)])
+    return softmax(out_of_fold(logs, labels)), weights
+
+
+def _decided(
+    losses: Mapping[Recipe, np.ndarray],
+    shares: Mapping[Recipe, np.ndarray],
+    truth: Sequence[str],
+    classes: Sequence[str],
+    config: Config,
+    where: str,
+    began: float,
+    progress: Progress,
+    ready: Recipe | None = None,
+) -> Choice:
+    """The choice among recipes, from their log loss on each of the same rows `[n]`; it is told
+    in three lines. ready: the best that needs no training, where more rows than these have shown
+    it."""
+    mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
+    ready = ready or min((r for r in mean if not r.trained), key=lambda r: mean[r])
+    chosen, error = ready, 0.0
+    trained = [recipe for recipe in mean if recipe.trained]
+    if trained:
+        best = min(trained, key=lambda r: mean[r])
+        difference = losses[ready] - losses[best]
+        error = float(difference.std()) / math.sqrt(len(difference))
+        if float(difference.mean()) > error:
+            chosen = best
+    if not trained:
+        why = "the trained encoder was left out, as it takes longer than the budget"
+    elif chosen.trained:
+        why = f"its log loss is lower by more than one standard error ({error:.3f})"
+    else:
+        why = f"training is not better by more than one standard error ({error:.3f})"
+    rows = {
+        recipe.name: {
+            "title": recipe.title(config),
+            "log_loss": mean[recipe],
+            **metric_values(truth, [classes[k] for k in some.argmax(axis=1)], classes, some),
+        }
+        for recipe, some in shares.items()
+    }
+    told = [
+        f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in rows.values()
+    ]
+    seconds = clock() - began
+    progress.say(
+        f"auto: compared {len(rows)} recipes {where}, {len(truth)} rows, in {seconds:.0f} s"
+    )
+    progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
+    progress.say(f"auto: chosen: {chosen.title(config)}; {why}")
+    facts = {
+        "chosen": chosen.name,
+        "why": why,
+        "compared": f"{where}, {len(truth)} rows",
+        "standard_error": error,
+        "seconds": round(seconds, 1),
+        "recipes": rows,
+    }
+    return Choice(chosen, chosen.config(config), facts)

@@ -1,0 +1,92 @@
+"""`train` on a small file: cross-validated by itself, and with no recipe named, chosen for."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from superconext.config.files import read_config
+from superconext.fitting.cross_validation import CrossValidation
+from superconext.runs.folder import load_model
+from tests.cli.conftest import blame, write_table
+from tests.fitting.test_cross_validation import dataset
+
+SMALL = ("--vector-method", "random", "--vector-dimension", "8")
+TRAINED = (*SMALL, "--epochs", "1", "--steps-per-epoch", "2", "--hidden-size", "4")
+
+
+@pytest.fixture
+def few(tmp_path):
+    data = dataset(30)
+    return write_table(tmp_path / "few.tsv", list(zip(data.labels, data.texts, strict=True)))
+
+
+def test_thirty_rows_of_three_classes_have_an_answer_and_its_interval(call, few, tmp_path):
+    run = tmp_path / "run"
+    said = call("train", few, "--out", run, *TRAINED, "--cv", "3")
+    assert said.code == 0, said.err
+    assert "cross-validated, 30 rows" in said.out and "(3 folds, 6 times)" in said.out
+    assert "95% interval of the accuracy" in said.out and "over 18 folds" in said.out
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["reported_split"] == "cv" and metrics["cv"]["n"] == 30
+    low, high = metrics["cv"]["folds"]["interval"]
+    assert low <= metrics["cv"]["accuracy"] <= high
+    assert set(metrics["baselines"]) == {"majority", "tfidf_logreg"}
+    with (run / "predictions.tsv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file, delimiter="\t"))
+    assert [int(row["line"]) for row in table] == list(range(2, 32)), "every row of the file"
+    assert "Cross-validated (18 folds" in (run / "README.md").read_text()
+    assert (run / "report.html").is_file()
+    words = load_model(run).indexer.vocabulary
+    assert all(f"n{row}" in words for row in range(30)), "the model is fitted on all rows"
+    assert call("evaluate", run, few).code == 0
+
+
+def test_it_happens_by_itself_and_can_be_left_out(call, few, tmp_path):
+    words = ("train", few, *TRAINED, "--no-baselines", "--out")
+    said = call(*words, tmp_path / "by-itself")
+    assert "settings are chosen by cross-validation (5 folds, 4 times)" in said.err
+    said = call(*words, tmp_path / "held", "--cv", "0")
+    assert "3 of 30 training rows are held back" in said.err and "dev, 3 rows" in said.out
+    line = blame(call(*words, tmp_path / "both", "--cv", "3", "--dev", few))
+    assert "cv = 3 with a dev file" in line
+    line = blame(call(*words, tmp_path / "stream", "--cv", "3", "--store", tmp_path / "store"))
+    assert "read in a stream" in line
+
+
+def test_a_cross_validation_that_is_stopped_leaves_nothing(call, few, tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CrossValidation, "_add_trained", stopped)
+    said = call("train", few, "--out", tmp_path / "out" / "run", *TRAINED)
+    assert said.code == 1 and "interrupted before anything could be saved" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call, few, tmp_path):
+    run = tmp_path / "run"
+    said = call("train", few, "--out", run, *SMALL, "--budget", "0s")
+    assert said.code == 0, said.err
+    told = [line for line in said.err.splitlines() if line.startswith("auto: ")]
+    assert len(told) == 3 and "3 recipes" in told[0] and "chosen: " in told[2]
+    recipes = json.loads((run / "manifest.json").read_text())["recipes"]
+    assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
+    assert "chosen automatically" in (run / "README.md").read_text()
+    config = read_config(run / "config.toml")
+    assert config["preset"] == "fast" and config["freeze"]
+    again = call("train", few, "--config", run / "config.toml", "--out", tmp_path / "again")
+    assert again.code == 0 and "auto:" not in again.err
+    said = call("train", few, "--out", tmp_path / "other", "--budget", "soon")
+    assert said.code == 2 and "expected minutes, such as 5, 90s or 1h" in said.err
+
+
+def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
+    words = ("--cv", "0", "--no-baselines", "--preset", "dialect", *TRAINED)
+    said = call("train", few, "--out", tmp_path / "run", *words)
+    assert said.code == 0 and "warning: --preset dialect has the name fast" in said.err
+    assert read_config(tmp_path / "run" / "config.toml")["preset"] == "fast"
+    line = blame(call("train", few, "--out", tmp_path / "other", "--preset", "auto", *TRAINED))
+    assert "expected a recipe to be chosen or to be named" in line

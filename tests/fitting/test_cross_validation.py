@@ -1,0 +1,114 @@
+"""Cross-validation of a run: what is out of fold, and that no label of a fold leaks into it."""
+
+import numpy as np
+import pytest
+
+from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.fitting.checks import check_config
+from superconext.fitting.cross_validation import (
+    ENCODER,
+    NGRAMS,
+    TFIDF,
+    VECTORS,
+    CrossValidation,
+    cross_validate,
+    deal,
+    repeats,
+)
+
+TINY = {
+    "epochs": 1,
+    "steps_per_epoch": 2,
+    "batch_size": 12,
+    "hidden_size": 4,
+    "vector_dimension": 8,
+    "vector_method": "random",
+    "subwords": False,
+}
+WORDS = {"good": ["zwin", "top", "hayla"], "bad": ["khayb", "walo", "3iyan"], "so": ["fin", "wach"]}
+
+
+def dataset(rows=30, seed=0):
+    draw = np.random.default_rng(seed)
+    labels = [list(WORDS)[row % len(WORDS)] for row in range(rows)]
+    texts = [
+        f"{draw.choice(WORDS[label])} had {draw.choice(['film', 'tram'])} n{row}"
+        for row, label in enumerate(labels)
+    ]
+    return Dataset(texts, labels, range(1, rows + 1), "rows.tsv")
+
+
+def test_few_rows_are_dealt_oftener():
+    assert [repeats(rows, 5) for rows in (30, 100, 200, 2_000)] == [4, 4, 2, 1]
+    folds = deal(dataset(), 5, seed=0)
+    assert len(folds) == 20 and [fold.repeat for fold in folds] == sorted([0, 1, 2, 3] * 5)
+    assert not np.array_equal(folds[0].held, folds[5].held)
+
+
+def test_copies_are_held_out_together_and_a_class_with_one_text_never_is():
+    rows = dataset(30)
+    texts = [*rows.texts, *rows.texts[:5], "alone"]
+    labels = [*rows.labels, *rows.labels[:5], "rare"]
+    data = Dataset(texts, labels, range(len(texts)))
+    for fold in deal(data, 5, seed=1):
+        held, fitted = ({texts[row] for row in part} for part in (fold.held, fold.fitted))
+        assert not held & fitted
+        assert {labels[row] for row in fold.fitted} == set(labels)
+        assert "alone" in fitted
+
+
+def test_the_labels_of_a_fold_have_no_part_in_what_its_models_predict():
+    names, found = (TFIDF, NGRAMS, VECTORS, ENCODER), []
+    for changed in (False, True):
+        cv = CrossValidation(dataset(), resolve(TINY), 5, Progress())
+        cv.keep(2)
+        if changed:
+            cv.labels[cv.folds[0].held] = (cv.labels[cv.folds[0].held] + 1) % 3
+            cv.prepared.labels[:] = cv.labels
+        cv.add(names[:3])
+        cv.add_encoder()
+        found.append(cv.models)
+    for name in names:
+        before, after = (models[name] for models in found)
+        for place in range(len(before.grid)):
+            np.testing.assert_array_equal(before.shares(0, place), after.shares(0, place))
+        assert not np.array_equal(before.shares(1, 0), after.shares(1, 0))
+
+
+@pytest.mark.parametrize("features", ["encoder", "encoder+ngrams", "encoder+tfidf"])
+def test_every_row_is_predicted_and_the_same_again(features):
+    data = dataset()
+    config = resolve({**TINY, "probe_features": features, "logit_adjustment": 0.5})
+    first, second = (cross_validate(CrossValidation(data, config, 3, Progress())) for _ in "ab")
+    rows, shares = first.recipe.mean(3)
+    assert rows.tolist() == list(range(30))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(shares, second.recipe.mean(3)[1])
+    metrics = first.recipe.metrics(data, sorted(WORDS))
+    assert metrics["n"] == 30 and metrics["folds"]["count"] == 18
+    assert 0 <= metrics["folds"]["accuracy"]["sd"] < metrics["folds"]["accuracy"]["mean"] <= 1
+    assert set(first.baselines) == {"majority", "tfidf_logreg"}
+    assert (first.encoder_alone is None) == (features == "encoder")
+
+
+def test_the_classifier_is_fitted_on_all_rows_with_what_the_folds_chose():
+    data = dataset()
+    model = SuperConTextClassifier(**TINY, cv=3, probe_features="encoder+ngrams")
+    model.fit(data.texts, data.labels)
+    assert model.cv_["probabilities"].shape == (30, 3) and model.cv_["n"] == 30
+    words = model.model_.indexer.vocabulary
+    assert all(f"n{row}" in words for row in range(30)), "no row was held back"
+    weights = model.model_.ensemble.settings["pool_weights"]
+    assert min(weights.values()) >= 0 and sum(weights.values()) > 0
+
+
+def test_what_needs_dev_rows_is_refused_beside_folds():
+    for name, value in (("calibrate", True), ("keep", "best"), ("prior_groups", "script")):
+        with pytest.raises(ConfigError, match=f"cv = 5 with {name}"):
+            check_config(resolve({"cv": 5, name: value}))
+    with pytest.raises(ConfigError, match="at least 2 folds"):
+        check_config(resolve({"cv": 1}))

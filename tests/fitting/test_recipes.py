@@ -1,0 +1,105 @@
+"""The preset `auto`: what it chooses, on which figures, and when it may not choose."""
+
+import numpy as np
+import pytest
+
+from superconext import SuperConTextClassifier, load
+from superconext.config.parameters import resolve
+from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.fitting import recipes
+from superconext.fitting.cross_validation import CrossValidation
+from superconext.fitting.recipes import RECIPES, choose, fit_on_dev, is_open
+from superconext.probe.folds import row_losses
+from superconext.runs.folder import load_model, save_run
+from tests.fitting.test_cross_validation import TINY, dataset
+
+AUTO = {**TINY, "preset": "auto"}
+
+
+class Said(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, line):
+        self.lines += [line] if line.startswith("auto") else []
+
+
+def noise(rows=60):
+    draw = np.random.default_rng(3)
+    texts = [" ".join(draw.choice(list("abcdefghij"), 6)) + f" {row}" for row in range(rows)]
+    return Dataset(texts, [str(k) for k in draw.integers(0, 3, rows)], range(rows))
+
+
+def test_a_named_recipe_is_no_open_choice():
+    assert is_open({"unlabelled": "x", "seed": 3, "cv": 5, "init": None})
+    for name, value in (("objective", "supcon"), ("preset", "fast"), ("options.mining", "topk")):
+        assert not is_open({name: value})
+    with pytest.raises(ConfigError, match="preset = 'auto' with epochs = 3"):
+        SuperConTextClassifier(preset="auto", epochs=3).fit(["a b", "c d"] * 9, ["x", "y"] * 9)
+
+
+@pytest.mark.parametrize("data", [dataset(60), noise()], ids=["words-decide", "noise"])
+def test_it_is_never_significantly_worse_than_tfidf(data):
+    said = Said()
+    cv = CrossValidation(data, resolve(AUTO), 5, said)
+    choice, folds, _ = choose(cv, said)
+    assert set(choice.facts["recipes"]) == {recipe.name for recipe in RECIPES}
+    tfidf = cv.out_of_fold({"tfidf": "tfidf"}, "alone")
+    ours, theirs = (row_losses(one.shares, cv.folds, cv.labels) for one in (folds.recipe, tfidf))
+    worse = ours - theirs
+    assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
+    assert len(said.lines) == 3 and "5 recipes" in said.lines[0] and "chosen" in said.lines[2]
+    assert folds.baselines["tfidf_logreg"]["n"] == 60
+
+
+def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
+    said = Said()
+    cv = CrossValidation(dataset(), resolve({**AUTO, "budget": 0.0}), 5, said)
+    choice, folds, _ = choose(cv, said)
+    assert not choice.recipe.trained and set(choice.facts["recipes"]) == {
+        recipe.name for recipe in RECIPES if not recipe.trained
+    }
+    assert "longer than the budget" in said.lines[2] and "in 1 of 20 folds" in said.lines[0]
+    assert len(folds.recipe.folds) == 1, "the first fold is fitted however little time there is"
+
+
+@pytest.mark.parametrize("wanted", [recipe.name for recipe in RECIPES])
+def test_each_recipe_chosen_on_dev_is_a_run_that_loads_and_predicts_alike(
+    wanted, tmp_path, monkeypatch
+):
+    def decided(losses, *rest):
+        losses = {recipe: loss + 9 * (recipe.name != wanted) for recipe, loss in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes._decided
+    monkeypatch.setattr(recipes, "_decided", decided)
+    train, dev = dataset(30), dataset(60, seed=1)
+    fitted, choice = fit_on_dev(train, resolve(AUTO), dev, Progress())
+    assert choice.recipe.name == wanted
+    model = fitted.model
+    assert model.config.freeze != choice.recipe.trained
+    assert (model.ensemble is not None) == choice.recipe.ngrams
+    if choice.recipe.ngrams:
+        assert (model.ensemble.weights[0] == 0) == (not choice.recipe.encoder)
+    save_run(model, tmp_path / "run")
+    again = load_model(tmp_path / "run")
+    assert again.config == model.config
+    shares = model.probabilities(dev.texts)
+    np.testing.assert_allclose(again.probabilities(dev.texts), shares, atol=1e-6)
+    assert fitted.evaluate("dev", dev.texts, dev.labels).metrics["n"] == 60
+
+
+def test_the_classifier_chooses_and_its_run_can_be_fitted_again(tmp_path):
+    small = {"vector_dimension": 8, "vector_method": "random"}
+    data = dataset()
+    model = SuperConTextClassifier(preset="auto", budget=0.0, **small).fit(data.texts, data.labels)
+    assert model.cv_["recipes"]["chosen"] in {recipe.name for recipe in RECIPES}
+    model.save(tmp_path / "run")
+    loaded = load(tmp_path / "run")
+    np.testing.assert_allclose(
+        loaded.predict_proba(data.texts), model.predict_proba(data.texts), atol=1e-6
+    )
+    assert loaded.get_params()["preset"] == "fast"
+    assert loaded.fit(data.texts, data.labels).predict(data.texts[:2]).shape == (2,)
