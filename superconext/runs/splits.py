@@ -31,7 +31,7 @@ from superconext.data.lines import STDIN
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout
 from superconext.encoders import encoder_class
-from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, lacks_folds, repeats
+from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import FEWEST_DEV
 from superconext.training.distributed import current_world
@@ -173,7 +173,14 @@ def folds_of(config: Config, train: Dataset, test: str | None) -> int:
     # A large pretrained model is not fine-tuned twenty times without being asked to.
     quick = test is None and not encoder_class(config.encoder).reads_model
     wanted = config.preset == "auto" or (quick and len(train) < FEW_ROWS)
-    return (config.cv or FOLDS) if alone and wanted and config.cv != 0 else 0
+    if not (alone and wanted) or config.cv == 0:
+        return 0
+    if config.cv is None:
+        try:
+            deal(train, FOLDS, config.seed)
+        except DataError:  # nearly all rows are copies: held back are copies to the letter alone
+            return 0
+    return config.cv or FOLDS
 
 
 def _read_train(

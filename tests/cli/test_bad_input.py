@@ -44,7 +44,7 @@ def refused(call, data, tmp_path):
         (b"id\tfraz\tscore\n1\tzwin\tgood\n", ["'text'", "'id', 'fraz', 'score'"]),
         (b"label\tphrase\ttweet\nneg\tzwin\t-\n", ["'phrase', 'tweet'", "--text-column"]),
         (b"label\ttext\nneg\tzwin\nneg\tbnin\n", ["one class only", "'neg'", "2 rows"]),
-        (b"label\ttext\nneg\tzwin\npos\tkan\n", ["2 rows of 2 classes", "too few to hold any out"]),
+        (b"label\ttext\nneg\tzwin\npos\tkan\n", ["2 rows are too few"]),
         (b"label\ttext\nneg\tzwin\npos\t\npos\tkan\n", ["line 3", "empty text"]),
         (b"label\ttext\nneg\tzwin\n \tbnin\npos\tkan\n", ["line 3", "empty label"]),
         (b"label\ttext\nneg\tzwin\npos\tcaf\xe9 bnin\n", ["line 3", "0xe9", "UTF-8"]),
@@ -78,7 +78,8 @@ def test_too_few_rows_to_hold_any_back(refused, call, data, tmp_path):
     train = write_table(tmp_path / "train.tsv", few)
     assert "4 rows are too few" in refused(train, "--cv", "0")
     train = write_table(tmp_path / "two.tsv", few[1:3])
-    assert "too few to hold any out" in refused(train) and "--dev" in refused(train)
+    assert "2 rows are too few" in refused(train) and "--dev" in refused(train)
+    assert "2 rows of 2 classes, too few to hold any out" in refused(train, "--cv", "3")
     words = ("--dev", data.dev, "--out", tmp_path / "run", "--no-baselines", *data.small)
     assert call("train", train, *words).code == 0
 
