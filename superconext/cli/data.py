@@ -287,9 +287,11 @@ def pool(
 @data.command()
 @click.argument("file")
 @click.option("--out", metavar="FILE.tsv", help="Write the texts with the label most gave, new.")
-@TEXT_COLUMN
+@COLUMNS
 @JSON
-def agreement(file: str, out: str | None, text_column: str | None, as_json: bool) -> None:
+def agreement(
+    file: str, out: str | None, text_column: str | None, label_column: str | None, as_json: bool
+) -> None:
     """How far the annotators of FILE agree, and the label that most of them gave.
 
     FILE has a column for each annotator (annotator_1, annotator_2, ...), or the columns annotator
@@ -299,33 +301,31 @@ def agreement(file: str, out: str | None, text_column: str | None, as_json: bool
 
     from superconext.core.errors import DataError
     from superconext.core.files import tsv_cell, write_text
-    from superconext.data.agreement import krippendorff_alpha, pairwise_f1, read_annotated
-    from superconext.report.table import render
+    from superconext.data.agreement import agreement_report
+    from superconext.data.reading import read_labelled
+    from superconext.report.table import agreement_line, render
 
     if out is not None and Path(out).exists():
         raise DataError(f"{out} exists already; expected a new file: choose another")
-    annotated = read_annotated(file, text_column)
-    rows, ties = annotated.majority()
-    alpha, pairs = krippendorff_alpha(annotated.votes), pairwise_f1(annotated)
-    columns = ("one", "other", "texts", "macro F1")
-    report: dict[str, Any] = {
-        "texts": len(annotated.texts),
-        "alpha": None if alpha != alpha else alpha,
-        "pairs": [dict(zip(columns, pair, strict=True)) for pair in pairs],
-        "human_ceiling": sum(pair[3] for pair in pairs) / len(pairs) if pairs else None,
-        "majority": len(rows),
-        "ties": [annotated.texts[row] for row in ties],
-    }
+    corpus = read_labelled(file, text_column, label_column, votes=True)
+    annotated = corpus.annotated
+    if annotated is None:
+        raise DataError(
+            f"{file}: no columns of annotators, expected annotator_1 and annotator_2, or "
+            "annotator and label: rename them, or list them with --label-column"
+        )
+    ties, rows = annotated.ties, annotated.block()
+    report = agreement_report(annotated) | {"ties": [annotated.texts[row] for row in ties]}
     if out is not None:
-        lines = ["label\ttext", *(f"{label}\t{tsv_cell(text)}" for label, text in rows)]
+        pairs = zip(rows.labels, rows.texts, strict=True)
+        lines = ["label\ttext", *(f"{label}\t{tsv_cell(text)}" for label, text in pairs)]
         write_text(Path(out), "\n".join(lines) + "\n")
     if as_json:
         echo_json(report)
         return
-    click.echo(render(report["pairs"], columns) if pairs else "no text with two labels")
-    ceiling = report["human_ceiling"]
-    shown = "-" if ceiling is None else f"{ceiling:.3f}"
-    click.echo(f"Krippendorff's alpha {alpha:.3f}; mean macro F1 (human ceiling) {shown}")
+    if report["pairs"]:
+        click.echo(render(report["pairs"], list(report["pairs"][0])))
+    click.echo(agreement_line(report))
     click.echo(f"{len(rows)} texts with a majority, {len(ties)} with a tie")
     for row in ties[:5]:
         labels = ", ".join(filter(None, annotated.votes[row]))

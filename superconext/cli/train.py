@@ -123,12 +123,14 @@ def train(
 def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
     if metrics is None:  # of several processes the first alone has something to show
         return
-    from superconext.report.table import score_table, script_table
+    from superconext.report.table import agreement_line, score_table, script_table
 
     if as_json:
         echo_json(metrics)
         return
     click.echo(score_table(metrics))
+    if "agreement" in metrics:
+        click.echo(agreement_line(metrics["agreement"]))
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
     click.echo(f"run folder: {out}", err=True)

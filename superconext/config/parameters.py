@@ -269,6 +269,11 @@ class Config:
         "Labelled file of a related set (another dialect, another source) whose rows train the "
         "encoder too, and not the probe.",
     )
+    soft_labels: str | None = _data(
+        None,
+        "Texts with a probability of each class (columns named so, or what predict --proba writes) "
+        "that train encoder and probe too.",
+    )
     vector_dimension: int = _text(
         100, "Dimension of word vectors trained on the spot.", low=1, high=4096
     )
@@ -376,7 +381,7 @@ PARAMETERS: tuple[Parameter, ...] = table_of(Config)
 BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 
 #: Parameters whose value is a file or a folder.
-FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related")
+FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related", "soft_labels")
 
 
 def files_of(value: Any) -> tuple[Any, ...]:

@@ -33,6 +33,8 @@ PRETRAINING_WORDS = 7
 PRETRAINING_HELD_WORDS = 8
 #: Keys that columns of n-gram counts are hashed by.
 COLUMNS = 9
+#: Labels drawn from soft ones, one draw for each epoch.
+SOFT_LABELS = 10
 
 
 def random_stream(seed: int, stream: int, *numbers: int) -> np.random.Generator:

@@ -8,93 +8,139 @@ is the score that a model of one of them could hope for: the human ceiling.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, permutations
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import DataError
-from superconext.data.columns import resolve, usual
-from superconext.data.file_format import RowFile, Wanted, open_rows
-from superconext.data.formats import TableFormat
-from superconext.data.lines import open_file
-
-_ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}", re.I)
+from superconext.data.file_format import Block, Votes
+from superconext.data.labels import Places
 
 
 @dataclass(frozen=True)
 class Annotated:
     """Texts and the labels that annotators gave them; "" where one gave none.
 
-    texts: `[N]`. votes: `[N]` rows of one label for each of `annotators`.
+    texts: `[N]`. votes: `[N]` rows of one label for each of `annotators`. lines: `[N]`, the first
+    one that each text stands on. replaced: labels that their annotator gave anew further on.
     """
 
     texts: list[str]
     votes: list[list[str]]
     annotators: list[str]
+    lines: Sequence[int] = ()
+    replaced: int = 0
 
-    def majority(self) -> tuple[list[tuple[str, str]], list[int]]:
-        """(label, text) of each text with one most frequent label, and the rows that have a tie.
-
-        A text that nobody labelled is in neither.
-        """
-        rows, ties = [], []
-        for row, (text, given) in enumerate(zip(self.texts, self.votes, strict=True)):
-            counts = Counter(filter(None, given)).most_common(2)
-            if len(counts) == 2 and counts[0][1] == counts[1][1]:
-                ties.append(row)
-            elif counts:
-                rows.append((counts[0][0], text))
-        return rows, ties
-
-
-def read_annotated(path: str | Path, text_column: str | None = None) -> Annotated:
-    """Read a table with a text column and either a column for each annotator (`annotator_1`, ...)
-    or, a row for each label, the columns `annotator` and `label`.
-
-    Raises DataError where there are no such columns, and for a row that is not whole.
-    """
-    file = RowFile(open_file(path, limited=True), Wanted())
-    form = open_rows(file)
-    if not isinstance(form, TableFormat):
-        raise DataError(f"{file.name}: expected a table with a header: name it .csv or .tsv")
-    records = [
-        (line, cells)
-        for lines, some in form.records()
-        for line, cells in zip(lines, some, strict=True)
-    ]
-    _, header = records[0]
-    spec = usual(header, text_column, "text")
-    text = resolve(header, spec, "text", "--text-column", file.name)
-    names = [cell.strip().casefold() for cell in header]
-    for line, cells in records:
-        if len(cells) != len(header):
-            raise DataError(
-                f"{file.name}, line {line}: found {len(cells)} columns, expected {len(header)}: "
-                "complete the row or quote the cell"
-            )
-    wide = [place for place, name in enumerate(names) if _ANNOTATOR.fullmatch(name)]
-    rows = [cells for _, cells in records[1:]]
-    if len(wide) > 1:
-        votes = [[cells[place].strip() for place in wide] for cells in rows]
-        return Annotated([cells[text] for cells in rows], votes, [header[p] for p in wide])
-    if "annotator" not in names:
-        raise DataError(
-            f"{file.name}: no columns of annotators, expected annotator_1 and annotator_2, or "
-            "annotator and label: rename them"
+    @classmethod
+    def of(
+        cls, texts: Sequence[str], votes: Sequence[Votes], lines: Sequence[int], by_text: bool
+    ) -> Annotated:
+        """From the votes on each row; with `by_text` rows of one text belong together."""
+        places: dict[object, int] = {}
+        given: list[dict[str, str]] = []
+        firsts: list[int] = []
+        replaced = 0
+        for row, (text, some) in enumerate(zip(texts, votes, strict=True)):
+            at = places.setdefault(text if by_text else row, len(given))
+            if at == len(given):
+                given.append({})
+                firsts.append(row)
+            for who, label in some.given():
+                replaced += who in given[at]
+                given[at][who] = label
+        people = list(dict.fromkeys(chain.from_iterable(given)))
+        return cls(
+            [texts[row] for row in firsts],
+            [[labels.get(who, "") for who in people] for labels in given],
+            people,
+            [lines[row] for row in firsts],
+            replaced,
         )
-    who, label = names.index("annotator"), usual(header, None, "label")
-    what = resolve(header, label, "label", "--label-column", file.name)
-    people = list(dict.fromkeys(cells[who].strip() for cells in rows))
-    texts: dict[str, list[str]] = {}
-    for cells in rows:
-        given = texts.setdefault(cells[text], [""] * len(people))
-        given[people.index(cells[who].strip())] = cells[what].strip()
-    return Annotated(list(texts), list(texts.values()), people)
+
+    @cached_property
+    def labels(self) -> list[str | None]:
+        """The most frequent label of each text `[N]`; None for a tie, "" where nobody gave one."""
+        labels: list[str | None] = []
+        for given in self.votes:
+            first, second = [*Counter(filter(None, given)).most_common(2), ("", 0), ("", 0)][:2]
+            labels.append(None if first[1] and first[1] == second[1] else first[0])
+        return labels
+
+    @property
+    def several(self) -> bool:
+        """Whether any text has labels of two annotators."""
+        return any(sum(map(bool, given)) > 1 for given in self.votes)
+
+    @property
+    def decided(self) -> list[int]:
+        """The texts with one most frequent label."""
+        return [row for row, label in enumerate(self.labels) if label]
+
+    @property
+    def ties(self) -> list[int]:
+        return [row for row, label in enumerate(self.labels) if label is None]
+
+    def block(self) -> Block:
+        """The texts with a most frequent label, as rows."""
+        rows = self.decided
+        return Block(
+            [self.texts[row] for row in rows],
+            [str(self.labels[row]) for row in rows],
+            [self.lines[row] for row in rows],
+        )
+
+    def shares(self, rows: Sequence[int]) -> list[Mapping[str, float]]:
+        """The share of each label among those that a text was given."""
+        counts = [Counter(filter(None, self.votes[row])) for row in rows]
+        return [{k: n / one.total() for k, n in sorted(one.items())} for one in counts]
+
+    def tied(self) -> list[tuple[str, Mapping[str, float]]]:
+        """The texts with a tie and the shares of their labels."""
+        return [
+            (self.texts[row], shares)
+            for row, shares in zip(self.ties, self.shares(self.ties), strict=True)
+        ]
+
+    def notes(self) -> list[str]:
+        """How rows were made of the votes, for the user."""
+        ties, none = Places(), Places()
+        for line, label in zip(self.lines, self.labels, strict=True):
+            if not label:
+                (none if label == "" else ties).add(line)
+        told = [
+            f"labels of {len(self.annotators)} annotators: {len(self.decided)} texts get the one "
+            "that most gave"
+        ]
+        if ties.count:
+            told.append(
+                f"{ties.count} texts with a tie ({ties}) are not evaluated on; training learns "
+                "from the shares of their labels"
+            )
+        if none.count:
+            told.append(f"{none.count} texts that nobody labelled left out ({none})")
+        if self.replaced:
+            told.append(f"{self.replaced} labels that their annotator gave anew further on dropped")
+        return told
+
+
+def agreement_report(annotated: Annotated) -> dict[str, Any]:
+    """Alpha, the macro F1 of each pair of annotators and their mean (None where no text has two
+    labels), and how many texts have a most frequent label or a tie."""
+    alpha, pairs = krippendorff_alpha(annotated.votes), pairwise_f1(annotated)
+    columns = ("one", "other", "texts", "macro F1")
+    return {
+        "texts": len(annotated.texts),
+        "annotators": len(annotated.annotators),
+        "alpha": None if alpha != alpha else alpha,
+        "pairs": [dict(zip(columns, pair, strict=True)) for pair in pairs],
+        "human_ceiling": float(np.mean([pair[3] for pair in pairs])) if pairs else None,
+        "majority": len(annotated.decided),
+        "ties": len(annotated.ties),
+    }
 
 
 def krippendorff_alpha(votes: Sequence[Sequence[str]]) -> float:

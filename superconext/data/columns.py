@@ -34,6 +34,11 @@ LABEL_NAMES = frozenset(
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
+#: Names of a column that tells whose label a row has, and of columns with one annotator's labels.
+ANNOTATOR_NAMES = frozenset(
+    {"annotator", "annotator_id", "annotateur", "worker", "worker_id", "rater", "coder", "المعلق"}
+)
+_ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
 _OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
@@ -45,6 +50,7 @@ class Columns:
 
     aside: the label column where it was recognised and is not wanted.
     joined: whether the cells are parts of one sentence, that commas stand in.
+    voters: the columns of labels, where each is an annotator's.
     """
 
     text: int
@@ -53,6 +59,7 @@ class Columns:
     notes: list[str]
     aside: int | None = None
     joined: bool = False
+    voters: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,38 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
         f"{source}: no column {shown(name)}, found {_listed(found)}"
         f"{_hint(wanted, default, found, folded)}: name it with {flag}, or rename it"
     )
+
+
+def class_columns(first: Sequence[str], classes: Sequence[str], source: str) -> tuple[int, ...]:
+    """Places of the columns named as the classes. Raises DataError unless each is there once."""
+    names = [cell.strip() for cell in first]
+    for name in classes:
+        if names.count(name) != 1:
+            raise DataError(
+                f"{source}: found {names.count(name)} columns {shown(name, 24)} among "
+                f"{_listed(first)}, expected one: name a column for each class"
+            )
+    return tuple(map(names.index, classes))
+
+
+def voter_columns(
+    first: Sequence[str], label_column: ColumnSpec, source: str, preferred: bool
+) -> tuple[int, ...]:
+    """Places of the columns that hold one annotator's labels each; none where one column has all.
+
+    They are those that `label_column` lists with commas between; without one those named
+    annotator_1, annotator_2, ... where no column is named as labels are, or they are `preferred`.
+    Raises DataError for a listed column that is not there.
+    """
+    if isinstance(label_column, str) and "," in label_column and label_column not in first:
+        parts = [part.strip() for part in label_column.split(",")]
+        return tuple(resolve(first, part, "label", "--label-column", source) for part in parts)
+    names = _folded(first)
+    if label_column is not None or not (preferred or LABEL_NAMES.isdisjoint(names)):
+        return ()
+    wide = [i for i, name in enumerate(names) if _ANNOTATOR.fullmatch(name)]
+    wide = [i for i in wide if names[i] not in ANNOTATOR_NAMES]
+    return tuple(wide) if len(wide) > 1 else ()
 
 
 def number_of(spec: str | int) -> int | None:

@@ -13,6 +13,7 @@ from superconext.data.duplicates import leaks
 from superconext.data.lines import shown
 
 if TYPE_CHECKING:
+    from superconext.data.agreement import Annotated
     from superconext.data.file_rows import TrainingRows
 
 
@@ -28,6 +29,10 @@ class Dataset:
         notes: what the reader decided.
         columns: `text`, `label` (names, or numbers from 1 without a header) and `header`.
         on_disk: all rows, tokenised and memory-mapped, where the file is larger than memory.
+        annotated: what each annotator of the file said, where it tells.
+        shares: of each row the share of each label among its annotators; empty where each has one
+            label.
+        ties: texts and such shares of what has no most frequent label, to train on softly.
     """
 
     texts: list[str]
@@ -38,6 +43,9 @@ class Dataset:
     notes: list[str] = dataclasses.field(default_factory=list)
     on_disk: TrainingRows | None = None
     columns: dict[str, Any] | None = None
+    annotated: Annotated | None = None
+    shares: Sequence[Mapping[str, float]] = ()
+    ties: Sequence[tuple[str, Mapping[str, float]]] = ()
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""
@@ -56,13 +64,15 @@ class Dataset:
         return self.on_disk.source.has(texts, self.on_disk.rows)
 
     def select(self, rows: Iterable[int]) -> Dataset:
-        """The examples at the 0-based `rows`, in that order, from the same file."""
+        """The examples at the 0-based `rows`, in that order, from the same file; without ties."""
         picked = [int(row) for row in rows]
         return dataclasses.replace(
             self,
             texts=[self.texts[row] for row in picked],
             labels=[self.labels[row] for row in picked],
             lines=[self.lines[row] for row in picked],
+            shares=[self.shares[row] for row in picked] if self.shares else (),
+            ties=(),
         )
 
 

@@ -33,6 +33,8 @@ class Wanted:
         of one column, empty cells, null.
     header: whether a table's first row is one; None to decide.
     known: what a run knows of its files, to recognise the columns by.
+    votes: whether columns of annotators are taken before a column of labels.
+    classes: names of columns that each hold a vote, in place of one with labels.
     """
 
     text_column: ColumnSpec = None
@@ -41,6 +43,8 @@ class Wanted:
     every_row: bool = False
     header: bool | None = None
     known: Known | None = None
+    votes: bool = False
+    classes: Sequence[str] = ()
 
     def heads(self, line: str) -> bool:
         """Whether a first line is the header of a table, as the run knows it."""
@@ -58,16 +62,30 @@ class Wanted:
         return resolve(names, spec, default, f"--{default}-column", source)
 
 
+class Votes(list[tuple[str, str]]):
+    """What annotators answered for one text: annotator and label of each."""
+
+    def given(self) -> Votes:
+        """Those with a label."""
+        return Votes(vote for vote in self if vote[1])
+
+
 @dataclass
 class Block:
     """Some rows; the lists have the same length, but `labels` is empty where none are wanted.
 
     lines: 1-based line (in binary formats: row) that each row starts on.
+    votes: in place of the labels, where annotators gave them.
     """
 
     texts: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     lines: Sequence[int] = field(default_factory=list)
+    votes: list[Votes] = field(default_factory=list)
+
+    def all_votes(self) -> list[Votes]:
+        """The votes; a label without an annotator is one of nobody's."""
+        return self.votes or [Votes([("", label)]) for label in self.labels]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -272,8 +290,8 @@ class FileFormat:
 class LineFormat(FileFormat):
     """A format in which every line that is not blank is a row."""
 
-    def row(self, line: str, number: int) -> tuple[str, str]:
-        """Text and label ("" where none is wanted) of one line. Raises DataError."""
+    def row(self, line: str, number: int) -> tuple[str, str | Votes]:
+        """Text and label ("" where none is wanted), or votes, of one line. Raises DataError."""
         raise NotImplementedError
 
     def blocks(self) -> Iterator[Block]:
@@ -286,12 +304,13 @@ def parsed_rows(
     file: RowFile,
     numbers: Iterable[int],
     items: Iterable[object],
-    parse: Callable[..., tuple[str, str]],
+    parse: Callable[..., tuple[str, str | Votes]],
     labelled: bool,
 ) -> Block:
     """The rows `parse(item, number)` of each item; bad ones are reported to the file."""
     lines: list[int] = []
     block = Block(lines=lines)
+    votes: list[Votes] = []
     for number, item in zip(numbers, items, strict=True):
         try:
             text, label = parse(item, number)
@@ -299,9 +318,16 @@ def parsed_rows(
             file.bad(error)
             continue
         block.texts.append(text)
-        if labelled:
-            block.labels.append(label)
         lines.append(number)
+        if isinstance(label, Votes):
+            votes = votes or block.all_votes()
+            votes.append(label)
+        elif votes:
+            votes.append(Votes([("", label)]))
+        elif labelled:
+            block.labels.append(label)
+    if votes:
+        block.votes, block.labels = votes, []
     return block
 
 

@@ -15,15 +15,24 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from superconext.core.errors import DataError
-from superconext.data.columns import Columns, find_columns
+from superconext.data.columns import (
+    ANNOTATOR_NAMES,
+    Columns,
+    Known,
+    class_columns,
+    find_columns,
+    voter_columns,
+)
 from superconext.data.file_format import (
     PREVIEWED,
     Block,
     FileFormat,
     LineFormat,
     RowFile,
+    Votes,
     is_plain_source,
     parsed_rows,
 )
@@ -177,12 +186,30 @@ class TableFormat(FileFormat):
             for place in both
         ]
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
+        self._describe_voters(columns, cells[0])
         if columns.label is None and columns.aside is not None:
             text, label = columns.text, columns.aside
             rows = cells[columns.header : PREVIEWED + columns.header]
             self.file.preview = [
                 (row[label], row[text]) for row in rows if len(row) > max(text, label)
             ]
+
+    def _describe_voters(self, columns: Columns, first: list[str]) -> None:
+        """Keep where labels of annotators stand: (place of the label, place or name of whose)."""
+        self._voters: list[tuple[int, int | str]] = []
+        assert self.file.columns is not None
+        if columns.voters:
+            names = [first[p] if columns.header else str(p + 1) for p in columns.voters]
+            self._voters = list(zip(columns.voters, names, strict=True))
+            self.file.columns["annotators"] = names
+            self.file.notes.append(f"columns {', '.join(names)} read as annotators' labels")
+        elif columns.label is not None and columns.header:
+            whose = [
+                p for p, cell in enumerate(first) if cell.strip().casefold() in ANNOTATOR_NAMES
+            ]
+            if len(whose) == 1 and whose[0] not in (columns.label, columns.text):
+                self._voters = [(columns.label, whose[0])]
+                self.file.columns["annotator"] = first[whose[0]]
 
     def _first_filled(self, cells: list[list[str]]) -> int | None:
         """Place of the first record; blank lines stand before it where every row is wanted."""
@@ -208,16 +235,24 @@ class TableFormat(FileFormat):
         label = wanted.label_column if wanted.labelled else None
         if wanted.every_row:
             rows = [record for record in rows if not _is_blank(record)] or rows[:1]
-        return find_columns(
+        voters: tuple[int, ...] = ()
+        named = label is None or not re.fullmatch(r"[\d, ]+", str(label))
+        if wanted.classes:
+            voters = class_columns(rows[0], wanted.classes, self.file.name)
+        elif wanted.labelled and (wanted.header is not False or label is not None):
+            spec = (wanted.known or Known()).column(rows[0], label, "label")
+            voters = voter_columns(rows[0], spec, self.file.name, wanted.votes)
+        columns = find_columns(
             rows,
             wanted.text_column,
-            label,
+            None if voters else label,
             self.file.name,
-            wanted.labelled,
-            wanted.header,
+            wanted.labelled and not voters,
+            True if voters and wanted.header is None and named else wanted.header,
             wanted.known,
             commas=self.separator in (",", ";"),
         )
+        return replace(columns, voters=voters)
 
     def _rows(
         self, columns: Columns, width: int, numbers: Sequence[int], cells: list[list[str]]
@@ -228,6 +263,23 @@ class TableFormat(FileFormat):
         if width > 1 and self.file.wanted.every_row and any(map(_is_blank, cells)):
             kept = [i for i, row in enumerate(cells) if not self.file.count_blank(_is_blank(row))]
             numbers, cells = [numbers[i] for i in kept], [cells[i] for i in kept]
+        if self._voters:
+
+            def votes(record: list[str], number: int) -> tuple[str, Votes]:
+                last = [w for pair in self._voters for w in pair if isinstance(w, int)]
+                self._check(record, number, replace(columns, label=max(last)), width)
+                pairs = [
+                    (
+                        record[whose].strip() if isinstance(whose, int) else whose,
+                        record[place].strip(),
+                    )
+                    for place, whose in self._voters
+                ]
+                return record[text], Votes(
+                    pairs if columns.label is not None else filter(all, pairs)
+                )
+
+            return parsed_rows(self.file, numbers, cells, votes, True)
         if {width}.issuperset(map(len, cells)):
             labels = [] if label is None else [record[label] for record in cells]
             return Block([record[text] for record in cells], labels, numbers)

@@ -1,18 +1,18 @@
 """JSON lines, JSON arrays, and what annotation tools export in them.
 
-A record's keys are its columns; one of a tool is made flat first (`flattened`). Several votes of
-annotators on one text count where they agree.
+A record's keys are its columns; one of a tool is made flat first (`flattened`). The answers of
+several annotators to one text are `Votes`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.file_format import Block, LineFormat, RowFile, parsed_rows
+from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
 _DECODER = json.JSONDecoder(
@@ -55,10 +55,12 @@ class JsonLines(LineFormat):
                 numbers, records = [], []
         yield parsed_rows(self.file, numbers, records, self.row, labelled)
 
-    def row(self, line: str, number: int) -> tuple[str, str]:
+    def row(self, line: str, number: int) -> tuple[str, str | Votes]:
         where = f"{self.file.name}, line {number}"
         record, tool = flattened(json_record(line.strip(), where), where)
         votes = [key for key, value in record.items() if isinstance(value, Votes)]
+        if self.file.wanted.classes:
+            return self._of_classes(record, self.file.wanted.classes, where)
         if self.keys is None:
             if tool and not votes and self.file.wanted.labelled:  # not annotated yet
                 return json_value(record, self._text_key(record), where), ""
@@ -69,18 +71,27 @@ class JsonLines(LineFormat):
             record.setdefault(self.keys[1], "")
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
-        text, label = [
-            *(json_value(record, key, where, key in self.keys[1:]) for key in self.keys),
-            "",
-        ][:2]
-        return text, label
+        text = json_value(record, self.keys[0], where)
+        if len(self.keys) == 1:
+            return text, ""
+        given = record.get(self.keys[1])
+        if isinstance(given, Votes):
+            return text, _checked(given, self.keys[1], where)
+        return text, json_value(record, self.keys[1], where, True)
+
+    def _of_classes(
+        self, record: dict[str, Any], classes: Sequence[str], where: str
+    ) -> tuple[str, Votes]:
+        """The text, and under each class what the record, or `probabilities` in it, has."""
+        key = self._text_key(record)
+        given = record.get("probabilities", record) or {}
+        text = json_value({key: record[key] or ""}, key, where)
+        if not isinstance(given, dict):
+            raise DataError(f"{where}: found probabilities that are no object, expected one")
+        return text, Votes((name, json_value(given, name, where)) for name in classes if given)
 
     def _text_key(self, record: dict[str, Any]) -> str:
         return list(record)[self.file.wanted.place(list(record), "text", self.file.name)]
-
-
-class Votes(list[str]):
-    """The labels that annotators gave one text."""
 
 
 def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
@@ -100,7 +111,9 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
         for entry in filter(_is_kept, given):
             for result in filter(_is_choice, entry.get("result") or ()):
                 name = str(result.get("from_name", "label"))
-                votes.setdefault(name, Votes()).append(_only(result["value"]["choices"], where))
+                answer = _only(result["value"]["choices"], where)
+                given_by = votes.setdefault(name, Votes())
+                given_by.append((_who(entry, given_by), answer))
         return {**data, **votes}, "Label Studio"
     if isinstance(fields, dict) and isinstance(record.get("responses"), dict | list):
         return {**fields, **_responses(record["responses"], where)}, "Argilla"
@@ -108,18 +121,34 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
         inputs = record.get("inputs")
         inputs = inputs if isinstance(inputs, dict) else {"text": inputs or record.get("text")}
         answer = record["annotation"]
-        votes_given = Votes([] if answer is None else [_only(answer, where)])
+        votes_given = Votes([] if answer is None else [("1", _only(answer, where))])
         return {**inputs, "label": votes_given}, "Argilla"
     if isinstance(given, list) and all(isinstance(a, dict) and "label" in a for a in given):
-        return {**record, "label": Votes(_only(a["label"], where) for a in given)}, "doccano"
+        answers = Votes()
+        for one in given:
+            answers.append((_who(one, answers), _only(one["label"], where)))
+        return {**record, "label": answers}, "doccano"
     label = record.get("label")
     if isinstance(label, list) and isinstance(data, str) and "text" not in record:
         return {
             **record,
             "text": data,
-            "label": Votes([_only(label, where)] * bool(label)),
+            "label": Votes([("1", _only(label, where))] * bool(label)),
         }, "doccano"
     return record, ""
+
+
+def _who(entry: dict[str, Any], others: Votes) -> str:
+    """Who gave an answer, by the tool's name or number; else the answer's place among others."""
+    who = entry.get("completed_by", entry.get("user_id", entry.get("user")))
+    if isinstance(who, dict):
+        who = who.get("email", who.get("id"))
+    return str(len(others) + 1 if who is None else who)
+
+
+def _checked(votes: Votes, key: str, where: str) -> str | Votes:
+    """Votes whose labels are text; "" for none."""
+    return Votes((who, json_value({key: label}, key, where)) for who, label in votes) or ""
 
 
 def _is_kept(annotation: object) -> bool:
@@ -149,7 +178,7 @@ def _responses(responses: Any, where: str) -> dict[str, Votes]:
         pairs = [(q, a) for q, answers in responses.items() for a in answers or ()]
     else:
         pairs = [
-            (question, {**answer, "status": entry.get("status")})
+            (question, {"user_id": entry.get("user_id"), **answer, "status": entry.get("status")})
             for entry in responses
             if isinstance(entry, dict) and isinstance(entry.get("values"), dict)
             for question, answer in entry["values"].items()
@@ -158,7 +187,7 @@ def _responses(responses: Any, where: str) -> dict[str, Votes]:
     for question, answer in pairs:
         kept = votes.setdefault(question, Votes())
         if isinstance(answer, dict) and answer.get("status") in (None, "submitted"):
-            kept.append(_only(answer.get("value"), where))
+            kept.append((_who(answer, kept), _only(answer.get("value"), where)))
     return votes
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from superconext.core.progress import WARNING
-from superconext.data.file_format import Block
+from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
 
 #: How programs write that a value is missing, in lower case.
@@ -72,6 +72,30 @@ class LabelReader:
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
         """The rows with their labels put right; "" is that of a row without one."""
+        if block.votes:
+            rows = zip(block.texts, block.votes, block.lines, strict=True)
+            flat = [(text, label, line) for text, given, line in rows for _, label in given]
+            right = iter(self._put_right(Block(*map(list, zip(*flat, strict=True))), columns))
+            votes = [Votes([(who, next(right)) for who, _ in given]) for given in block.votes]
+            if not self.drop:
+                return Block(block.texts, [], block.lines, votes)
+            found = Block(block.texts, [], block.lines, [v.given() for v in votes])
+            kept = [row for row, given in enumerate(found.votes) if given or not votes[row]]
+        else:
+            found = Block(block.texts, self._put_right(block, columns), block.lines)
+            if not self.drop or all(found.labels):
+                return found
+            kept = [row for row, label in enumerate(found.labels) if label]
+        self._dropped += len(found) - len(kept)
+        return Block(
+            [found.texts[row] for row in kept],
+            [found.labels[row] for row in kept if found.labels],
+            [found.lines[row] for row in kept],
+            [found.votes[row] for row in kept if found.votes],
+        )
+
+    def _put_right(self, block: Block, columns: Mapping[str, Any] | None) -> list[str]:
+        """The label of each row; "" is that of a row without one."""
         labels = list(block.labels)
         names = _names(columns)
         if names is not None and any(label.strip() == names[1] for label in set(labels)):
@@ -91,16 +115,7 @@ class LabelReader:
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
             self._folded += count * (one != name)
             put_right[label] = one
-        found = Block(block.texts, [put_right[label] for label in labels], block.lines)
-        if not self.drop or all(put_right.values()):
-            return found
-        kept = [row for row, label in enumerate(found.labels) if label]
-        self._dropped += len(labels) - len(kept)
-        return Block(
-            [found.texts[row] for row in kept],
-            [found.labels[row] for row in kept],
-            [found.lines[row] for row in kept],
-        )
+        return [put_right[label] for label in labels]
 
     def notes(self) -> list[str]:
         """What was done, and what a user must not miss; whole after the last row."""

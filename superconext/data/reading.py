@@ -13,6 +13,7 @@ from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.progress import WARNING
+from superconext.data.agreement import Annotated
 from superconext.data.columns import ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
@@ -47,6 +48,8 @@ class RowStream:
             out or an error: blank lines of plain text and of one-column tables, empty cells, null.
         header: whether the first row of a table, or line of plain text, is one; None to decide.
         known: what a run knows of its files, to recognise columns and headers by.
+        votes: takes columns of annotators before a column of labels.
+        classes: names of columns that each hold a vote, such as a share, in place of labels.
         encoding: that of a file that is not UTF-8, such as "windows-1256".
         drop_unlabelled: leaves out rows without a label, and those of a word for a missing one.
         fold_label_case: labels that differ in case and spaces alone become one.
@@ -73,6 +76,8 @@ class RowStream:
         every_row: bool = False,
         header: bool | None = None,
         known: Known | None = None,
+        votes: bool = False,
+        classes: Sequence[str] = (),
         encoding: str | None = None,
         drop_unlabelled: bool = False,
         fold_label_case: bool = False,
@@ -81,10 +86,12 @@ class RowStream:
     ) -> None:
         self.path, self.on_error, self.encoding = path, on_error, encoding
         self.fix_text, self.advance = fix_text, advance
-        classes = known.classes if known is not None else ()
-        self._labels = LabelReader(drop_unlabelled, fold_label_case, classes)
+        labels = known.classes if known is not None else ()
+        self._labels = LabelReader(drop_unlabelled, fold_label_case, labels)
         label_column = label_column if labelled else None
-        self.wanted = Wanted(text_column, label_column, labelled, every_row, header, known)
+        self.wanted = Wanted(
+            text_column, label_column, labelled, every_row, header, known, votes, classes
+        )
         self.columns: dict[str, Any] | None = None
         self.preview: list[tuple[str | None, str]] = []
         self.name = ""
@@ -97,7 +104,7 @@ class RowStream:
         opened = open_file(self.path, encoding=self.encoding)
         self._follow(opened)
         file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
-        for block in self._blocks(file):
+        for block in map(self._of_one_vote, self._blocks(file)):
             good = block if self.wanted.every_row else self._filled(file, block)
             if good:
                 self.read += len(good)
@@ -140,21 +147,27 @@ class RowStream:
         file = RowFile(opened, self.wanted)
         lines: list[int] = []
         rows = Block(lines=lines)
-        for block in self._blocks(file):
+        blocks = list(self._blocks(file))
+        voted = any(block.votes for block in blocks)
+        for block in blocks:
             rows.texts += block.texts
-            rows.labels += block.labels
+            rows.labels += [] if voted else block.labels
+            rows.votes += block.all_votes() if voted else []
             lines += block.lines
-        for what, values in (("text", rows.texts), ("label", rows.labels)):
-            if what == "text" and self.wanted.every_row:
-                continue
-            empty = [line for value, line in zip(values, lines, strict=False) if not value.strip()]
-            if empty and what == "label":
-                raise self._unlabelled(empty)
-            if empty:
-                raise self._empty(empty)
+        empty = [n for text, n in zip(rows.texts, lines, strict=True) if not text.strip()]
+        if empty and not self.wanted.every_row:
+            raise self._empty(empty)
+        self.check_labels(rows)
         for _ in opened.chunks:  # binary formats may have read the file in their own way
             pass
         return rows, opened.digest.hexdigest()
+
+    def check_labels(self, rows: Block) -> None:
+        """Raise DataError for a row without a label."""
+        labels = rows.labels or ["" if ("", "") in votes else "some" for votes in rows.votes]
+        empty = [line for label, line in zip(labels, rows.lines, strict=False) if not label]
+        if empty:
+            raise self._unlabelled(empty)
 
     def _follow(self, opened: OpenFile) -> None:
         path = Path(self.path)
@@ -181,9 +194,10 @@ class RowStream:
                 if self.fix_text:
                     block.texts[row] = mended(block.texts[row])
             name = str((file.columns or {}).get("text"))
-            if not block.labels and name in block.texts:
+            if not (block.labels or block.votes) and name in block.texts:
                 headers.add_rows(name, block.texts.count(name), block.texts, block.lines)
-            yield self._labels.read(block, file.columns) if block.labels else block
+            labelled = block.labels or block.votes
+            yield self._labels.read(block, file.columns) if labelled else block
         if not count + file.skipped:
             raise DataError(f"{self.name} is empty, expected one example a line: check the file")
         self.notes += file.blank_note()
@@ -197,6 +211,19 @@ class RowStream:
             found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
             mend = f"{WARNING}{found}: fix them with --fix-text, or save the file again"
             self.notes.append(f"{found}, and fixed" if self.fix_text else mend)
+
+    def _of_one_vote(self, block: Block) -> Block:
+        """A block whose texts have one label each, where annotators might have given more."""
+        if not block.votes:
+            return block
+        several = [n for n, votes in zip(block.lines, block.votes, strict=True) if len(votes) > 1]
+        if several:
+            raise DataError(
+                f"{self.name}, line {several[0]}: found labels of several annotators in a file "
+                "read in a stream, expected one label: take the one most gave (superconext data "
+                "agreement --out)"
+            )
+        return Block(block.texts, [v[0][1] if v else "" for v in block.votes], block.lines)
 
     def _filled(self, file: RowFile, block: Block) -> Block:
         """The rows of a block that have a text and, where wanted, a label."""
@@ -271,13 +298,27 @@ def read_labelled(
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
     `"2"`; digits are always a number). Stray spaces around labels are stripped.
     `"-"` reads standard input. `header` and `known` are those of `RowStream`, and so is `reading`:
-    `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`, `advance`.
+    `votes`, `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`, `advance`.
+
+    Where several annotators labelled a text, its label is the one most of them gave, and its
+    `shares` are theirs; texts with a tie are no rows, but `ties`.
 
     Raises DataError, one line with file and line number, for anything that cannot be
     read as examples; MissingExtraError for a format whose reader is not installed.
     """
     stream = RowStream(path, text_column, label_column, header=header, known=known, **reading)
     rows, sha256 = stream.collect()
+    annotated, several = None, False
+    if rows.votes:
+        by_text = "annotator" in (stream.columns or {})
+        annotated = Annotated.of(rows.texts, rows.votes, rows.lines, by_text)
+        several = annotated.several
+        if by_text and not several:
+            rows = Block(rows.texts, [votes[0][1] for votes in rows.votes], rows.lines)
+            stream.check_labels(rows)
+        else:
+            rows = annotated.block()
+            stream.notes += annotated.notes() if several else annotated.notes()[1:]
     return Dataset(
         rows.texts,
         rows.labels,
@@ -286,6 +327,9 @@ def read_labelled(
         sha256,
         stream.notes,
         columns=stream.columns,
+        annotated=annotated,
+        shares=annotated.shares(annotated.decided) if annotated and several else (),
+        ties=annotated.tied() if annotated and several else (),
     )
 
 

@@ -74,10 +74,11 @@ def _check_encoder(config: Config) -> None:
 
 def _check_probe(config: Config) -> None:
     """Raise ConfigError for an unknown probe, and for what only a logistic regression can do."""
-    if config.prior_groups != NO_GROUPS and config.related:
+    other = "related" if config.related else "soft_labels" if config.soft_labels else None
+    if config.prior_groups != NO_GROUPS and other:
         raise ConfigError(
-            f"prior_groups = {config.prior_groups!r} with related = {config.related!r}, whose "
-            "class shares are those of another set; expected one of them: leave the other out"
+            f"prior_groups = {config.prior_groups!r} with {other} = {getattr(config, other)!r}, "
+            "whose class shares are those of another set; expected one of them: leave the other out"
         )
     if config.prior_groups != NO_GROUPS and config.probe_features in ENSEMBLES:
         raise ConfigError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +136,18 @@ def fit_model(
             train.on_disk is not None
         ):  # evaluation needs other blocks than training, and those are large
             give_back_freed_memory()
+        hard = prepared.probe_split[1][: len(train.texts)]  # of rows with a label, which come first
         with progress.bar("fitting the probe"):
             features = member_features(encoders, prepared.probe_split[0])
             held = None if prepared.dev is None else member_features(encoders, prepared.dev)
             if settings is None:
-                probe = _final_probe(
-                    prepared, features, held, len(encoders), parts, config, progress
-                )
+                inputs = hard, features, held, len(encoders)
+                probe = _final_probe(prepared, *inputs, parts, config, progress)
             else:
                 probe = _refitted_probe(prepared, features, config, settings)
         if settings is None:
-            ensemble, held_out = _ensemble(
-                prepared, train.texts, dev, probe, held, config, progress
-            )
+            labelled = train.texts, hard
+            ensemble, held_out = _ensemble(prepared, labelled, dev, probe, held, config, progress)
         else:
             ensemble, held_out = _refitted_ensemble(prepared, train, config, settings), None
         priors = _group_priors(prepared, train.texts, features, probe, config)
@@ -232,6 +232,8 @@ def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
     for name in ("train", "dev"):
         if name in prepared.pieces:
             splits[name] = prepared.pieces[name].lists()
+    if prepared.taught:
+        splits["train"] = chain(splits["train"], prepared.taught)
     return SeenTexts.of(splits)
 
 
@@ -250,6 +252,7 @@ def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.nd
 
 def _final_probe(
     prepared: Prepared,
+    hard: np.ndarray,
     features: np.ndarray,
     dev_features: np.ndarray | None,
     members: int,
@@ -257,7 +260,9 @@ def _final_probe(
     config: Config,
     progress: Progress,
 ) -> Probe:
-    dev_labels, labels = prepared.dev_labels, prepared.probe_split[1]
+    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads."""
+    dev_labels, shares = prepared.dev_labels, prepared.probe_shares
+    labels = prepared.probe_split[1] if shares is None else shares
     if parts:
         blocks = np.split(features, members, axis=1)  # all members are equally wide
         own = [block[part] for block, part in zip(blocks, parts, strict=False)]
@@ -265,10 +270,12 @@ def _final_probe(
         probe: Probe = fit_cross_fitted(own, truth, dev_features, dev_labels)
     else:
         kind = probe_class(config.probe_features)
+        if labels.ndim > 1 and kind is not LogisticRegressionProbe:
+            labels = labels.argmax(axis=1)
         probe = kind.fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         return probe
-    probe = adjusted(probe, labels, config.logit_adjustment)
+    probe = adjusted(probe, hard, config.logit_adjustment)
     if not config.calibrate:
         return probe
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
@@ -305,15 +312,15 @@ def _refitted_ensemble(
 
 def _ensemble(
     prepared: Prepared,
-    texts: Sequence[str],
+    rows: tuple[Sequence[str], np.ndarray],
     dev: Dataset | None,
     probe: Probe,
     dev_features: np.ndarray | None,
     config: Config,
     progress: Progress,
 ) -> tuple[Ensemble | None, np.ndarray | None]:
-    """The n-gram models that predict together with the probe, fitted on the probe's rows, and
-    the `dev_probabilities` of `Fitted`."""
+    """The n-gram models that predict together with the probe, fitted on the probe's texts that have
+    a label and these labels (`rows`), and the `dev_probabilities` of `Fitted`."""
     kind = ENSEMBLES.get(config.probe_features)
     if kind is None:
         return None, None
@@ -327,7 +334,7 @@ def _ensemble(
         ]
         held = DevRows(known, prepared.dev_labels, probe.probabilities(dev_features))
     with progress.bar(kind.title):
-        return kind.fit(texts, prepared.probe_split[1], held, config)
+        return kind.fit(*rows, held, config)
 
 
 def _group_priors(

@@ -16,6 +16,7 @@ from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_texts
+from superconext.data.soft_labels import share_matrix, soft_rows, targets
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
 from superconext.encoders import encoder_class
 from superconext.encoders.base import TextIndexer
@@ -37,7 +38,11 @@ class Prepared:
     """What all members of a run share.
 
     indexer: texts to the token ids of the encoder.
-    train, labels: token ids and class indices of the training rows.
+    train, labels: token ids and class indices of the training rows, of a row with soft labels the
+        likeliest class.
+    shares: the share of each class in the target of each training row, float64 `[N, C]`; None where
+        each target is one class.
+    taught: the tokens of the rows that have soft labels and no other, which come last.
     dev, dev_labels: the same of the dev rows with a known label, or None.
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
     facts: profile, vocabulary size, vector source, words of each split unknown to the
@@ -62,6 +67,15 @@ class Prepared:
     sample: np.ndarray | None = None
     cells: np.ndarray | None = None
     pieces: dict[str, Pieces] = field(default_factory=dict)
+    shares: np.ndarray | None = None
+    taught: list[list[str]] = field(default_factory=list)
+
+    @property
+    def probe_shares(self) -> np.ndarray | None:
+        """The `shares` of the rows that probes are fitted on."""
+        if self.shares is None or self.sample is None:
+            return self.shares
+        return self.shares[self.sample]
 
     @property
     def probe_split(self) -> tuple[TokenStore, np.ndarray]:
@@ -88,7 +102,8 @@ class Prepared:
         sample = None if self.sample is None else np.flatnonzero(np.isin(kept, self.sample))
         cells = None if self.cells is None else self.cells[kept]
         train, labels = self.train.subset(kept), self.labels[kept]
-        return replace(self, train=train, labels=labels, sample=sample, cells=cells)
+        shares = None if self.shares is None else self.shares[kept]
+        return replace(self, train=train, labels=labels, sample=sample, cells=cells, shares=shares)
 
 
 def preprocess(
@@ -128,6 +143,7 @@ def preprocess(
             "prior_groups = 'script' beside training rows that are read from the disk; expected a "
             "training file below 64 MB: leave it out"
         )
+    soft = None
     rows: TokenRows
     pieces: dict[str, Pieces] = {}
     if on_disk is None:
@@ -138,13 +154,22 @@ def preprocess(
             related = auxiliary_rows(config.related, tokenizer, classes, held)
             tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
             progress.say(related.summary)
+        ties = train.ties if config.prior_groups != BY_SCRIPT else ()
+        soft = soft_rows(config.soft_labels, ties, tokenizer, classes, held)
+        if soft:
+            tokens = [*tokens, *soft.tokens]
+            progress.say(
+                f"soft labels: {soft.facts['rows']} rows; left out {soft.facts['held']} that say "
+                "what a dev or test text says"
+            )
         rows = MemoryRows(tokenizer, tokens)
     else:
-        if config.related:
-            raise ConfigError(
-                f"related = {config.related!r} beside training rows that are read from the disk; "
-                "expected a training file below 64 MB: leave out related, or append its rows"
-            )
+        for name in ("related", "soft_labels"):
+            if getattr(config, name):
+                raise ConfigError(
+                    f"{name} = {getattr(config, name)!r} beside training rows that are read from "
+                    f"the disk; expected a training file below 64 MB: leave out {name}"
+                )
         if not encoder_class(config.encoder).reads_streams:
             raise ConfigError(
                 f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
@@ -168,6 +193,8 @@ def preprocess(
     }
     if related:
         facts["related"] = related.facts
+    if soft:
+        facts["soft_labels"] = soft.facts
     dev_store, dev_labels = None, None
     if dev is not None and len(dev):
         # Rows of a class that training never sees cannot help to choose anything.
@@ -203,6 +230,13 @@ def preprocess(
     else:
         numbers = np.array([index[label] for label in labels])
         sample = np.arange(len(texts)) if related else None
+    shares = None
+    if train.shares or soft:
+        given = share_matrix(train.shares, classes) if train.shares else None
+        shares = targets(numbers, given, soft, len(classes))
+    if soft:
+        first, numbers = len(numbers), np.concatenate([numbers, soft.shares.argmax(axis=1)])
+        sample = None if sample is None else np.r_[sample, first : len(numbers)]
     cells = balanced_cells(texts, numbers) if config.prior_groups == BY_SCRIPT else None
     return Prepared(
         classes=list(classes),
@@ -217,6 +251,8 @@ def preprocess(
         sample=sample,
         cells=cells,
         pieces=pieces,
+        shares=shares,
+        taught=soft.tokens if soft else [],
     )
 
 

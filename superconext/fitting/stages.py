@@ -177,6 +177,7 @@ def _trainer(
             *callbacks,
         ],
         prepared.pool,
+        shares=prepared.shares,
     )
 
 
@@ -201,6 +202,7 @@ def _tuner(
         prepared.labels,
         config,
         [*_hooks(prepared, config, member, progress, monitor, _native_dev_score), *callbacks],
+        shares=prepared.shares,
     )
 
 

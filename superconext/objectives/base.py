@@ -41,7 +41,9 @@ class Batch:
 
     sentence: sentence vectors `[N, d]`.
     projected: projection head output `[N, p]`, not normalised.
-    labels: class indices `[N]`.
+    labels: class indices `[N]`; of rows with soft labels drawn from these for this epoch.
+    shares: the share of each class in each row's target, float32 `[N, C]`, where rows have soft
+        labels.
     ids: row numbers of the training set `[N]`; equal ids are the same sentence drawn twice.
     epoch, epochs: which epoch this is (from 0) of how many.
     step: which batch of the whole training this is, from 0.
@@ -69,6 +71,12 @@ class Batch:
     step: int = 0
     tokens: np.ndarray | None = None
     lengths: np.ndarray | None = None
+    shares: Tensor | None = None
+
+    @property
+    def targets(self) -> Tensor:
+        """What cross-entropy compares with: the shares, else the labels."""
+        return self.labels if self.shares is None else self.shares
 
 
 @dataclass(frozen=True)
@@ -185,5 +193,7 @@ class WithTemperature(Objective):
 
 
 def batch_accuracy(scores: Tensor, labels: Tensor) -> dict[str, float]:
-    """The scalar of that name: the share of rows whose highest score `[N, C]` is at their label."""
+    """The scalar of that name: the share of rows whose highest score `[N, C]` is at their label, or
+    at the largest of their shares."""
+    labels = labels if labels.dim() == 1 else labels.argmax(dim=1)
     return {"batch_accuracy": float((scores.argmax(dim=1) == labels).float().mean())}

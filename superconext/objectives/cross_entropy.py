@@ -58,8 +58,8 @@ class CrossEntropy(Objective):
     def classified(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Cross-entropy of `batch.sentence` `[N, d]`; scalars: it and the accuracy."""
         scores = self.classifier(widened(batch.sentence))
-        loss = functional.cross_entropy(scores, batch.labels)
-        accuracy = batch_accuracy(scores, batch.labels)
+        loss = functional.cross_entropy(scores, batch.targets)
+        accuracy = batch_accuracy(scores, batch.targets)
         return loss, accuracy | {"cross_entropy": float(loss.detach())}
 
     def class_scores(self, output: EncoderOutput) -> Tensor:
@@ -121,7 +121,7 @@ class CECE(_WithSecondTerm):
         if self.options.normalise_weights:
             weights = normalised(weights)
         scaled = functional.cross_entropy(
-            normalised(batch.sentence) @ weights.T / self.temperature, batch.labels
+            normalised(batch.sentence) @ weights.T / self.temperature, batch.targets
         )
         scalars["scaled_cross_entropy"] = float(scaled.detach())
         weight = self.options.weight

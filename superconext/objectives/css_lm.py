@@ -108,11 +108,11 @@ class SCF(Objective):
         """L_CE of the labelled rows; scalars: it, the accuracy and the similarities of x."""
         scores = self.scores(vectors)
         reduction = "sum" if self.options.form == "faithful" else "mean"
-        cross_entropy = functional.cross_entropy(scores, batch.labels, reduction=reduction)
+        cross_entropy = functional.cross_entropy(scores, batch.targets, reduction=reduction)
         unit = normalised(vectors.joint.detach())
         masks = pairs(batch.labels, batch.ids)
         return cross_entropy, {
-            **batch_accuracy(scores, batch.labels),
+            **batch_accuracy(scores, batch.targets),
             "cross_entropy": float(cross_entropy.detach()),
             **similarity_report(unit @ unit.T, masks.positive, masks.negative),
         }

@@ -112,8 +112,8 @@ class DualCLNoDual(Objective):
         training accuracy of the batch."""
         assert batch.class_states is not None
         scores = own_scores(batch.sentence, batch.class_states)
-        loss = functional.cross_entropy(scores, batch.labels)
-        return loss, batch_accuracy(scores, batch.labels)
+        loss = functional.cross_entropy(scores, batch.targets)
+        return loss, batch_accuracy(scores, batch.targets)
 
     def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
         """Keep the classifiers of training rows, if prediction is to ask them."""

@@ -192,11 +192,11 @@ class LEAM(Objective):
         """
         states, mask = batch_tokens(batch, "leam")
         scores = self._scores(states, mask)
-        cross_entropy = functional.cross_entropy(scores, batch.labels)
+        cross_entropy = functional.cross_entropy(scores, batch.targets)
         classes = torch.arange(len(self.labels), device=scores.device)
         of_labels = functional.cross_entropy(self.classifier(self.labels), classes)
         return cross_entropy + self.options.regulariser * of_labels, {
-            **batch_accuracy(scores, batch.labels),
+            **batch_accuracy(scores, batch.targets),
             "cross_entropy": float(cross_entropy.detach()),
             "label_cross_entropy": float(of_labels.detach()),
         }

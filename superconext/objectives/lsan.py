@@ -95,8 +95,8 @@ class LSAN(Objective):
         states, mask = batch_tokens(batch, "lsan")
         vectors, share = self._class_vectors(states, mask)
         scores = self._scores(vectors)
-        return functional.cross_entropy(scores, batch.labels), {
-            **batch_accuracy(scores, batch.labels),
+        return functional.cross_entropy(scores, batch.targets), {
+            **batch_accuracy(scores, batch.targets),
             "label_attention": float(share.detach().mean()),
         }
 

@@ -97,6 +97,8 @@ def fit_probe(
     """Fit on `[N, d]` and class indices `[N]`; C has the lowest log loss of `grid`.
 
     Args:
+        labels: of features that were learned from them, also shares of the classes `[N, C]`: each
+            row then stands once for each class with its share as weight.
         dev_labels: class indices `[M]`; -1 for a class that training never saw.
         learned: whether the features were learned from these very labels. Then the log loss is
             that on dev however small it is, else as `choose_c` has it. With too few rows for
@@ -135,7 +137,8 @@ def fit_cross_fitted(
 
     Args:
         features: of each member the vectors float32 `[n, d]` of the n rows it left out.
-        labels: of each member the class indices `[n]` of those rows; every class is there.
+        labels: of each member the class indices `[n]` of those rows, every class being there, or
+            shares of the classes `[n, C]`.
         dev_features: vectors of the dev rows, members side by side.
     """
 
@@ -212,9 +215,10 @@ def along_c(features: np.ndarray, labels: np.ndarray, held: np.ndarray) -> Predi
     mean, scale, scaled = _standardised(features)
     others = ((held - mean) / scale).astype(np.float32)
     model = LogisticRegression(max_iter=1000, warm_start=True)
+    rows = _weighted(scaled, labels)
 
     def predict(c: float) -> np.ndarray:
-        scores = model.set_params(C=c).fit(scaled, labels).decision_function(others)
+        scores = model.set_params(C=c).fit(*rows).decision_function(others)
         return softmax(scores_of_both(scores.reshape(len(others), -1).astype(np.float64)))
 
     return predict
@@ -231,6 +235,17 @@ def _standardised(features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return mean, scale, ((features - mean) / scale).astype(np.float32)
 
 
+def _weighted(
+    features: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Rows, class indices and weights to fit on: of shares `[N, C]` each row once for each class
+    that has one, weighted by it."""
+    if labels.ndim == 1:
+        return features, labels, None
+    rows, classes = np.nonzero(labels)
+    return features[rows], classes, labels[rows, classes]
+
+
 def _with_c(features: np.ndarray, labels: np.ndarray, c: float) -> LogisticRegressionProbe:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -238,6 +253,6 @@ def _with_c(features: np.ndarray, labels: np.ndarray, c: float) -> LogisticRegre
     mean, scale, scaled = _standardised(features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(C=c, max_iter=1000).fit(scaled, labels)
+        model = LogisticRegression(C=c, max_iter=1000).fit(*_weighted(scaled, labels))
     coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
     return LogisticRegressionProbe(mean, scale, coef, intercept, c)

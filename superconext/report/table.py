@@ -367,6 +367,17 @@ def script_table(metrics: Mapping[str, Any]) -> str:
     return f"weighted F1 by script (rows)\n{render(rows, list(rows[0]))}" if rows else ""
 
 
+def agreement_line(report: Mapping[str, Any]) -> str:
+    """How far annotators agree, of a report of `data.agreement`."""
+    if report["human_ceiling"] is None:
+        return "no text has the labels of two annotators"
+    alpha = MISSING if report["alpha"] is None else f"{report['alpha']:.3f}"
+    return (
+        f"annotators: Krippendorff's alpha {alpha}; one against another, macro F1 "
+        f"{report['human_ceiling']:.3f} on average (human ceiling)"
+    )
+
+
 def class_table(scores: Mapping[str, Any]) -> str:
     """Precision, recall and F1 of each class, as text."""
     rows = [{"class": name, **values} for name, values in scores["per_class"].items()]

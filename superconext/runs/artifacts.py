@@ -93,6 +93,9 @@ class RunResults:
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]
         metrics["collapse"] = fitted.collapse
+        agreement = splits.agreement()
+        if agreement is not None:
+            metrics["agreement"] = agreement
         return cls(metrics, evaluations, judged)
 
 
@@ -187,6 +190,7 @@ def _manifest(
         "vectors": fitted.facts.get("vectors"),
         "model": fitted.facts.get("model"),
         "related": fitted.facts.get("related"),
+        **{name: facts for name, facts in fitted.facts.items() if name == "soft_labels"},
         "versions": {
             "python": platform.python_version(),
             "superconext": __version__,

@@ -8,7 +8,7 @@ sample of the training rows, on which the probe and the baselines are fitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from superconext.core.errors import DataError
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
+from superconext.data.agreement import agreement_report
 from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.file_rows import (
     FileRows,
@@ -96,6 +97,14 @@ class Splits:
         """`cv` stands for the rows of train, each predicted by models fitted without it."""
         return "test" if self.test is not None else "dev" if self.dev is not None else "cv"
 
+    def agreement(self) -> dict[str, Any] | None:
+        """How far the annotators agree whose labels are reported on, else those of train."""
+        for name in (self.reported, "train"):
+            corpus = self.named().get(name)
+            if corpus is not None and corpus.annotated is not None and corpus.annotated.several:
+                return {"file": Path(corpus.source).name, **agreement_report(corpus.annotated)}
+        return None
+
     def named(self) -> dict[str, Dataset]:
         found = {"train": self.train, "dev": self.dev, "test": self.test}
         return {name: corpus for name, corpus in found.items() if corpus is not None}
@@ -119,7 +128,8 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     dev: Dataset | None
     if request.dev:
         dev = read(request.dev)
-        if config.preset == "auto" and train.on_disk is None and len(dev) < FEWEST_DEV:
+        few = train.on_disk is None and len(dev) < FEWEST_DEV and not config.soft_labels
+        if config.preset == "auto" and few:
             folds = config.cv or FOLDS
     elif folds_of(config, train, request.test):
         dev, folds = None, folds_of(config, train, request.test)
@@ -137,10 +147,16 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         )
     else:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
-        train, dev = train.select(kept), train.select(held)
+        train, dev = replace(train.select(kept), ties=train.ties), train.select(held)
         progress.say(
             f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
             "back to choose settings on"
+        )
+    if folds and train.shares:
+        train = replace(train, shares=(), ties=())
+        progress.say(
+            "note: in cross-validation texts have the label that most annotators gave; ties are "
+            "left out (--cv 0: training learns from the shares of their labels)"
         )
     if dev is not None and not len(dev):
         raise DataError(

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from superconext.config.parameters import Config
 from superconext.core.errors import TrainingError
+from superconext.core.random_streams import SOFT_LABELS, random_stream
 from superconext.data.sampler import Batches
+from superconext.data.soft_labels import drawn_labels
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.objectives.base import Batch, Objective
@@ -74,6 +76,8 @@ class Trainer:
         callbacks: called in this order.
         pool: token ids of the unlabelled sentences, for objectives that need them.
         world: the processes that train together; None: the current ones.
+        shares: the share of each class in each row's target `[N, C]`, where rows have soft labels.
+            `Batch.labels` are then drawn from them anew in each epoch.
 
     Attributes:
         epoch: the next epoch to run, counted from 0; epochs: how many there are.
@@ -98,10 +102,13 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         pool: TokenStore | None = None,
         world: World | None = None,
+        shares: np.ndarray | None = None,
     ) -> None:
         self.encoder, self.head, self.objective = encoder, head, objective
         self.batches, self.store, self.config = batches, store, config
         self.labels = torch.from_numpy(np.asarray([] if labels is None else labels, np.int64))
+        self._drawn = self.labels
+        self.shares = None if shares is None else torch.from_numpy(shares.astype(np.float32))
         self.callbacks = list(callbacks)
         self.device = torch.device(config.device)
         self.modules = nn.ModuleDict({"encoder": encoder, "head": head, "objective": objective})
@@ -180,6 +187,9 @@ class Trainer:
         self._call("on_epoch_begin", self.epoch)
         self.modules.train()
         self.objective.begin_epoch(self.epoch, self.history)
+        if self.shares is not None:
+            stream = random_stream(self.config.seed, SOFT_LABELS, self.epoch)
+            self._drawn = torch.from_numpy(drawn_labels(self.shares.numpy(), stream))
         if self.pool is not None:
             self.pool.begin_epoch()
         for step, rows in enumerate(self.batches.epoch(self.epoch)):
@@ -246,7 +256,8 @@ class Trainer:
         return Batch(
             sentence=output.sentence,
             projected=projected,
-            labels=self.labels[ids].to(self.device),
+            labels=self._drawn[ids].to(self.device),
+            shares=None if self.shares is None else self.shares[ids].to(self.device),
             ids=ids.to(self.device),
             epoch=self.epoch,
             epochs=self.epochs,
