@@ -64,7 +64,9 @@ TEXT_COLUMN = click.option(
     "--text-column", metavar="NAME", help="Text column, by name or number from 1."
 )
 LABEL_COLUMN = click.option(
-    "--label-column", metavar="NAME", help="Label column, by name or number from 1."
+    "--label-column",
+    metavar="NAME",
+    help="Label column, by name or number from 1; annotators' columns with commas between.",
 )
 HEADER = click.option(
     "--header/--no-header",
