@@ -116,7 +116,7 @@ def test_votes_that_agree_are_labels(data, tmp_path):
 def test_ties_are_held_back_from_no_split(data, tmp_path):
     """Where dev is a tenth of the file it has texts with a majority alone."""
     file = wide(tmp_path / "votes.tsv", [*VOTES, *TIES])
-    words = ("--no-baselines", "--no-report", *data.small, "--keep-text")
+    words = ("--cv", "0", "--no-baselines", "--no-report", *data.small, "--keep-text")
     said = call_main("train", file, *words, "--out", tmp_path / "run")
     assert said.code == 0, said.err
     with (tmp_path / "run" / "predictions.tsv").open(encoding="utf-8") as stream:
@@ -195,3 +195,16 @@ def test_where_soft_labels_cannot_be(data, tmp_path):
     votes = wide(tmp_path / "votes.tsv", VOTES)
     said = call_main("train", votes, "--store", tmp_path / "s", "--out", tmp_path / "r")
     assert "several annotators" in blame(said)
+
+
+def test_cross_validation_is_of_the_majority(data, tmp_path):
+    file = wide(tmp_path / "votes.tsv", [*VOTES, *TIES])
+    words = ("--cv", "2", "--no-baselines", "--no-report", *data.small, "--freeze")
+    said = call_main("train", file, *words, "--out", tmp_path / "run")
+    assert said.code == 0, said.err
+    assert "the label that most annotators gave; ties are left out" in said.err
+    assert "soft labels:" not in said.err and "human ceiling" in said.out
+    soft = tmp_path / "soft.tsv"
+    soft.write_text("text\tneg\tpos\nun\t0.5\t0.5\n", encoding="utf-8")
+    said = call_main("train", file, *words, "--soft-labels", soft, "--out", tmp_path / "other")
+    assert said.code != 0 and "soft_labels" in said.err
