@@ -6,10 +6,11 @@
 
 `run` makes word vectors and an encoder of the unlabelled TEXT files, then compares on the
 labelled sets of DATA (a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv:
-label TAB text). Run again, it goes on where it stopped. `collect` copies its tables to
-docs/results/. `render` prints them into the pages between `<!-- results NAME -->` and
-`<!-- end -->`, where nothing is typed; with `--check` it writes nothing and fails if a page is not
-what the tables say.
+label TAB text). Run again, it goes on where it stopped; on another commit it refuses to. `collect`
+copies its tables to docs/results/; sets whose step was not run are left out, and said. `render`
+prints them into the pages between `<!-- results NAME -->` and `<!-- end -->`, where nothing is
+typed; with `--check` it writes nothing and fails if a page is not what the tables say. Figures
+that others published are in docs/results/published.csv, with their source.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import json
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +32,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "results"
-PAGES = ("README.md", "docs/results.md")
+PAGES = ("README.md", "docs/results.md", "docs/protocols.md")
 
 #: Sets in the order of the tables, with their heading.
 SETS = {
@@ -84,6 +87,16 @@ FRONT = (
     "superloss",
 )
 OURS = ("cross_entropy", "superloss", "superloss:probe_features=encoder+ngrams")
+#: Beside the published figures.
+COMPARED = ("tfidf_logreg", "superloss", "superloss:probe_features=encoder+ngrams")
+#: Systems of MTEB's task.
+MTEB = {
+    "vectors_mteb": "mean word vectors (ours)",
+    "pretrained_mteb": "pretrained encoder, frozen (ours)",
+    "tfidf_logreg": "TF-IDF + LR, tuned on the same rows",
+}
+#: Corrected p below which a difference counts.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -113,10 +126,6 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
             "pretrain", *texts, "--vectors", vectors, *leave_out, "--out", encoder,
         ),
     ]  # fmt: skip
-    planned += [
-        compared("all-labels", [n for n in SETS if n not in LARGE], 5, data, out, encoder),
-        compared("all-labels-large", LARGE, 3, data, out, encoder),
-    ]
     split = out / "msac"
     planned.append(
         step(
@@ -135,6 +144,23 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
                 "--out", to,
             )
         )  # fmt: skip
+    planned += [
+        compared(
+            "mteb", ("arq", "ary"), data, out,
+            "--protocol", "mteb-afrisenti", "--init", encoder, done="protocol.md",
+        ),
+        *(
+            compared(
+                name, names, data, out,
+                "--objectives", ",".join(["nbsvm", "fasttext", "ngrams", *OURS]),
+                "--seeds", seeds, "--init", encoder,
+            )
+            for name, names, seeds in (
+                ("all-labels", [n for n in SETS if n not in LARGE], 5),
+                ("all-labels-large", LARGE, 3),
+            )
+        ),
+    ]  # fmt: skip
     return planned
 
 
@@ -143,16 +169,11 @@ def step(name: str, done: Path, *words: object) -> Step:
 
 
 def compared(
-    name: str, names: Iterable[str], seeds: int, data: Path, out: Path, encoder: Path
+    name: str, names: Iterable[str], data: Path, out: Path, *words: object, done: str = "table.csv"
 ) -> Step:
-    """All baselines and our systems on some sets, with all their labels."""
+    """A comparison on some sets as their files are."""
     file, to = out / f"{name}.toml", out / name
-    objectives = ",".join(["nbsvm", "fasttext", "ngrams", *OURS])
-    made = step(
-        name, to / "table.csv",
-        "compare", "--datasets", file, "--objectives", objectives, "--seeds", seeds,
-        "--init", encoder, "--out", to,
-    )  # fmt: skip
+    made = step(name, to / done, "compare", "--datasets", file, *words, "--out", to)
 
     def write() -> None:
         lines = []
@@ -177,6 +198,8 @@ def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool)
     if unknown := set(wanted) - set(names):
         sys.exit(f"error: --only {', '.join(sorted(unknown))}; expected some of {', '.join(names)}")
     out.mkdir(parents=True, exist_ok=True)
+    if not listed:
+        note_commit(out)
     for one in (one for one in planned if one.name in wanted):
         if listed:
             print(f"{one.name}: {shlex.join(one.command)}")
@@ -188,23 +211,11 @@ def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool)
             subprocess.run(one.command, check=True)
 
 
-def collect(out: Path, to: Path = STORED) -> None:
-    """Tables of a finished run against each reference, and what made them, as files of `to`.
-
-    Raises SystemExit where a step has not been run.
-    """
+def note_commit(out: Path) -> None:
+    """Write `about.json`: what the run is made with. Raises SystemExit where that was another
+    commit."""
     import torch
 
-    tables = {
-        "all-labels": read_tables([out / "all-labels", out / "all-labels-large"], "dataset"),
-        "few-labels": read_tables([out / "few-msac", out / "few-arq"], "shots"),
-    }
-    to.mkdir(parents=True, exist_ok=True)
-    for name, rows in tables.items():
-        with (to / f"{name}.csv").open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
     state = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=7"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -215,7 +226,43 @@ def collect(out: Path, to: Path = STORED) -> None:
         "torch": torch.__version__,
         "processor": torch.backends.cpu.get_cpu_capability(),
     }
-    (to / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    path = out / "about.json"
+    if path.exists():
+        began = json.loads(path.read_text(encoding="utf-8"))["commit"]
+        if began != about["commit"]:
+            sys.exit(
+                f"error: {out} was begun on commit {began}, this is {about['commit']}; "
+                "expected one commit: give another --out"
+            )
+    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def collect(out: Path, to: Path = STORED) -> None:
+    """Tables of a finished run against each reference, and what made them, as files of `to`.
+
+    Raises SystemExit where a step has not been run, other than that of the large sets.
+    """
+    if not (out / "all-labels-large" / "table.csv").exists():
+        print("note: all-labels-large was not run to its end and is left out", file=sys.stderr)
+    whole = [
+        one for one in ("all-labels", "all-labels-large") if (out / one / "table.csv").exists()
+    ]
+    tables = {
+        "all-labels": read_tables([out / one for one in whole or ["all-labels"]], "dataset"),
+        "few-labels": read_tables([out / "few-msac", out / "few-arq"], "shots"),
+        "mteb": [
+            row
+            for study in ("vectors", "pretrained")
+            for row in read_csv(out / "mteb" / study / "protocol.csv")
+        ],
+    }
+    to.mkdir(parents=True, exist_ok=True)
+    for name, rows in tables.items():
+        with (to / f"{name}.csv").open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    shutil.copyfile(out / "about.json", to / "about.json")
 
 
 def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
@@ -257,22 +304,110 @@ def all_labels(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines
 
 
-def differences(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Differences of weighted F1 to both references, with intervals and corrected p."""
-    lines = [["set", "system", *(f"minus {SYSTEMS[name][0]}" for name in REFERENCES)]]
+def differences(rows: list[dict[str, str]], by: str) -> list[list[str]]:
+    """Differences of weighted F1 to both references, with intervals and corrected p.
+
+    by: the column of `rows` whose values are told apart within a set: `dataset` or `shots`.
+    """
+    few = by == "shots"
+    head = ["set", "per class", "system"] if few else ["set", "system"]
+    lines = [head + [f"minus {SYSTEMS[name][0]}" for name in REFERENCES]]
     for name in SETS:
-        for system in (one for one in OURS if one in present(rows, name)):
-            by = {row["reference"]: row for row in rows_of(rows, name, system, None)}
-            cells = [difference(by.get(reference)) for reference in REFERENCES]
-            lines.append([SETS[name], SYSTEMS[system][0], *cells])
+        for shots in SHOTS.split(",") if few else [None]:
+            for system in (one for one in OURS if one in present(rows, name)):
+                own = rows_of(rows, name, system, None)
+                of = {r["reference"]: r for r in own if shots in (None, r.get("shots"))}
+                where = [SETS[name], shots] if shots else [SETS[name]]
+                cells = [difference(of.get(reference)) for reference in REFERENCES]
+                lines.append([*where, SYSTEMS[system][0], *cells])
     return lines
 
 
-def front(full: list[dict[str, str]], few: list[dict[str, str]]) -> list[list[str]]:
-    """The README's table: two sizes of two sets, and all labels of four."""
+def claims(full: list[dict[str, str]], few: list[dict[str, str]]) -> str:
+    """For each of ours and each reference: where it is ahead, level and behind."""
+    lines = []
+    full, few = ([row for row in rows if row["p_holm"]] for rows in (full, few))
+    for system in OURS:
+        for reference in REFERENCES:
+            found: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+            for row in (r for r in full if r["reference"] == reference):
+                if row["system"] == system:
+                    found[verdict(row)].append(f"{SETS[row['dataset']]} ({points(row)})")
+            said = [f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets]
+            if said:
+                names = SYSTEMS[system][0], SYSTEMS[reference][0]
+                lines.append(f"- All labels, {names[0]} against {names[1]}: {'; '.join(said)}.")
+    for system in (one for one in OURS if any(r["system"] == one for r in few)):
+        for reference in REFERENCES:
+            own = [r for r in few if r["system"] == system and r["reference"] == reference]
+            counts = Counter(verdict(row) for row in own)
+            mean = sum(100 * float(row["difference"]) for row in own) / max(len(own), 1)
+            names = SYSTEMS[system][0], SYSTEMS[reference][0]
+            lines.append(
+                f"- Few labels, {names[0]} against {names[1]}: of {len(own)} cells ahead in "
+                f"{counts['ahead']}, level in {counts['level']}, behind in {counts['behind']}; "
+                f"mean difference {mean:+.1f}."
+            )
+    return "\n".join(lines)
+
+
+def verdict(row: dict[str, str]) -> str:
+    """Where the corrected p is below 0.05, whether the difference is up or down; else level."""
+    if float(row["p_holm"]) >= LEVEL:
+        return "level"
+    return "ahead" if float(row["difference"]) > 0 else "behind"
+
+
+def published(full: list[dict[str, str]], stored: Path) -> list[list[str]]:
+    """What others published on the same test rows, and ours by the same metric."""
+    lines = [["set", "metric", "published", "", *(SYSTEMS[name][0] for name in COMPARED)]]
+    for row in read_csv(stored / "published.csv"):
+        ours = []
+        for system in COMPARED:
+            found = rows_of(full, row["set"], system)
+            ours.append(spread(found[0], row["metric"]) if found else "")
+        metric = row["metric"].replace("f1_weighted", "weighted F1")
+        lines.append([SETS[row["set"]], metric, row["system"], row["value"], *ours])
+    return lines
+
+
+def choice(stored: Path) -> str:
+    """Weighted F1 of the candidates for the default on training rows held out, and which was
+    chosen (`choose_defaults.py`)."""
+    path = stored / "choice.json"
+    if not path.exists():
+        return "No choice has been made."
+    with (stored / "choice.csv").open(encoding="utf-8", newline="") as stream:
+        head, *rows = csv.reader(stream)
+    lines = [["system", *(SETS.get(name, name) for name in head[1:])]]
+    lines += [[f"`{name}`", *(f"{100 * float(x):.1f}" for x in cells)] for name, *cells in rows]
+    made = json.loads(path.read_text(encoding="utf-8"))
+    best = f"Best: `{made['best']}`. Chosen, as the cheapest within one standard error of it:"
+    return f"{markdown(lines)}\n\n{best} `{made['chosen']}`."
+
+
+def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Weighted F1 on MTEB's task, best on the first set first."""
+    cells: dict[str, dict[str, tuple[float, str]]] = {}
+    for row in rows:
+        system, name = MTEB[row["system"]], row["dataset"]
+        mean, sd = 100 * float(row["mean"]), 100 * float(row["sd"])
+        cells.setdefault(system, {})[name] = mean, f"{mean:.1f} ± {sd:.1f}"
+        for column, value in row.items():
+            if column.startswith("paper (") and value:
+                other = column.removeprefix("paper (").removesuffix(")")
+                found = 100 * float(value), f"{100 * float(value):.1f}"
+                cells.setdefault(f"{other} (published)", {})[name] = found
+    order = sorted(cells, key=lambda name: -cells[name]["arq"][0])
+    lines = [["frozen vectors of", "arq", "ary"]]
+    return lines + [[n, *(cells[n].get(of, (0.0, ""))[1] for of in ("arq", "ary"))] for n in order]
+
+
+def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -> list[list[str]]:
+    """The README's table: two sizes of two sets, all labels of four, and what is published."""
     shown = [("msac", "16"), ("msac", "128"), ("arq", "16"), ("arq", "128")]
     wide = ("msac", "arq", "ary", "twifil")
-    heads = [f"{SETS[name]}, {shots} per class" for name, shots in shown]
+    heads = [f"{SETS[name]}, {shots}" for name, shots in shown]
     lines = [["system", "trained on", *heads, *(f"{SETS[name]}, all" for name in wide)]]
     for system in (one for one in present(full) if one in FRONT):
         cells = []
@@ -281,6 +416,14 @@ def front(full: list[dict[str, str]], few: list[dict[str, str]]) -> list[list[st
             cells.append(cell(by.get(shots)))
         by = {row["dataset"]: row for row in rows_of(full, None, system)}
         lines.append([*SYSTEMS[system], *cells, *(cell(by.get(name)) for name in wide)])
+    others: dict[str, dict[str, str]] = {}
+    for row in read_csv(stored / "published.csv"):
+        if row["front"]:
+            others.setdefault(row["system"], {})[row["set"]] = row["value"]
+    for system, of in others.items():
+        few_cells = [""] * len(shown)
+        row = [f"{system} (published)", "labels, transformers", *few_cells]
+        lines.append(row + [of.get(name, "") for name in wide])
     return lines
 
 
@@ -299,23 +442,32 @@ def rows_of(
     return [r for r in rows if all(v is None or r[k] == v for k, v in wanted.items())]
 
 
+def spread(row: dict[str, str], metric: str = "f1_weighted") -> str:
+    """Mean ± standard deviation in percent."""
+    mean, sd = row[f"{metric}_mean"], row[f"{metric}_sd"]
+    return f"{100 * float(mean):.1f}" + (f" ± {100 * float(sd):.1f}" if sd else "")
+
+
 def cell(row: dict[str, str] | None) -> str:
-    """Mean ± standard deviation in percent; bold where it is ahead of TF-IDF beyond chance."""
+    """Weighted F1; bold where it is ahead of TF-IDF beyond chance."""
     if row is None:
         return ""
-    mean, sd = row["f1_weighted_mean"], row["f1_weighted_sd"]
-    text = f"{100 * float(mean):.1f}" + (f" ± {100 * float(sd):.1f}" if sd else "")
-    return f"**{text}**" if row["significantly_better"] == "True" else text
+    return f"**{spread(row)}**" if row["significantly_better"] == "True" else spread(row)
+
+
+def points(row: dict[str, str]) -> str:
+    """The difference and its 95% interval."""
+    low, high = (f"{100 * float(row[k]):+.1f}" for k in ("difference_low", "difference_high"))
+    return f"{100 * float(row['difference']):+.1f}, {low} to {high}"
 
 
 def difference(row: dict[str, str] | None) -> str:
     """Points, the 95% interval and p after Holm's correction."""
     if row is None or not row["difference"]:
         return ""
-    low, high = (f"{100 * float(row[k]):+.1f}" for k in ("difference_low", "difference_high"))
     p = float(row["p_holm"])
     said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{100 * float(row['difference']):+.1f} ({low} to {high}), {said}"
+    return f"{points(row)}; {said}"
 
 
 def markdown(lines: list[list[str]]) -> str:
@@ -325,15 +477,26 @@ def markdown(lines: list[list[str]]) -> str:
 
 def blocks(stored: Path = STORED) -> dict[str, str]:
     """What is printed into the pages, by name."""
-    full, few = (read_csv(stored / f"{name}.csv") for name in ("all-labels", "few-labels"))
+    names = ("all-labels", "few-labels", "mteb")
+    full, few, of_mteb = (read_csv(stored / f"{name}.csv") for name in names)
     about = json.loads((stored / "about.json").read_text(encoding="utf-8"))
     made = "Commit `{commit}`, Python {python}, PyTorch {torch}, processor with {processor}."
     return {
         "about": made.format(**about),
         "few-labels": markdown(few_labels(few)),
         "all-labels": markdown(all_labels(full)),
-        "differences": markdown(differences(full)),
-        "front": markdown(front(full, few)),
+        "differences": markdown(differences(full, "dataset")),
+        "few-differences": markdown(differences(few, "shots")),
+        "claims": claims(full, few),
+        "published": markdown(published(full, stored)),
+        "mteb": markdown(mteb(of_mteb)),
+        **{
+            f"mteb-{row['dataset']}": f"{100 * float(row['mean']):.1f}"
+            for row in of_mteb
+            if row["system"] == "pretrained_mteb"
+        },
+        "front": markdown(front(full, few, stored)),
+        "choice": choice(stored),
     }
 
 
@@ -348,9 +511,10 @@ def rendered(page: str, parts: dict[str, str]) -> str:
     def replace(match: re.Match[str]) -> str:
         if match[1] not in parts:
             sys.exit(f"error: <!-- results {match[1]} -->; expected one of {', '.join(parts)}")
-        return f"<!-- results {match[1]} -->\n\n{parts[match[1]]}\n\n<!-- end -->"
+        gap = "\n\n" if "\n" in match[2] else ""  # on a line of its own, or within one
+        return f"<!-- results {match[1]} -->{gap}{parts[match[1]]}{gap}<!-- end -->"
 
-    return re.sub(r"<!-- results ([\w-]+) -->.*?<!-- end -->", replace, page, flags=re.DOTALL)
+    return re.sub(r"<!-- results ([\w-]+) -->(.*?)<!-- end -->", replace, page, flags=re.DOTALL)
 
 
 def render(check: bool, root: Path = ROOT) -> None:

@@ -13,7 +13,6 @@ from superconext.report.table import Grid
 ROOT = Path(__file__).parents[2]
 TABLES = {
     "bootstrap_false_positives": "compare.md",
-    "mteb_afrisenti": "protocols.md",
     "prior_groups": "probe.md",
 }
 

@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import itertools
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def data(script, tmp_path):
 def test_every_step_is_a_command_that_has_these_options(script, data, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
     planned = script.steps(data, ["text.txt"], tmp_path / "out")
-    assert len({one.name for one in planned}) == len(planned) == 7
+    assert len({one.name for one in planned}) == len(planned) == 8
     for one in planned:
         words = one.command[3:]
         options = cli.commands[words[0]]
@@ -75,15 +76,17 @@ def test_goes_on_where_it_was(script, data, tmp_path, monkeypatch, capsys):
         assert check
         to = Path(command[command.index("--out") + 1])
         done.append(to.name)
-        if to.name == "all-labels":
+        if to.name == "mteb":
             raise KeyboardInterrupt  # stopped before its last file is there
         to.mkdir()
+        (to / "table.csv").touch()
 
+    monkeypatch.setattr(script, "note_commit", lambda out: None)
     monkeypatch.setattr("subprocess.run", run)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             script.run(data, ["text.txt"], tmp_path / "out", None, listed=False)
-    assert done == ["vectors", "encoder", "all-labels", "all-labels"]
+    assert done == ["vectors", "encoder", "msac", "few-msac", "few-arq", "mteb", "mteb"]
     assert "encoder: there already" in capsys.readouterr().err
 
 
@@ -108,6 +111,13 @@ def results(tmp_path):
     """A run's folders with two systems, of which one is always right."""
     right, wrong = [0, 1] * 4, [0, 0, 0, 0, 1, 1, 1, 1]
     out = tmp_path / "out"
+    for study in ("vectors", "pretrained"):
+        (out / "mteb" / study).mkdir(parents=True)
+        lines = "dataset,system,mean,sd,paper (big)\narq,{0}_mteb,0.5,0.1,0.4\n"
+        text = lines.format(study)
+        (out / "mteb" / study / "protocol.csv").write_text(text, encoding="utf-8")
+    about = {"commit": "abc", "python": "3.11", "torch": "2", "processor": "AVX2"}
+    (out / "about.json").write_text(json.dumps(about), encoding="utf-8")
     for name, more in {
         "all-labels": [{"dataset": "arq"}],
         "all-labels-large": [{"dataset": "tsac"}],
@@ -123,15 +133,18 @@ def results(tmp_path):
         ]
         text = "".join(json.dumps(one) + "\n" for one in lines)
         (out / name / "results.jsonl").write_text(text, encoding="utf-8")
+        (out / name / "table.csv").touch()
     return out
 
 
 def test_pages_say_what_the_tables_say(script, results, tmp_path):
     stored = tmp_path / "docs" / "results"
     script.collect(results, stored)
+    shutil.copy(script.STORED / "published.csv", stored)
     page = "before\n<!-- results all-labels -->\nold\n<!-- end -->\nafter\n"
     (tmp_path / "README.md").write_text(page.replace("all-labels", "front"), encoding="utf-8")
     (tmp_path / "docs" / "results.md").write_text(page, encoding="utf-8")
+    (tmp_path / "docs" / "protocols.md").write_text(page, encoding="utf-8")
     with pytest.raises(SystemExit, match=r"README.md is not what docs/results/ says"):
         script.render(check=True, root=tmp_path)
     script.render(check=False, root=tmp_path)
@@ -156,3 +169,40 @@ def test_collecting_names_the_step_that_was_not_run(script, results, tmp_path):
     (results / "few-arq" / "results.jsonl").unlink()
     with pytest.raises(SystemExit, match="run the step few-arq first"):
         script.collect(results, tmp_path / "stored")
+
+
+def test_large_sets_that_were_not_run_are_left_out_and_said(script, results, tmp_path, capsys):
+    (results / "all-labels-large" / "table.csv").unlink()
+    script.collect(results, tmp_path / "stored")
+    assert "all-labels-large was not run" in capsys.readouterr().err
+    rows = script.read_csv(tmp_path / "stored" / "all-labels.csv")
+    assert {row["dataset"] for row in rows} == {"arq"}
+
+
+def test_one_commit_makes_all(script, tmp_path):
+    script.note_commit(tmp_path)
+    script.note_commit(tmp_path)
+    about = json.loads((tmp_path / "about.json").read_text(encoding="utf-8"))
+    (tmp_path / "about.json").write_text(json.dumps({**about, "commit": "1234567"}))
+    with pytest.raises(SystemExit, match="begun on commit 1234567"):
+        script.note_commit(tmp_path)
+
+
+def test_claims_count_a_difference_only_beyond_chance(script):
+    def row(dataset, difference, p):
+        low, high = float(difference) - 0.01, float(difference) + 0.01
+        return {
+            "system": "superloss", "reference": "tfidf_logreg", "dataset": dataset,
+            "difference": difference, "difference_low": low, "difference_high": high, "p_holm": p,
+        }  # fmt: skip
+
+    full = [row("msac", "0.02", "0.01"), row("arq", "0.03", "0.05"), row("ary", "-0.02", "0.001")]
+    first = script.claims(full, []).splitlines()[0]
+    assert first == (
+        "- All labels, SuperLoss, pretrained against TF-IDF + LR: ahead on MSAC (+2.0, +1.0 to "
+        "+3.0); level on arq (+3.0, +2.0 to +4.0); behind on ary (-2.0, -3.0 to -1.0)."
+    )
+
+
+def test_the_pages_of_the_project_say_what_its_tables_say(script):
+    script.render(check=True)
