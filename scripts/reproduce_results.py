@@ -111,21 +111,8 @@ class Step:
 
 def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
     """All steps in the order they are run."""
-    leave_out = [
-        word
-        for folder in FOLDERS.values()
-        for part in ("all", "dev", "test")
-        if (file := data / folder / f"{part}.tsv").exists()
-        for word in ("--leave-out", file)
-    ]
-    vectors, encoder = out / "vectors", out / "encoder"
-    planned = [
-        step("vectors", vectors, "vectors", "train", *texts, *leave_out, "--out", vectors),
-        step(
-            "encoder", encoder,
-            "pretrain", *texts, "--vectors", vectors, *leave_out, "--out", encoder,
-        ),
-    ]  # fmt: skip
+    encoder = out / "encoder"
+    planned = learned(data, texts, out / "vectors", encoder)
     split = out / "msac"
     planned.append(
         step(
@@ -162,6 +149,24 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
         ),
     ]  # fmt: skip
     return planned
+
+
+def learned(data: Path, texts: Iterable[object], vectors: Path, encoder: Path) -> list[Step]:
+    """Word vectors and an encoder of unlabelled text, without what dev and test rows say."""
+    leave_out = [
+        word
+        for folder in FOLDERS.values()
+        for part in ("all", "dev", "test")
+        if (file := data / folder / f"{part}.tsv").exists()
+        for word in ("--leave-out", file)
+    ]
+    return [
+        step(vectors.name, vectors, "vectors", "train", *texts, *leave_out, "--out", vectors),
+        step(
+            encoder.name, encoder,
+            "pretrain", *texts, "--vectors", vectors, *leave_out, "--out", encoder,
+        ),
+    ]  # fmt: skip
 
 
 def step(name: str, done: Path, *words: object) -> Step:

@@ -1,0 +1,148 @@
+"""What more unlabelled text is worth to the two controls: mean word vectors, a frozen encoder.
+
+    python scripts/text_growth.py run DATA TEXT... --out DIR
+    python scripts/text_growth.py collect DIR
+
+For each share of the lines of TEXT, drawn so that a larger share holds the smaller one, word
+vectors and an encoder are trained, and logistic regressions on them are fitted to 8, 16 and 64 rows
+of each class of MSAC and arq (five draws) and judged on test. `collect` writes
+docs/measured/text_growth.csv and the table with its slopes, points for ten times the text, in
+docs/pretrain.md. DATA is as for reproduce_results.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from doc_tables import write_table
+from reproduce_results import FOLDERS, ROOT, SETS, SYSTEMS, Step, learned, note_commit, step
+
+from superconext.report.table import Grid
+
+NAME = "text_growth"
+STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
+PAGE = ROOT / "docs" / "pretrain.md"
+SHARES = (0.03, 0.1, 0.3, 1.0)
+SHOTS = ("8", "16", "64")
+CONTROLS = ("vectors_logreg", "pretrained_logreg")
+
+
+def sampled(texts: list[Path], share: float, to: Path) -> int:
+    """Write a share of the lines of the files; returns their number of words."""
+    draw = np.random.default_rng(0)
+    words = 0
+    with to.open("w", encoding="utf-8") as out:
+        for path in texts:
+            with path.open(encoding="utf-8") as lines:
+                for line in lines:
+                    if draw.random() < share:
+                        out.write(line)
+                        words += len(line.split())
+    return words
+
+
+def steps(data: Path, share: float, out: Path) -> list[Step]:
+    """Vectors and encoder of a share, then the controls on both sets."""
+    encoder = out / f"encoder-{share:g}"
+    text, vectors = out / f"text-{share:g}.txt", out / f"vectors-{share:g}"
+    planned = learned(data, [text], vectors, encoder)
+    split = out / "msac"
+    if not split.exists():
+        planned.append(
+            step(
+                "msac", split,
+                "data", "split", data / FOLDERS["msac"] / "all.tsv", "--out", split,
+                "--seed", 0, "--deduplicate", "--dev", 0.1, "--test", 0.2,
+            )
+        )  # fmt: skip
+    for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
+        to = out / f"{name}-{share:g}"
+        planned.append(
+            step(
+                to.name, to / "table.csv",
+                "fewshot", folder / "train.tsv", "--test", folder / "test.tsv",
+                "--shots", ",".join(SHOTS), "--seeds", 5, "--objectives", ",".join(CONTROLS),
+                "--init", encoder, "--out", to,
+            )
+        )  # fmt: skip
+    return planned
+
+
+def run(data: Path, texts: list[Path], out: Path) -> None:
+    """Run what is not done yet."""
+    out.mkdir(parents=True, exist_ok=True)
+    note_commit(out)
+    for share in SHARES:
+        text = out / f"text-{share:g}.txt"
+        words = sampled(texts, share, text)
+        text.with_suffix(".json").write_text(json.dumps({"words": words}), encoding="utf-8")
+        for one in steps(data, share, out):
+            if not one.done.exists():
+                print(" ".join(one.command[3:5]), one.done, file=sys.stderr)
+                subprocess.run(one.command, check=True)
+
+
+def collect(out: Path) -> None:
+    """Store the means and write the table into the page."""
+    lines = []
+    for share in SHARES:
+        words = json.loads((out / f"text-{share:g}.json").read_text(encoding="utf-8"))["words"]
+        for name in ("msac", "arq"):
+            path = out / f"{name}-{share:g}" / "results.jsonl"
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            for control in CONTROLS:
+                for shots in SHOTS:
+                    found = [
+                        row["test"]["f1_weighted"]
+                        for row in rows
+                        if row["system"] == control and str(row["shots"]) == shots
+                    ]
+                    mean = round(float(np.mean(found)), 4)
+                    line = {"share": share, "words": words, "set": name, "system": control}
+                    lines.append({**line, "shots": shots, "f1_weighted": mean})
+    with STORED.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    write_table(PAGE, NAME, grid([{k: str(v) for k, v in line.items()} for line in lines]))
+
+
+def grid(lines: list[dict[str, str]]) -> Grid:
+    """Weighted F1 in percent by words of text, and the slope for ten times as many."""
+    words = sorted({int(line["words"]) for line in lines})
+    heads = ["set", "control", "rows a class", *(f"{n / 1e6:.2g} M words" for n in words)]
+    cells: dict[tuple[str, str, str], dict[int, float]] = {}
+    for line in lines:
+        key = line["set"], line["system"], line["shots"]
+        cells.setdefault(key, {})[int(line["words"])] = 100 * float(line["f1_weighted"])
+    rows = []
+    for (name, control, shots), by in cells.items():
+        slope = np.polyfit(np.log10(words), [by[n] for n in words], 1)[0]
+        figures = [f"{by[n]:.1f}" for n in words]
+        rows.append([SETS[name], SYSTEMS[control][0], shots, *figures, f"{slope:+.1f}"])
+    return Grid([*heads, "for ten times the text"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("run")
+    verb.add_argument("data", type=Path)
+    verb.add_argument("texts", type=Path, nargs="+", metavar="TEXT")
+    verb.add_argument("--out", type=Path, required=True)
+    verbs.add_parser("collect").add_argument("out", type=Path, metavar="DIR")
+    options = parser.parse_args()
+    if options.verb == "run":
+        run(options.data, options.texts, options.out)
+    else:
+        collect(options.out)
+
+
+if __name__ == "__main__":
+    main()
