@@ -51,8 +51,14 @@ FOLDERS = {
     "tsac": "tsac",
     "djalil": "algerian_djalil",
 }
-#: Sets whose fits take minutes, with fewer seeds.
-LARGE = ("tsac", "djalil")
+#: Comparisons with all labels: their sets and seeds, fewer where fits take minutes.
+FULL = {
+    "all-labels": (("msac", "arq"), 5),
+    "all-labels-tweets": (("ary", "twifil"), 3),
+    "all-labels-comments": (("tsac", "djalil"), 3),
+}
+#: That may be left out.
+OPTIONAL = "all-labels-comments"
 #: Sets of given files whose copies are removed too: hundreds of test texts stand in train.
 LEAKING = ("tsac",)
 SHOTS = "8,16,32,64,128"
@@ -142,10 +148,7 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
                 "--objectives", ",".join(["nbsvm", "fasttext", "ngrams", *OURS]),
                 "--seeds", seeds, "--init", encoder,
             )
-            for name, names, seeds in (
-                ("all-labels", [n for n in SETS if n not in LARGE], 5),
-                ("all-labels-large", LARGE, 3),
-            )
+            for name, (names, seeds) in FULL.items()
         ),
     ]  # fmt: skip
     return planned
@@ -245,15 +248,14 @@ def note_commit(out: Path) -> None:
 def collect(out: Path, to: Path = STORED) -> None:
     """Tables of a finished run against each reference, and what made them, as files of `to`.
 
-    Raises SystemExit where a step has not been run, other than that of the large sets.
+    Raises SystemExit where a step has not been run, other than `OPTIONAL`.
     """
-    if not (out / "all-labels-large" / "table.csv").exists():
-        print("note: all-labels-large was not run to its end and is left out", file=sys.stderr)
-    whole = [
-        one for one in ("all-labels", "all-labels-large") if (out / one / "table.csv").exists()
-    ]
+    whole = [out / name for name in FULL]
+    if not (whole[-1] / "table.csv").exists():
+        print(f"note: {OPTIONAL} was not run to its end and is left out", file=sys.stderr)
+        whole.pop()
     tables = {
-        "all-labels": read_tables([out / one for one in whole or ["all-labels"]], "dataset"),
+        "all-labels": read_tables(whole, "dataset"),
         "few-labels": read_tables([out / "few-msac", out / "few-arq"], "shots"),
         "mteb": [
             row

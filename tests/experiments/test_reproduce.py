@@ -41,7 +41,7 @@ def data(script, tmp_path):
 def test_every_step_is_a_command_that_has_these_options(script, data, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
     planned = script.steps(data, ["text.txt"], tmp_path / "out")
-    assert len({one.name for one in planned}) == len(planned) == 8
+    assert len({one.name for one in planned}) == len(planned) == 9
     for one in planned:
         words = one.command[3:]
         options = cli.commands[words[0]]
@@ -120,7 +120,8 @@ def results(tmp_path):
     (out / "about.json").write_text(json.dumps(about), encoding="utf-8")
     for name, more in {
         "all-labels": [{"dataset": "arq"}],
-        "all-labels-large": [{"dataset": "tsac"}],
+        "all-labels-tweets": [{"dataset": "ary"}],
+        "all-labels-comments": [{"dataset": "tsac"}],
         "few-msac": [{"shots": n, "draw": f"shots{n}", "overlap": 0.1} for n in (8, 16)],
         "few-arq": [{"shots": 8, "draw": "shots8", "overlap": 0.1}],
     }.items():
@@ -154,9 +155,9 @@ def test_pages_say_what_the_tables_say(script, results, tmp_path):
     (ours,) = [row for row in rows if row and row[0] == "SuperLoss, pretrained"]
     with (stored / "all-labels.csv").open(encoding="utf-8") as stream:
         stored_rows = list(csv.DictReader(stream))
-    assert ours.count("") == len(script.SETS) - 2
-    assert [cell.strip("*") for cell in ours if "100" in cell] == ["100.0 ± 0.0"] * 2
-    assert {row["dataset"] for row in stored_rows} == {"arq", "tsac"}
+    assert ours.count("") == len(script.SETS) - 3
+    assert [cell.strip("*") for cell in ours if "100" in cell] == ["100.0 ± 0.0"] * 3
+    assert {row["dataset"] for row in stored_rows} == {"arq", "ary", "tsac"}
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n")
 
 
@@ -172,11 +173,11 @@ def test_collecting_names_the_step_that_was_not_run(script, results, tmp_path):
 
 
 def test_large_sets_that_were_not_run_are_left_out_and_said(script, results, tmp_path, capsys):
-    (results / "all-labels-large" / "table.csv").unlink()
+    (results / "all-labels-comments" / "table.csv").unlink()
     script.collect(results, tmp_path / "stored")
-    assert "all-labels-large was not run" in capsys.readouterr().err
+    assert "all-labels-comments was not run" in capsys.readouterr().err
     rows = script.read_csv(tmp_path / "stored" / "all-labels.csv")
-    assert {row["dataset"] for row in rows} == {"arq"}
+    assert {row["dataset"] for row in rows} == {"arq", "ary"}
 
 
 def test_one_commit_makes_all(script, tmp_path):
