@@ -61,7 +61,7 @@ def test_help_imports_nothing_heavy(verb):
     code = (
         "import sys\n"
         f"from superconext.cli.{verb} import {verb} as command\n"
-        "command.main(['--help'], standalone_mode=False)\n"
+        "command.main(['--help-all'], standalone_mode=False)\n"
         "assert not {'torch', 'sklearn', 'gensim', 'joblib', 'scipy'} & set(sys.modules)\n"
     )
     done = subprocess.run(

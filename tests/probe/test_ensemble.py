@@ -167,7 +167,7 @@ def test_the_encoder_alone_and_the_pool_are_told_apart(run):
         assert found.pop(name) == pytest.approx(expected.pop(name), abs=1e-6)
         assert found == expected
     card = (folder / "README.md").read_text("utf-8")
-    assert "three models" in card and "weights chosen on dev rows" in card
+    assert "three models" in card and "weights chosen on held-out rows" in card
     texts = [line.split("\t")[1] for line in test.read_text("utf-8").splitlines()[1:]]
     predicted = call_main("predict", folder, test).out.splitlines()
     assert [line.split("\t")[0] for line in predicted] == load_model(folder).predict(texts)
