@@ -347,7 +347,10 @@ def _decided(
         f"auto: compared {len(rows)} recipes {where}, {len(truth)} rows, in {seconds:.0f} s"
     )
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
-    progress.say(f"auto: chosen: {chosen.title(config)}; {why}")
+    progress.say(
+        f"auto: chosen: {chosen.title(config)}; {why} (as the best of {len(rows)}, its scores on "
+        "these rows are a little too high)"
+    )
     facts = {
         "chosen": chosen.name,
         "why": why,

@@ -72,6 +72,7 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert said.code == 0, said.err
     told = [line for line in said.err.splitlines() if line.startswith("auto: ")]
     assert len(told) == 3 and "3 recipes" in told[0] and "chosen: " in told[2]
+    assert "best of 3" in told[2], "the choice flatters the chosen one's scores"
     recipes = json.loads((run / "manifest.json").read_text())["recipes"]
     assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
     assert "chosen automatically" in (run / "README.md").read_text()
