@@ -4,6 +4,14 @@ What the metrics of a data set follow from (rows, parameters, version) must not 
 folder. Systems, data sets, seeds, shots, reference and processes may: they only set how much is
 fitted. What the metrics of a system follow from is part of its lines. A line is on the disk before
 the next fit begins, safe from kills and second writers.
+
+A line has `system`, `objective`, `parameters`, `dataset`; `seed` and `split` (`given`, `dev-SEED`,
+`resampled-SEED`, `shotsK-SEED`; deterministic baselines have one line per split); `rows` of train,
+dev and test; `dev` and `test` (`n`, `accuracy`, `f1_macro`, `f1_weighted`); `predictions` and
+`truth` of the test rows, as indices into `labels` of `comparison.json`; `native`, the same by the
+objective's own rule; what was chosen (`probe_C`, `tfidf_C`, `C`, `pooling`, `epochs`, `minn`,
+`maxn`); `seconds`; `collapsed`; `config`, a hash of all that determines the fit; of `fewshot` also
+`shots` and `overlap`, the expected share of rows that two draws have in common.
 """
 
 from __future__ import annotations
