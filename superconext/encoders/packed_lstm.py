@@ -217,7 +217,9 @@ def _joined_input(x: Tensor, packing: Packing, before: int, kind: torch.dtype) -
     width = x.shape[1]
     whole = width + before + 1
     stride = -(-whole // _ALIGNED) * _ALIGNED
-    joined = torch.empty(len(x), 2, stride, dtype=kind)[:, :, :whole]
+    # In bfloat16 a product may read what stands behind a row, times zero: never a NaN by chance.
+    made = torch.empty if kind == x.dtype else torch.zeros
+    joined = made(len(x), 2, stride, dtype=kind)[:, :, :whole]
     joined[:, 0, :width].copy_(x)
     joined[:, 1, :width].copy_(x.index_select(0, packing.reversed))
     joined[: packing.steps[0], :, width:-1].zero_()

@@ -76,16 +76,19 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
         anything else that is passed, such as `sample_weight`.
         """
-        from superconext.core.progress import TerminalProgress
+        from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
         from superconext.fitting.checks import check_config
         from superconext.fitting.fit import fit_model
         from superconext.fitting.recipes import check_open, fit_cross_validated
+        from superconext.training.precision import warn_where_slow
 
         refuse_arguments(type(self).__name__, refused)
         config = self._config()
         check_config(config)
+        progress = TerminalProgress() if self.verbose else Progress()
+        warn_where_slow([config], progress)
         defaults = {row.name: None if row.governed else row.default for row in PARAMETERS}
         given = {name: getattr(self, name) for name in BY_NAME}
         named = {name: value for name, value in given.items() if value != defaults[name]}
@@ -97,7 +100,6 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         labels = [str(label) for label in truth]
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
-        progress = TerminalProgress() if self.verbose else None
         if config.cv or config.preset == "auto":
             fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
         else:

@@ -151,7 +151,7 @@ def open_session(
     folder = Path(request.out)
     request.workers.check()
     check_folder(folder)
-    _check_parameters(request)
+    _check_parameters(request, progress)
     material = {
         data.name: Material(read_rows(data, request.scheme(data), progress), request.given_on(data))
         for data in request.datasets
@@ -229,7 +229,7 @@ def run_fits(
         yield from lines
 
 
-def _check_parameters(request: Request) -> None:
+def _check_parameters(request: Request, progress: Progress) -> None:
     """Raise ConfigError for what no fit could be made with, before anything is read.
 
     MissingExtraError where a baseline's package is not installed.
@@ -237,7 +237,9 @@ def _check_parameters(request: Request) -> None:
     from superconext.baselines import BASELINES
     from superconext.baselines.baseline import check_run
     from superconext.fitting.checks import check_config
+    from superconext.training.precision import warn_where_slow
 
+    configs = []
     for system in request.systems:
         if system.is_baseline:
             BASELINES.get(system.objective).check()
@@ -246,12 +248,14 @@ def _check_parameters(request: Request) -> None:
             if not system.reads_parameters:
                 continue
             config = fit_config(request.given_on(data), system, 0)
+            configs.append(config)
             try:
                 check_config(config)
                 if system.is_baseline:
                     check_run(system.objective, config)
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
+    warn_where_slow(configs, progress)
 
 
 def progress_line(

@@ -35,6 +35,7 @@ from superconext.runs.output_folder import (
 )
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
 from superconext.training.distributed import LeftToMain, World, current_world, joined
+from superconext.training.precision import warn_where_slow
 
 if TYPE_CHECKING:
     from superconext.fitting.preprocess import Prepared
@@ -81,6 +82,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
     config = resolve(request.given, "train")
     check_open(request.given, config)
     check_config(config)
+    warn_where_slow([config], progress)
     big, several = is_big(request.train, request.store), current_world().size > 1
     reason = f"{request.train} is read in a stream" if big else "several processes train together"
     if config.cv and (big or several or request.dev):

@@ -127,6 +127,20 @@ def test_bfloat16_rounds_products_and_nothing_else():
         assert difference < 0.05 * float(gradient.norm()), name
 
 
+@pytest.mark.parametrize("size", [4, 9, 100])
+def test_memory_that_nobody_wrote_is_not_read(size, monkeypatch):
+    """Products of bfloat16 by AMX read beyond a row, and multiply that by zero."""
+    plain = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *shape, **more: plain(*shape, **more).fill_(np.nan))
+    packing, layer = Packing(np.arange(1, 60)), nn.LSTM(size, size)
+    x = torch.randn(len(packing), size, requires_grad=True)
+    for kind in (torch.bfloat16, torch.float32):
+        with torch.autocast("cpu", dtype=kind, enabled=kind == torch.bfloat16):
+            states = packed_bilstm(x, packing, layer, layer, aligned=True)
+            gradients = torch.autograd.grad(states.sum(), [x, *layer.parameters()])
+        assert all(torch.isfinite(one).all() for one in [states, *gradients])
+
+
 def test_reads_newcomers_from_a_table_and_asks_for_no_gradient():
     model = encoder(dtype=torch.float32).eval()
     vectors = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
