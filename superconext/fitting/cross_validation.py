@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,11 @@ def lacks_folds(config: Config) -> str:
     return next((name for name, found in asked.items() if found), "")
 
 
-def repeats(rows: int, folds: int) -> int:
-    """How often rows are dealt into folds anew: fewer rows oftener, up to `MOST_FITS` fits."""
+def repeats(rows: int, folds: int, config: Config | None = None) -> int:
+    """How often rows are dealt into folds anew: fewer rows oftener, up to `MOST_FITS` fits; once
+    where the configuration trains an encoder in each fold and nobody asked for folds."""
+    if config is not None and config.cv is None and config.preset != "auto" and not config.freeze:
+        return 1
     return max(1, min(MOST_FITS // folds, HELD_IN_ALL // rows))
 
 
@@ -182,20 +186,25 @@ class CrossValidation:
         progress: Progress,
         test_texts: Sequence[str] = (),
         classes: Sequence[str] | None = None,
+        times: int | None = None,
     ) -> None:
-        """Deal the rows and make what the folds share. Raises what `preprocess` does, and
-        DataError where no row can be held out."""
+        """Deal the rows, `times` times where that is given. Raises DataError where no row can be
+        held out."""
         self.train, self.config, self.progress = train, config, progress
+        self._test_texts = test_texts
         self.classes = list(classes or sorted(train.class_counts()))
         index = {name: k for k, name in enumerate(self.classes)}
         self.labels = np.array([index[label] for label in train.labels])
-        self.folds = deal(train, folds, config.seed)
+        self.folds = deal(train, folds, config.seed, times or repeats(len(train), folds, config))
         self.models: dict[str, OnFolds] = {}
         self._features: dict[str, np.ndarray] = {}
-        with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
-            self.prepared: Prepared = preprocess(
-                train, None, self.classes, config, progress, test_texts
-            )
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """What the folds share, made when it is first asked for. Raises what `preprocess` does."""
+        rows = self.train, None, self.classes, self.config, self.progress, self._test_texts
+        with fixed_threads(self.config.threads), torch.random.fork_rng(devices=[]):
+            return preprocess(*rows)
 
     def add(self, names: Iterable[str], deadline: float = float("inf")) -> None:
         """Fit models that have no encoder to train, all on one fold after another. No fold after
@@ -204,6 +213,9 @@ class CrossValidation:
         names = [name for name in names if name not in self.models]
         grids = {name: kinds[name].grid if name in kinds else GRID for name in names}
         self.models |= {name: OnFolds(grid) for name, grid in grids.items()}
+        for name in names:
+            if name not in kinds:
+                self._frozen(name)
         with fixed_threads(1), self.progress.bar("fitting on folds") as advance:
             counts = NgramCounts(self.train.texts) if kinds.keys() & set(names) else None
             for number, fold in enumerate(self.folds):
@@ -229,7 +241,7 @@ class CrossValidation:
         kind = probe_class(self.config.probe_features)
         grid = GRID if issubclass(kind, LogisticRegressionProbe) else (0.0,)
         model = self.models[ENCODER] = OnFolds(grid)
-        longest = 0.0
+        longest, _ = 0.0, self.prepared
         for number, fold in enumerate(self.folds, 1):
             began = clock()
             if began + 2 * longest > deadline:
@@ -328,11 +340,11 @@ class _Share(Callback):
         self.advance(min(trainer.epoch / self.epochs, 1.0))
 
 
-def deal(train: Dataset, folds: int, seed: int) -> list[Fold]:
+def deal(train: Dataset, folds: int, seed: int, times: int = 1) -> list[Fold]:
     """The folds of the training rows, repeats one after another. Raises DataError where not even
     two folds can hold out a row."""
     every, found = np.arange(len(train)), []
-    for repeat in range(repeats(len(train), folds)):
+    for repeat in range(times):
         parts = stratified_folds(train.texts, train.labels, folds, seed, repeat)
         if len(parts) < 2:
             raise DataError(

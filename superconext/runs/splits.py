@@ -133,11 +133,13 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             folds = config.cv or FOLDS
     elif folds_of(config, train, request.test):
         dev, folds = None, folds_of(config, train, request.test)
-        times = repeats(len(train), folds)
+        times = repeats(len(train), folds, config)
         often = f", {times} times" * (times > 1)
+        most = f" in {config.budget:g} minutes at most (--budget)" * (config.preset == "auto")
         progress.say(
-            f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}) "
-            "and the model is then fitted on all rows (--cv 0: a tenth is held back)"
+            f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
+            f" {folds * times} fits{most}, then one on all rows (--cv 0: a tenth is held back "
+            "instead)"
         )
     elif big_dev is not None:
         dev = big_dev

@@ -44,7 +44,11 @@ def dataset(rows=30, seed=0):
 
 def test_few_rows_are_dealt_oftener():
     assert [repeats(rows, 5) for rows in (30, 100, 200, 2_000)] == [4, 4, 2, 1]
-    folds = deal(dataset(), 5, seed=0)
+    trained = resolve(TINY)
+    assert repeats(30, 5, trained) == 1, "what is slow is not done twenty times unasked"
+    asked = (resolve({**TINY, "cv": 5}), resolve({"preset": "auto"}))
+    assert [repeats(30, 5, config) for config in asked] == [4, 4]
+    folds = deal(dataset(), 5, 0, 4)
     assert len(folds) == 20 and [fold.repeat for fold in folds] == sorted([0, 1, 2, 3] * 5)
     assert not np.array_equal(folds[0].held, folds[5].held)
 
@@ -54,7 +58,7 @@ def test_copies_are_held_out_together_and_a_class_with_one_text_never_is():
     texts = [*rows.texts, *rows.texts[:5], "alone"]
     labels = [*rows.labels, *rows.labels[:5], "rare"]
     data = Dataset(texts, labels, range(len(texts)))
-    for fold in deal(data, 5, seed=1):
+    for fold in deal(data, 5, 1, 4):
         held, fitted = ({texts[row] for row in part} for part in (fold.held, fold.fitted))
         assert not held & fitted
         assert {labels[row] for row in fold.fitted} == set(labels)
@@ -82,7 +86,7 @@ def test_the_labels_of_a_fold_have_no_part_in_what_its_models_predict():
 @pytest.mark.parametrize("features", ["encoder", "encoder+ngrams", "encoder+tfidf"])
 def test_every_row_is_predicted_and_the_same_again(features):
     data = dataset()
-    config = resolve({**TINY, "probe_features": features, "logit_adjustment": 0.5})
+    config = resolve({**TINY, "probe_features": features, "logit_adjustment": 0.5, "cv": 3})
     first, second = (cross_validate(CrossValidation(data, config, 3, Progress())) for _ in "ab")
     rows, shares = first.recipe.mean(3)
     assert rows.tolist() == list(range(30))
