@@ -38,6 +38,13 @@ _LIST = "list"
 @SYSTEMS
 @SPLITS
 @click.option(
+    "--cv",
+    type=click.IntRange(0, 100),
+    metavar="K",
+    help="Cross-validate on K folds of TRAIN in place of test rows; 0: never.  [default: 5 for "
+    "fewer than 300 rows without --test]",
+)
+@click.option(
     "--protocol",
     metavar="NAME",
     help="Compare what a paper compared, beside its figures; list: describe each.",
@@ -109,7 +116,7 @@ def compare(
             ctx,
             options,
             "compare",
-            datasets=_datasets(train_files, options),
+            datasets=_datasets(train_files, options | {"protocol": protocol}),
             systems=(),
             seeds=1,
             given=given_on_all(options, "compare", progress),
@@ -121,18 +128,20 @@ def compare(
         return
     if not options["systems"]:
         require(options, objectives="names")
-    require(options, seeds="number", out="folder")
+    seedless = options["cv"] or not (options["test"] or options["splits"] or options["cv"] == 0)
+    options["seeds"] = options["seeds"] or 0
+    require(options, **({} if seedless else {"seeds": "number"}), out="folder")
     from superconext.experiments import compare as comparing
 
     request = make_request(
         ctx,
         options,
         "compare",
-        datasets=_datasets(train_files, options),
+        datasets=_datasets(train_files, options | {"protocol": protocol}),
         systems=chosen_systems(options),
         given=given_on_all(options, "compare", progress),
     )
-    as_usage(request.plan)
+    as_usage(request.check)
     compared = comparing.compare(request, progress)
     if as_json:
         echo_json(_document(compared, options["reference"]))
@@ -144,7 +153,10 @@ def compare(
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
     from superconext.experiments.datasets import from_files, read_datasets
 
+    if options["protocol"] and options["cv"]:
+        raise click.UsageError("a protocol says how rows are split; leave out --cv beside it")
     fields = {name: options[name] for name in ("splits", *OF_DATA)} | options["reading"]
+    fields["cv"] = 0 if options["protocol"] else options["cv"]
     if options["datasets"]:
         if train_files or options["dev"] or options["test"]:
             raise click.UsageError(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from superconext.core.files import write_csv
+from superconext.core.files import tsv_cell, write_csv, write_text
 from superconext.core.progress import Progress
-from superconext.experiments.plan import Request
+from superconext.experiments.plan import Request, name_of
+from superconext.experiments.row_sources import RowSource
 from superconext.experiments.runner import Finished, run_experiment
 from superconext.experiments.tables import (
     Table,
@@ -69,6 +73,9 @@ def publish(finished: Finished, progress: Progress) -> Compared:
         folder = finished.folder / name
         folder.mkdir(exist_ok=True)
         to_grid(table).write(folder, "table", to_csv_rows(table))
+        lines = [line for line in finished.lines if line.get("dataset", "") == name]
+        if any("folds" in line for line in lines):
+            _write_predictions(folder / "predictions.tsv", finished.sources[name], lines)
         by_script = script_grid(table)
         if by_script is not None:
             by_script.write(folder, "by_script")
@@ -80,6 +87,23 @@ def publish(finished: Finished, progress: Progress) -> Compared:
     grids |= {name or "Test rows": to_grid(table) for name, table in tables.items()}
     finished.write_page(grids, draw_figures(contexts, progress, request.formats))
     return Compared(tables, overview, finished.lines)
+
+
+def _write_predictions(path: Path, source: RowSource, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Line and label of every row, and what each system predicts out of fold: over several deals
+    the commonest, the first in sorted order on ties; empty for a row that no fold holds out."""
+    said: dict[str, list[Counter[int]]] = {}
+    for line in lines:
+        counts = said.setdefault(name_of(line), [Counter() for _ in line["truth"]])
+        for count, k in zip(counts, line["predictions"], strict=True):
+            count.update([] if k is None else [k])
+    rows = zip(source.lines["all"], source.rows["all"][1], *said.values(), strict=True)
+    table = [["line", "label", *said]]
+    for number, label, *counts in rows:
+        best = [min(of, key=lambda k: (-of[k], k)) if of else None for of in counts]
+        predicted = ["" if k is None else source.labels[k] for k in best]
+        table.append([str(number), label, *predicted])
+    write_text(path, "".join("\t".join(map(tsv_cell, cells)) + "\n" for cells in table))
 
 
 def _overview(finished: Finished, tables: dict[str, Table]) -> Grid:

@@ -43,7 +43,8 @@ _TAKEN = ("figures",)
 
 @dataclass(frozen=True)
 class DataSet:
-    """name: "" for the only one. splits: "given", "resample", or None to go by the files.
+    """name: "" for the only one. splits: "given", "resample", or None to go by the files. cv: folds
+    of a cross-validation; 0 for none, None to go by the number of rows.
 
     deduplicate, deduplicate_near: take copies, and texts almost the same, out. at_most: rows
     kept of each file. header, encoding, fix_text, drop_unlabelled, fold_label_case: how the files
@@ -56,6 +57,7 @@ class DataSet:
     dev: str | None = None
     test: str | None = None
     splits: str | None = None
+    cv: int | None = 0
     deduplicate: bool = False
     deduplicate_near: bool = False
     at_most: int | None = None
@@ -74,8 +76,18 @@ class DataSet:
         return {role: path for role, path in named.items() if path is not None}
 
     def scheme(self) -> str:
-        """One of SCHEMES. Raises ConfigError for files and a wish that do not go together."""
+        """One of SCHEMES, or "cv5" for five folds. Raises ConfigError for files and a wish that do
+        not go together."""
+        beside = self.splits and f"splits = {self.splits!r}"
+        beside = "a dev or test file" if self.dev or self.test else beside
         try:
+            if self.cv and beside:
+                raise ConfigError(
+                    f"cv = {self.cv} with {beside}; expected one of them, as folds take the place "
+                    "of test rows: leave one out"
+                )
+            if self.cv:
+                return f"cv{self.cv}"
             return choose_scheme(self.dev is not None, self.test is not None, self.splits)
         except ConfigError as error:
             raise ConfigError(

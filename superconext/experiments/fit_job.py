@@ -105,6 +105,11 @@ def run_fit(
     """
     from threadpoolctl import threadpool_limits
 
+    if fit.split.startswith("cv"):
+        from superconext.experiments.folds import run_on_folds
+
+        with threadpool_limits(1):
+            return {**_head(fit), **run_on_folds(fit, source_rows["all"], given, labels)}
     parts = cut(source_rows, fit)
     line = {**_head(fit), **_draw_facts(fit, source_rows, parts, labels)}
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}

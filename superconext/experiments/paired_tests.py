@@ -204,6 +204,7 @@ TESTS = {
     "given": "hierarchical bootstrap",
     "resampled": "corrected resampled t-test",
     "shots": "hierarchical bootstrap",
+    "folds": "corrected resampled t-test",
 }
 
 
@@ -218,6 +219,8 @@ class Paired:
 
 def design_of(lines: Lines) -> str:
     """How the rows of these lines were drawn, a key of TESTS."""
+    if any("folds" in line for line in lines):
+        return "folds"
     if any("overlap" in line or str(line["split"]).startswith("shots") for line in lines):
         return "shots"
     drawn = any(str(line.get("base", line["split"])).startswith("resampled") for line in lines)
@@ -261,8 +264,16 @@ def _on_given_rows(ours: Lines, theirs: Lines, overlap: float) -> Paired:
 def about_rows(design: str, lines: Lines) -> str:
     """What the percentages are means over."""
     sizes = [line["rows"] for line in lines]
-    mean = {name: round(float(np.mean([size[name] for size in sizes]))) for name in sizes[0]}
     splits = len({line["split"] for line in lines})
+    if design == "folds":
+        per = len(lines[0]["folds"])
+        deals = f"{splits // per} deals of " * (splits > per)
+        return (
+            f"Percent on the rows held out, mean ± standard deviation over {splits} folds, each by "
+            f"itself ({deals}{sizes[0]['train'] + sizes[0]['test']} rows in {per} folds, the same "
+            "for all systems; copies of a text in one fold)."
+        )
+    mean = {name: round(float(np.mean([size[name] for size in sizes]))) for name in sizes[0]}
     about = f"{mean['train']} training, {mean['dev']} dev and {mean['test']} test rows"
     draws = sorted({str(line["draw"]) for line in lines if line.get("draw")})
     if draws and not all("shots" in line for line in lines):
@@ -298,6 +309,8 @@ def about_test(design: str) -> str:
         f"hierarchical bootstrap ({RESAMPLES:,} resamples), two-sided: test rows and {{}} are "
         "resampled together, because both could have been others"
     )
+    if design == "folds":
+        return about_test("resampled").replace("split", "fold")
     return {
         "resampled": (
             "corrected resampled t-test (Nadeau and Bengio 2003), paired by split, two-sided: the "

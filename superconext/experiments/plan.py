@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
@@ -196,10 +196,11 @@ def possible_fits(
 class Request:
     """An experiment: every system with every seed on every data set.
 
-    out: the folder. given: the parameters of `train` that hold for all, without those in
-    OWN_PARAMETERS. reference: the row that others are tested against. draws: which
-    training rows, or what damage to them (see `subsampling`). protocol: its name. command: the
-    words of the command line. figures: formats of the figures beside PNG.
+    seeds: 0 for as many as a cross-validation has deals. out: the folder. given: the parameters of
+    `train` that hold for all, without those in OWN_PARAMETERS. reference: the row that others are
+    tested against. draws: which training rows, or what damage to them (see `subsampling`).
+    protocol: its name. command: the words of the command line. figures: formats of the figures
+    beside PNG.
     """
 
     datasets: tuple[DataSet, ...]
@@ -239,6 +240,10 @@ class Request:
             scheme, of = self.scheme(data), controls[data.name]
             plan += make_plan(self.systems, self.seeds, scheme, data.name, self.draws, of)
         return plan
+
+    def check(self) -> None:
+        """Raise ConfigError for what cannot be planned."""
+        replace(self, seeds=self.seeds or 1).plan()
 
     def controls_on(self, dataset: DataSet) -> tuple[str, ...]:
         """The controls that are fitted on a data set without being named.

@@ -54,6 +54,7 @@ _NEAR_ADVICE = "; add --deduplicate-near to remove them"
 class RowSource:
     """rows: what `plan.cut` splits; labels: all there are, sorted.
 
+    lines: of each row of `rows`.
     files: name, path as given, hash and rows of each file. findings: leakage and conflicts,
     one line each, about the rows as they are compared on. sha256: of each pool's rows.
     """
@@ -63,6 +64,7 @@ class RowSource:
     files: dict[str, dict[str, Any]]
     findings: list[str]
     sha256: dict[str, str]
+    lines: dict[str, Sequence[int]]
 
 
 def read_rows(
@@ -76,7 +78,8 @@ def read_rows(
     the first of those that resemble each other in a pool. Its `at_most` then bounds each pool.
 
     Args:
-        scheme: of `datasets.SCHEMES`; under "resampled" the rows of all files become one pool.
+        scheme: of `datasets.SCHEMES`; under "resampled" the rows of all files become one pool, as
+            where they are dealt into folds.
         near_findings: whether to look for near-duplicates, which takes longest.
 
     Raises DataError for files that cannot be read or trained on.
@@ -105,7 +108,7 @@ def read_rows(
         }
         for role, corpus in corpora.items()
     }
-    if scheme == "resampled":
+    if scheme == "resampled" or scheme.startswith("cv"):
         corpora = {"all": _joined(list(corpora.values()))}
     removed = _without_copies(corpora) if data.deduplicate else []
     if data.deduplicate_near:
@@ -114,7 +117,7 @@ def read_rows(
         removed += _subsampled(corpora, data.at_most)
     for line in removed:
         progress.say(f"note: {lead}{line}")
-    for line in check_training(corpora["all"] if scheme == "resampled" else corpora["train"]):
+    for line in check_training(corpora["all" if "all" in corpora else "train"]):
         progress.warn(lead + line)
     for role in ("dev", "test"):
         if role in corpora and not len(corpora[role]):
@@ -133,6 +136,7 @@ def read_rows(
             role: hashlib.sha256(json.dumps([corpus.texts, corpus.labels]).encode()).hexdigest()
             for role, corpus in corpora.items()
         },
+        {role: corpus.lines for role, corpus in corpora.items()},
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report
+from superconext.experiments.folds import with_folds
 from superconext.experiments.parallel import Workers, side_by_side
 from superconext.experiments.plan import Fit, Key, Request, key_of, possible_fits
 from superconext.experiments.record import (
@@ -47,13 +48,14 @@ class Material:
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished experiment. lines: of the fits that ended, in the plan's order. findings: by data
-    set."""
+    """A finished experiment. lines: of the fits that ended, in the plan's order. findings, sources:
+    by data set."""
 
     request: Request
     folder: Path
     lines: list[Line]
     findings: dict[str, list[str]]
+    sources: Mapping[str, RowSource]
 
     def write_page(self, grids: Mapping[str, Grid], drawn: Sequence[Path]) -> None:
         """Write `report.html`: tables under their headings, and those of the figures that are
@@ -79,7 +81,8 @@ class Session:
         prints: Fingerprints,
     ) -> None:
         self.material = material
-        self.findings = {name: of.source.findings for name, of in material.items()}
+        self.sources = {name: of.source for name, of in material.items()}
+        self.findings = {name: of.findings for name, of in self.sources.items()}
         self._results, self._progress, self._shown_part = results, progress, shown_part
         self._prints = prints
         self.adopt(request)
@@ -89,8 +92,7 @@ class Session:
 
         Raises RunError for a name that stands for something else there.
         """
-        pools = {name: of.source for name, of in self.material.items()}
-        self._record = make_record(request, pools, self._prints)
+        self._record = make_record(request, self.sources, self._prints)
         check_systems(self.folder, self._results.lines.values(), request.systems, self._prints)
         claim(self.folder, self._record)
         self.request = request
@@ -156,6 +158,8 @@ def open_session(
         data.name: Material(read_rows(data, request.scheme(data), progress), request.given_on(data))
         for data in request.datasets
     }
+    sources = {name: of.source for name, of in material.items()}
+    request = with_folds(request, sources, progress)
     if request.verb == "fewshot":
         for part in material.values():
             rows = part.source.rows
@@ -163,7 +167,7 @@ def open_session(
             draw_rows(rows["train"], largest, 0, dev="dev" not in rows)
     prints = Fingerprints()
     # Missing files are reported before the folder is made.
-    make_record(request, {name: part.source for name, part in material.items()}, prints)
+    make_record(request, sources, prints)
     folder.mkdir(parents=True, exist_ok=True)
     with only_writer(folder, progress):
         yield Session(request, material, ResultsFile(folder), progress, shown_part, prints)
@@ -183,13 +187,16 @@ def run_experiment(
     Raises StoppedEarly on Ctrl-C, RunError when the folder is another experiment's or in use, or
     when a training failed (after publishing the others), and what reading and fitting raise.
     """
-    plan = request.plan()
+    request.check()
     with open_session(request, progress, shown_part) as session:
-        rows = {name: of.source.rows for name, of in session.material.items()}
-        plan = possible_fits(plan, rows, request.draws, progress.warn)
+        request = session.request
+        rows = {name: of.rows for name, of in session.sources.items()}
+        plan = possible_fits(request.plan(), rows, request.draws, progress.warn)
         failed = session.run(plan)
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
-        published = publish(Finished(request, session.folder, lines, session.findings))
+        published = publish(
+            Finished(request, session.folder, lines, session.findings, session.sources)
+        )
     raise_for(failed, len(plan), session.folder)
     return published
 
@@ -237,7 +244,11 @@ def _check_parameters(request: Request, progress: Progress) -> None:
     from superconext.baselines import BASELINES
     from superconext.baselines.baseline import check_run
     from superconext.fitting.checks import check_config
+<<<<<<< HEAD
     from superconext.training.precision import warn_where_slow
+=======
+    from superconext.fitting.cross_validation import check_folds
+>>>>>>> b0250d1 (Cross-validate the systems of a comparison on the same folds, by itself for few rows)
 
     configs = []
     for system in request.systems:
@@ -251,6 +262,7 @@ def _check_parameters(request: Request, progress: Progress) -> None:
             configs.append(config)
             try:
                 check_config(config)
+                check_folds(replace(config, cv=data.cv))
                 if system.is_baseline:
                     check_run(system.objective, config)
             except ConfigError as error:

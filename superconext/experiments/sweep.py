@@ -380,7 +380,7 @@ def search(
         plan = replace(request, systems=(chosen.system,)).plan()
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
         swept = publish_points(
-            Finished(session.request, session.folder, lines, session.findings),
+            Finished(session.request, session.folder, lines, session.findings, session.sources),
             list(points.values()),
             chosen,
             progress,

@@ -25,7 +25,7 @@ from superconext.experiments.paired_tests import (
 )
 from superconext.experiments.plan import name_of
 from superconext.experiments.systems import OWN_RULE, System
-from superconext.report.table import MISSING, Grid, interval, probability, spread
+from superconext.report.table import MISSING, Grid, interval, probability, spread, wilson
 
 #: Headings of the built-in metrics; a registered one is its own heading.
 METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
@@ -57,6 +57,8 @@ class Row:
     p_holm: float | None = None
     p_mcnemar: float | None = None
     better: bool = False
+    #: Of the accuracy on all rows of a cross-validation (Wilson).
+    accuracy_interval: tuple[float, float] | None = None
 
 
 @dataclass
@@ -72,6 +74,19 @@ class Table:
     test: str
     notes: list[str] = field(default_factory=list)
     by_script: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+
+
+def each_fold(line: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A line for each fold of a line's cross-validation; other lines as they are."""
+    folds = line.get("folds", [{}])
+    seconds, scripts = line["seconds"] / len(folds), line.get("by_script", {})
+    return [
+        {**line, **fold, "split": f"{line['split']}-{at}", "seconds": seconds}
+        | {"by_script": {} if at else scripts, "whole": line["test"]}
+        if fold
+        else dict(line)
+        for at, fold in enumerate(folds)
+    ]
 
 
 def by_system(lines: Lines) -> dict[str, list[dict[str, Any]]]:
@@ -108,6 +123,9 @@ def make_tables(
 ) -> dict[str, Table]:
     """A table for each group of lines, all their tests corrected together."""
     tables, tested = {}, []
+    groups = {
+        name: [one for of in lines for one in each_fold(of)] for name, lines in groups.items()
+    }
     for name, lines in groups.items():
         design, systems_of = design_of(lines), by_system(lines)
         rows = [summarise(system, of) for system, of in systems_of.items()]
@@ -135,7 +153,7 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
     shared = [key for key in names if all(key in line[part] for line in lines)]
     columns = {key: [float(line[part][key]) for line in lines] for key in shared}
     columns["seconds"] = [float(line["seconds"]) for line in lines]
-    return Row(
+    row = Row(
         name,
         len(lines),
         {key: float(np.mean(values)) for key, values in columns.items()},
@@ -145,6 +163,10 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
         },
         columns[TESTED],
     )
+    if "whole" in lines[0]:
+        accuracy = float(np.mean([line["whole"]["accuracy"] for line in lines]))
+        row.accuracy_interval = wilson(accuracy, lines[0]["texts"])
+    return row
 
 
 def _by_script(systems: Mapping[str, Lines]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -198,8 +220,12 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
     rows, reference, design = table.rows, table.reference, design_of(lines)
     notes = [
         about_rows(design, lines),
-        "C and all other choices are made on dev, none on test.",
+        "C and all other choices are made on the other folds."
+        if design == "folds"
+        else "C and all other choices are made on dev, none on test.",
     ]
+    if "whole" in lines[0]:
+        notes.append(f"95% of accuracy: Wilson's interval, of {lines[0]['texts']} texts.")
     if any(row.name.endswith(OWN_RULE) for row in rows):
         notes.append(
             f"A row{OWN_RULE} is the same fits judged by the objective's own classifier; the row "
@@ -287,6 +313,9 @@ def to_csv_rows(table: Table) -> list[dict[str, Any]]:
             "difference": row.difference,
             "difference_low": row.low,
             "difference_high": row.high,
+            **dict(
+                zip(("accuracy_low", "accuracy_high"), row.accuracy_interval or (), strict=False)
+            ),
             "p": row.p,
             "p_holm": row.p_holm,
             "p_mcnemar": row.p_mcnemar,
@@ -301,7 +330,8 @@ def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
     """The cells; of a better system the tested metric and the difference in bold."""
     columns = columns or metric_columns(table.rows)
     tests = ["difference", INTERVAL, "p", "p (Holm)"]
-    headings = ["system", "fits", *columns.values(), "seconds", *tests]
+    whole = ["95% of accuracy"] if any(row.accuracy_interval for row in table.rows) else []
+    headings = ["system", "fits", *columns.values(), "seconds", *whole, *tests]
     strong = [headings.index(name) for name in (METRICS[TESTED], "difference")]
     bold = {(at, column) for at, row in enumerate(table.rows) if row.better for column in strong}
     rows = []
@@ -312,6 +342,7 @@ def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
                 row.name,
                 str(row.fits),
                 *metric_cells(row, columns),
+                *(interval(*row.accuracy_interval or (None, None)).replace("+", "") for _ in whole),
                 "reference" if row.name == table.reference else difference,
                 interval(row.low, row.high),
                 probability(row.p),
