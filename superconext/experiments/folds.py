@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -41,30 +42,21 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
     for data in request.datasets:
         systems = [system for system in request.systems if system.reads_parameters]
         configs = [fit_config(request.given_on(data), system, 0) for system in systems]
-        rows, folds = sources[data.name].rows.get("all", ([], [])), data.cv
-        if folds is None:
-            few = data.scheme() == "resampled" and data.splits is None and len(rows[0]) < FEW_ROWS
-            folds = FOLDS * few
-            if any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs):
-                folds = 0
-        if folds:
-            try:
-                deal(Dataset(*rows), folds, 0)
-            except DataError:
-                if data.cv is not None:
-                    raise
-                folds = 0
-        if folds and not request.seeds:
-            asked = [replace(config, cv=data.cv) for config in configs]
-            deals = [repeats(len(rows[0]), folds, config) for config in (*asked, None)]
-            seeds = max(seeds, min(deals))
-        if folds:
-            progress.say(
-                f"note: {data.train}: {len(rows[0])} rows are cross-validated, {folds} folds, "
-                f"--seeds {seeds}: {folds * seeds} fits of each system (--cv 0: a tenth of "
-                "the rows is test)"
-            )
+        rows, folds = Dataset(*sources[data.name].rows.get("all", ([], []))), data.cv or 0
+        if data.cv is None and data.scheme() == "resampled" and data.splits is None:
+            heavy = any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs)
+            with suppress(DataError):  # where no row can be held out
+                folds = FOLDS * bool(not heavy and len(rows) < FEW_ROWS and deal(rows, FOLDS, 0))
         datasets.append(replace(data, cv=folds))
+        if not folds:
+            continue
+        if not request.seeds:
+            asked = [*(replace(config, cv=data.cv) for config in configs), None]
+            seeds = max(seeds, min(repeats(len(rows), folds, config) for config in asked))
+        progress.say(
+            f"note: {data.train}: {len(rows)} rows are cross-validated, {folds} folds, --seeds "
+            f"{seeds}: {folds * seeds} fits of each system (--cv 0: a tenth of the rows is test)"
+        )
     if not seeds:
         raise ConfigError("found no number of seeds; expected how often to fit each: give --seeds")
     return replace(request, datasets=tuple(datasets), seeds=seeds)
@@ -80,19 +72,14 @@ def run_on_folds(
     """
     from superconext.baselines.baseline import fit_baseline
     from superconext.fitting.controls import run_text
-    from superconext.fitting.cross_validation import (
-        BASELINE_OF,
-        ENCODER,
-        CrossValidation,
-        cross_validate,
-    )
+    from superconext.fitting import cross_validation as cross
     from superconext.probe.folds import ALONE
 
     started, name, facts = time.perf_counter(), fit.system.objective, {}
     config = fit_config(given, fit.system, fit.seed)
     count = int(re.split(r"\D+", fit.split)[1])
-    cv = CrossValidation(Dataset(*rows), config, count, Progress(), classes=labels, times=1)
-    own = {baseline: model for model, baseline in BASELINE_OF.items()}.get(name)
+    cv = cross.CrossValidation(Dataset(*rows), config, count, Progress(), classes=labels, times=1)
+    own = {baseline: model for model, baseline in cross.BASELINE_OF.items()}.get(name)
     found: list[tuple[list[str], np.ndarray | None]] = []
     if fit.is_baseline and own is None:
         run = run_text(cv.prepared, config, {}) if fit.reads_parameters else None
@@ -104,9 +91,13 @@ def run_on_folds(
     else:
         if own is not None:
             cv.add([own])
-        recipe = cross_validate(cv).recipe if own is None else cv.out_of_fold({own: own}, ALONE)
+        recipe = (
+            cross.cross_validate(cv).recipe if own is None else cv.out_of_fold({own: own}, ALONE)
+        )
         found = [([labels[k] for k in of.argmax(axis=1)], of) for of in recipe.shares]
-        facts = {f"{'probe' if n == ENCODER else n}_C": c for n, c in recipe.settings.c.items()}
+        facts = {
+            f"{'probe' if n == cross.ENCODER else n}_C": c for n, c in recipe.settings.c.items()
+        }
         facts = facts if own is None else {"C": recipe.settings.c[own]}
     index = {label: k for k, label in enumerate(labels)}
     predictions: list[int | None] = [None] * len(rows[0])
@@ -122,9 +113,8 @@ def run_on_folds(
     together = [label for predicted, _ in found for label in predicted]
     scored = Scored.of(held, together, labels, np.concatenate(every) if every else None)
     return {
-        "rows": {"all": len(rows[0])},
         "seconds": round(time.perf_counter() - started, 3),
-        "test": {"n": len(held[0]), **scored.metrics},
+        "test": {"n": len(together), **scored.metrics},
         "texts": len(set(text_keys({"all": held[0]})[0]["all"])),
         "by_script": dict(scored.by_script),
         "folds": folds,

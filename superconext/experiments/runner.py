@@ -244,11 +244,8 @@ def _check_parameters(request: Request, progress: Progress) -> None:
     from superconext.baselines import BASELINES
     from superconext.baselines.baseline import check_run
     from superconext.fitting.checks import check_config
-<<<<<<< HEAD
-    from superconext.training.precision import warn_where_slow
-=======
     from superconext.fitting.cross_validation import check_folds
->>>>>>> b0250d1 (Cross-validate the systems of a comparison on the same folds, by itself for few rows)
+    from superconext.training.precision import warn_where_slow
 
     configs = []
     for system in request.systems:
