@@ -71,8 +71,8 @@ def run_on_folds(
     which `texts` are different ones. predictions: None for a row that no fold holds out.
     """
     from superconext.baselines.baseline import fit_baseline
-    from superconext.fitting.controls import run_text
     from superconext.fitting import cross_validation as cross
+    from superconext.fitting.controls import run_text
     from superconext.probe.folds import ALONE
 
     started, name, facts = time.perf_counter(), fit.system.objective, {}
