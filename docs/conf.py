@@ -22,9 +22,11 @@ python_use_unqualified_type_names = True
 
 #: Headings of the table of contents, with the pages under each.
 SECTIONS = {
-    "Tutorials": ["guide", "labelling"],
+    "Tutorials": ["first-model", "labelling-loop"],
     "How-to": [
+        "guide",
         "data",
+        "labelling",
         "vectors",
         "pretrain",
         "transformer",
