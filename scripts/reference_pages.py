@@ -1,4 +1,4 @@
-"""The generated pages of the site: commands, parameters, Python, papers, public data sets.
+"""The generated pages of the site: commands, parameters, Python, losses, letters, papers, sets.
 
     python scripts/reference_pages.py docs/reference
 
@@ -14,9 +14,12 @@ from pathlib import Path
 import click
 
 from superconext.cli import cli, options
-from superconext.config.parameters import GROUPS, PARAMETERS
+from superconext.config.parameters import GROUPS, PARAMETERS, table_of
 from superconext.data.catalogue import CATALOGUE
 from superconext.experiments.protocol import load_protocol, protocol_names
+from superconext.objectives.base import Objective
+from superconext.objectives.catalogue import BUILT_IN, objective_class
+from superconext.text.bridge import DIALECTS
 
 #: Modules of the page on Python, with the names shown of each.
 PUBLIC = {
@@ -124,6 +127,40 @@ def sets() -> str:
     return table(["name", "task", "language", "classes", "rows", "licence"], rows)
 
 
+def objectives() -> str:
+    """Of each objective the equations and sources of its docstring, and its options."""
+    parts = []
+    for name in sorted(BUILT_IN):
+        cls = objective_class(name)
+        own = "" if cls.class_scores is Objective.class_scores else ", a rule of its own to predict"
+        parts.append(f"## {name}\n\nBatches: {cls.batches}{own}.\n")
+        rows = []
+        for row in table_of(cls.options_type):
+            allowed = ", ".join(row.choices) if row.choices else row.limits().removeprefix("of ")
+            rows.append([f"`{row.name}`", shown(row.default), allowed, row.help])
+        if rows:
+            parts.append(table(["option", "default", "allowed", "meaning"], rows))
+        where = f"{cls.__module__}.{cls.__name__}"
+        parts.append(f"```{{eval-rst}}\n.. autoclass:: {where}\n   :no-members:\n```\n")
+    return "\n".join(parts)
+
+
+def bridge() -> str:
+    """The letters of the bridge: those common to all dialects, and the others side by side."""
+    units = sorted(
+        {unit for letters in DIALECTS.values() for unit in letters}, key=lambda u: (-len(u), u)
+    )
+    rows, common = [], []
+    for unit in units:
+        found = [letters.get(unit) for letters in DIALECTS.values()]
+        told = ["–" if letter is None else letter or "(short)" for letter in found]
+        if len(set(told)) == 1:
+            common.append(f"`{unit}` {told[0]}")
+        else:
+            rows.append([f"`{unit}`", *told])
+    return f"{', '.join(common)}.\n\n{table(['Latin', *DIALECTS], rows)}"
+
+
 def papers() -> str:
     """What each protocol departs in from its paper, and the misprints found there."""
     parts = []
@@ -148,6 +185,14 @@ def write(folder: Path) -> None:
         "sets": "# Public data sets\n\nWhat `superconext data fetch` knows. Read the licence and "
         "cite the paper.\n\n" + sets(),
     }
+    pages["losses"] = (
+        "# Equations and options of the objectives\n\nOptions are given as `--options "
+        "NAME=VALUE,...`.\n\n" + objectives()
+    )
+    pages["bridge"] = (
+        "# Letters of the bridge\n\nWhat each Latin spelling becomes under `--bridge DIALECT`.\n\n"
+        + bridge()
+    )
     pages["papers"] = (
         "# Departures and misprints\n\nWhere the protocols depart from their papers, and the "
         "misprints known to us. Those of the losses stand in the objectives' docstrings.\n\n"
