@@ -11,6 +11,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    DROP_UNLABELLED,
     ENCODING,
     JSON,
     LEAVE_OUT,
@@ -288,9 +289,15 @@ def pool(
 @click.argument("file")
 @click.option("--out", metavar="FILE.tsv", help="Write the texts with the label most gave, new.")
 @COLUMNS
+@DROP_UNLABELLED
 @JSON
 def agreement(
-    file: str, out: str | None, text_column: str | None, label_column: str | None, as_json: bool
+    file: str,
+    out: str | None,
+    text_column: str | None,
+    label_column: str | None,
+    drop_unlabelled: bool,
+    as_json: bool,
 ) -> None:
     """How far the annotators of FILE agree, and the label that most of them gave.
 
@@ -307,7 +314,9 @@ def agreement(
 
     if out is not None and Path(out).exists():
         raise DataError(f"{out} exists already; expected a new file: choose another")
-    corpus = read_labelled(file, text_column, label_column, votes=True)
+    corpus = read_labelled(
+        file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
+    )
     annotated = corpus.annotated
     if annotated is None:
         raise DataError(

@@ -11,6 +11,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    DROP_UNLABELLED,
     ENCODING,
     HEADER,
     JSON,
@@ -43,6 +44,7 @@ OUT = click.option(
 @COLUMNS
 @ENCODING
 @HEADER
+@DROP_UNLABELLED
 @JSON
 @QUIET
 @THREADS
@@ -55,6 +57,7 @@ def audit(
     label_column: str | None,
     encoding: str | None,
     header: bool | None,
+    drop_unlabelled: bool,
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -71,7 +74,10 @@ def audit(
     from superconext.runs.folder import read_manifest
 
     _check_out(out)
-    rows = read_labelled(file, text_column, label_column, header, encoding=encoding)
+    rows = read_labelled(
+        file, text_column, label_column, header,
+        encoding=encoding, drop_unlabelled=drop_unlabelled,
+    )  # fmt: skip
     echo_notes(rows.notes, rows.source)
     progress = TerminalProgress(quiet)
     vectors = None
@@ -250,6 +256,7 @@ def explain(
 @OUT
 @COLUMNS
 @ENCODING
+@DROP_UNLABELLED
 @JSON
 def merge(
     old: str,
@@ -259,6 +266,7 @@ def merge(
     text_column: str | None,
     label_column: str | None,
     encoding: str | None,
+    drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
     """The labelled rows of OLD and NEW as one file, every text once.
@@ -272,7 +280,10 @@ def merge(
 
     _check_out(out)
     first, second = (
-        read_labelled(path, text_column, label_column, encoding=encoding) for path in (old, new)
+        read_labelled(
+            path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled
+        )
+        for path in (old, new)
     )
     for part in (first, second):
         echo_notes(part.notes, part.source)

@@ -88,15 +88,16 @@ ENCODING = click.option(
     callback=_known_encoding,
     help="Encoding of files that are not UTF-8, such as windows-1256.",
 )
+DROP_UNLABELLED = switch(
+    "--drop-unlabelled", "Leave out rows without a label, or with NaN, null or none for one."
+)
 _READING: dict[str, Decorator] = {
     "header": HEADER,
     "encoding": ENCODING,
     "fix_text": switch(
         "--fix-text", "Repair text that was saved in a wrong encoding (extra ftfy)."
     ),
-    "drop_unlabelled": switch(
-        "--drop-unlabelled", "Leave out rows without a label, or with NaN, null or none for one."
-    ),
+    "drop_unlabelled": DROP_UNLABELLED,
     "fold_label_case": switch(
         "--fold-label-case", "Merge labels that differ only in case and spaces."
     ),

@@ -112,19 +112,22 @@ def separator_of(head: Sequence[str]) -> str:
 
 
 def tabs_are_quoted(head: Sequence[str]) -> bool:
-    """Whether cells between tabs are quoted, as pandas writes them.
+    """Whether cells between tabs are quoted, as pandas and Label Studio write them.
 
     Every cell that opens with a quote has to close with one and double those inside it, and one
-    has to hold a doubled quote or a line end. Where quotes only stand around sentences, they may
-    be part of them.
+    has to hold a doubled quote or a line end, or be a column's usual name in quotes. Where quotes
+    only stand around sentences, they may be part of them.
     """
     if not any('"' in line for line in head):
         return False
     table = _table(head, "\t")
     if not table or _share(table) < 1:
         return False
-    cells = [cell for record in table for cell in record]
-    if any("\n" in cell for cell in cells):
+    named = {f'"{name}"' for name in TEXT_NAMES | LABEL_NAMES}
+    first = next(filter(str.strip, head)).split("\t")
+    if named & {cell.strip().casefold() for cell in first}:
+        return True
+    if any("\n" in cell for record in table for cell in record):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]
     return any('""' in cell[1:-1] for cell in raw)

@@ -30,7 +30,7 @@ _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 class Explanation:
     """The answer for one text and what its words do to it.
 
-    label: the predicted class. probability: its own.
+    label: the predicted class, or the one asked about. probability: its own.
     words: (word, contribution) in the order of the text, the contribution in units of log-odds;
         above 0 speaks for the label.
     spans: where each word stands in the text, (first, last + 1).
@@ -53,28 +53,41 @@ class Explanation:
         }
 
 
-def explain(model: Model, texts: Sequence[str]) -> list[Explanation]:
-    """An explanation of each text. Characters of scripts without spaces count as words."""
+def explain(
+    model: Model, texts: Sequence[str], labels: Sequence[str | None] = ()
+) -> list[Explanation]:
+    """An explanation of each text. Characters of scripts without spaces count as words.
+
+    labels: the class to explain of each text; by default, or for None, the predicted one.
+    """
+    labels = labels or [None] * len(texts)
     found: list[Explanation] = []
     begin = size = 0
     for end, text in enumerate(texts, 1):
-        size += 1 + len(_WORD.findall(text))
+        size += 1 + len(word_spans(text))
         if size >= _AT_ONCE or end == len(texts):
-            found += _explained(model, texts[begin:end])
+            found += _explained(model, texts[begin:end], labels[begin:end])
             begin, size = end, 0
     return found
 
 
-def _explained(model: Model, texts: Sequence[str]) -> list[Explanation]:
-    spans = [[match.span() for match in _WORD.finditer(text)] for text in texts]
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where each word of a text stands: (first, last + 1)."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def _explained(
+    model: Model, texts: Sequence[str], labels: Sequence[str | None]
+) -> list[Explanation]:
+    spans = [word_spans(text) for text in texts]
     asked: list[str] = []
     for text, places in zip(texts, spans, strict=True):
         asked += [text, *(text[:first] + text[last:] for first, last in places)]
     shares = np.clip(model.probabilities(asked), 1e-12, 1 - 1e-12)
     odds = np.log(shares) - np.log1p(-shares)
     found, at = [], 0
-    for text, places in zip(texts, spans, strict=True):
-        best = int(shares[at].argmax())
+    for text, places, label in zip(texts, spans, labels, strict=True):
+        best = int(shares[at].argmax()) if label is None else model.classes.index(label)
         change = odds[at, best] - odds[at + 1 : at + 1 + len(places), best]
         words = [
             (text[first:last], float(value))

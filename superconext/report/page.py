@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from superconext.core.files import write_text
+from superconext.labelling.audit import Audit
+from superconext.labelling.explain import Explanation, word_spans
 from superconext.report.canvas import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import BASELINE_NAMES, Grid, clean, wilson
@@ -34,6 +36,7 @@ MOST_TEXT = 4_000_000
 _CUTS = (2000, 1000, 500, 250, 120)
 _NEAREST = 3
 _TELLING = 12
+_SUSPECTS = 15
 _BINS = 10
 _LENGTHS = ((5, "1 to 5 words"), (10, "6 to 10"), (20, "11 to 20"), (math.inf, "more than 20"))
 _SHARES = ((0.0, "none"), (0.1, "up to 10%"), (0.3, "10 to 30%"), (1.0, "more than 30%"))
@@ -95,6 +98,8 @@ class PageContext:
         made: tables of how the model was made: a title, and (what, value) pairs.
         command: that made it.
         notes: sentences to stand at the top.
+        explained: what the words of some rows contribute to the prediction, by the row.
+        audit: of labels. audited: what the page calls the rows that it is of.
     """
 
     split: str
@@ -110,6 +115,16 @@ class PageContext:
     made: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
     command: str = ""
     notes: Sequence[str] = ()
+    explained: Mapping[int, Explanation] = field(default_factory=dict)
+    audit: Audit | None = None
+    audited: str = ""
+
+    @property
+    def rows_of(self) -> str:
+        """What the rows are, in words."""
+        if self.split == "cv":
+            return "the training file, each judged by a model that had not seen it"
+        return self.split
 
     @cached_property
     def right(self) -> np.ndarray:
@@ -154,7 +169,7 @@ def render_page(context: PageContext) -> str:
         colours=class_colours(names),
         scores=scores,
         domain=_domain([row["interval"] for row in scores if row["interval"]]),
-        verdict=verdict(context.split, scores),
+        verdict=verdict(context.rows_of, scores),
         counts=counts.tolist(),
         shares=(counts / np.maximum(columns, 1)).tolist(),
         per_class=context.metrics.get("per_class", {}),
@@ -163,6 +178,7 @@ def render_page(context: PageContext) -> str:
         calibration_error=context.metrics.get("expected_calibration_error"),
         panels=_panels(context.history),
         telling=_telling(context.train, names),
+        suspects=_suspects(context.audit),
         notes=[*context.notes, *left_out],
         data=Markup(_json(data)),
     )
@@ -246,28 +262,30 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
     if not model["interval"]:
         return ["No row was judged."]
     low, high = model["interval"]
+    headline = (
+        f"{model['accuracy']:.1%} right ({low:.1%} to {high:.1%}): "
+        f"{round(model['accuracy'] * model['n'])} of {model['n']} sentences of {split}"
+    )
     said = [
-        f"{round(model['accuracy'] * model['n'])} of {model['n']} sentences of {split} are "
-        f"labelled right, {model['accuracy']:.1%}. Of other sentences of the same kind, expect "
-        f"{low:.1%} to {high:.1%} (95% interval of judging so few; other seeds are not in it)."
+        f"Of other sentences of the same kind, expect {low:.1%} to {high:.1%} right (95% interval "
+        "of judging so few; other seeds are not in it)."
     ]
     if split == "dev":
         said.append("Settings were chosen on these rows: expect somewhat less on new ones.")
     if not others:
-        return [*said, "It was compared with no baseline here."]
+        return [f"{headline}.", *said, "It was compared with no baseline here."]
     best = max(others, key=lambda row: row["accuracy"])
     gap = model["accuracy"] - best["accuracy"]
     side = "above" if gap > 0 else "below"
     said.append(
-        f"That is {abs(gap) * 100:.1f} points {side} the best baseline, {best['name']} "
-        f"({best['accuracy']:.1%})"
+        f"The best baseline, {best['name']}, has {best['accuracy']:.1%}"
         + (
             ", which lies within the interval: these rows do not tell the two apart."
             if low <= best["accuracy"] <= high
-            else ", more than chance among these rows explains."
+            else ": the difference is more than chance among these rows explains."
         )
     )
-    return said
+    return [f"{headline}, {abs(gap) * 100:.1f} points {side} the best baseline.", *said]
 
 
 def _slices(context: PageContext) -> list[dict[str, Any]]:
@@ -376,6 +394,12 @@ def _telling(train: PageRows | None, names: Sequence[str]) -> list[dict[str, Any
     return found
 
 
+def _suspects(audit: Audit | None) -> list[dict[str, Any]]:
+    """The rows whose label is most suspicious, for a table."""
+    found = [] if audit is None else audit.suspects[:_SUSPECTS]
+    return [one.to_dict() | {"text": _cut(clean(one.text), _CUTS[2])} for one in found]
+
+
 # Sentences
 
 
@@ -420,6 +444,11 @@ def _sentences(context: PageContext, names: Sequence[str]) -> tuple[dict[str, An
     }
     for key, _, _, of in context.buckets:
         data[key] = of[kept].tolist()
+    if context.explained:
+        data["words"] = [
+            _marks(text, context.explained.get(row))
+            for text, row in zip(data["text"], kept.tolist(), strict=True)
+        ]
     if shown.probabilities is not None:
         order = np.argsort(-shown.probabilities, axis=1, kind="stable")[:, :3]
         data["top"] = [
@@ -455,6 +484,17 @@ def _size(texts: Sequence[str], cut: int) -> int:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _marks(text: str, explained: Explanation | None) -> list[tuple[int, int, float]]:
+    """Where the words of a text on the page stand, and what each contributes; [] if not known."""
+    if explained is None:
+        return []
+    # The page's text is the file's but for white space, characters of control, and its end.
+    spans = word_spans(text)
+    pairs = zip(spans, explained.words, strict=False)
+    marks = [(a, b, round(value, 2)) for (a, b), (word, value) in pairs if text[a:b] == word]
+    return marks if len(marks) >= len(spans) - 1 else []
 
 
 def _rounded(values: np.ndarray) -> Any:

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -480,9 +480,11 @@ def curve_panels(
     panels = []
     for panel in _PANELS:
         lines = [(line, ys) for line in panel.lines if (ys := _series(history, line.keys))]
-        lines = [(line, ys) for line, ys in lines if "kept" not in line.keys or min(ys) < 1]
-        if lines:
-            panels.append((panel, lines))
+        mined = [(line, ys) for line, ys in lines if "kept" not in line.keys or min(ys) < 1]
+        if len(mined) < len(lines):
+            panel = replace(panel, name=panel.name.removesuffix(", share"))
+        if mined:
+            panels.append((panel, mined))
     return epochs, panels
 
 

@@ -12,16 +12,24 @@ from typing import Any
 import numpy as np
 
 from superconext.config.files import read_toml
-from superconext.core.errors import RunError
+from superconext.core.errors import DataError, RunError
 from superconext.data.dataset import Dataset
 from superconext.fitting.model import Evaluation, Model, evaluate
+from superconext.labelling.audit import audit
+from superconext.labelling.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
-from superconext.report.page import PageContext, PageRows
+from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
 from superconext.runs.folder import plain_file, read_json, read_manifest
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
 PAGE = "report.html"
+
+#: Texts that are predicted to explain rows, each without one of its words: as many as there are
+#: rows, within these bounds. So a page costs little more than the evaluation.
+_EXPLAINED = 1000, 4096
+#: Characters of the rows that are audited, about: some seconds.
+_AUDITED = 400_000
 
 
 def train_page(
@@ -40,6 +48,8 @@ def train_page(
     """
     split = metrics["reported_split"]
     rows = _rows(splits[split], evaluations[split])
+    # Held-out rows are training rows: each would be its own nearest one.
+    train = None if split == "cv" else _rows(splits["train"], evaluations["train"])
     # Without the figures a map by t-SNE would take longer than the rest of the page.
     layout = layout or lay_out(evaluations[split].features, "auto" if available() else "pca")
     # Of a file larger than memory no tokens are held.
@@ -51,12 +61,12 @@ def train_page(
         classes=model.classes,
         metrics=metrics[split],
         others=_others(metrics, split),
-        # Held-out rows are training rows: each would be its own nearest one.
-        train=None if split == "cv" else _rows(splits["train"], evaluations["train"]),
+        train=train,
         unknown=None if known is None else _unknown(judged, known),
         layout=layout.points,
         map_title=layout.title,
         history=history,
+        **_looked_into(model, rows, train),
         **_made(manifest, asdict(model.config)),
     )
 
@@ -68,7 +78,10 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     """
     evaluation = evaluate(model, corpus.texts, corpus.labels)
     layout = lay_out(evaluation.features)
-    beside = None if train is None else evaluate(model, train.texts, train.labels)
+    rows = _rows(corpus, evaluation)
+    beside = None
+    if train is not None:
+        beside = _rows(train, evaluate(model, train.texts, train.labels))
     known = _vocabulary(model) if train is None else model.tokens(train.texts)
     tokens = model.tokens(corpus.texts)
     others = {}
@@ -76,15 +89,16 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         others["this model, encoder alone"] = evaluation.encoder_alone
     return PageContext(
         split=Path(corpus.source).name,
-        rows=_rows(corpus, evaluation),
+        rows=rows,
         classes=model.classes,
         metrics=evaluation.metrics,
         others=others,
-        train=None if train is None or beside is None else _rows(train, beside),
+        train=beside,
         unknown=None if known is None else _unknown(tokens, known),
         layout=layout.points,
         map_title=layout.title,
         history=_history(run),
+        **_looked_into(model, rows, beside),
         **_made(read_manifest(run), asdict(model.config)),
     )
 
@@ -137,6 +151,35 @@ def _rows(corpus: Dataset, evaluation: Evaluation) -> PageRows:
         evaluation.probabilities,
         evaluation.features,
     )
+
+
+def _looked_into(model: Model, rows: PageRows, train: PageRows | None) -> dict[str, Any]:
+    """What the page tells of single rows: their words, and which labels are doubtful."""
+    audited = train or rows
+    draw = np.random.default_rng(0).permutation(len(audited))
+    sizes = np.cumsum([len(audited.texts[row]) for row in draw])
+    some = audited.select(np.sort(draw[: min(MOST_ROWS, int((sizes <= _AUDITED).sum()))]))
+    try:
+        found = audit(Dataset(list(some.texts), list(some.labels), some.lines))
+    except (DataError, ValueError):  # too few rows, or none with a word
+        found = None
+    whose = "training sentences" if train else "sentences"
+    return {"explained": _explained(model, rows), "audit": found, "audited": whose}
+
+
+def _explained(model: Model, rows: PageRows) -> dict[int, Explanation]:
+    """The mistakes, the most certain first, and then the most certain of the other rows."""
+    left = int(np.clip(len(rows), *_EXPLAINED))
+    wrong = [label != guess for label, guess in zip(rows.labels, rows.predicted, strict=True)]
+    chosen: list[int] = []
+    for asked, reserved in ((True, left // 4), (False, 0)):  # a quarter is for what is right
+        for row in np.argsort(-rows.confidence, kind="stable").tolist():
+            cost = 1 + len(word_spans(rows.texts[row])) if wrong[row] is asked else 0
+            if cost and left - cost >= reserved:
+                chosen.append(row)
+                left -= cost
+    texts, guesses = [rows.texts[row] for row in chosen], [rows.predicted[row] for row in chosen]
+    return dict(zip(chosen, explain(model, texts, guesses), strict=True))
 
 
 def _vocabulary(model: Model) -> Sequence[Sequence[str]] | None:

@@ -87,6 +87,15 @@ def test_tsv_as_pandas_quotes_it(tmp_path):
     assert "quoted" not in understood(path, pairs=bare)
 
 
+def test_tsv_as_label_studio_quotes_it(tmp_path):
+    """Every cell of text is quoted, the names of the columns too."""
+    pairs = [("pos", "had lfilm zwin"), ("neg", "خايب بزاف")]
+    rows = [f'1\t"{label}"\t""\t"{text}"' for label, text in pairs]
+    content = "\n".join(['"annotator"\t"label"\t"lead_time"\t"text"', *rows])
+    notes = understood(write(tmp_path / "x.tsv", content), pairs=pairs)
+    assert "cells read as quoted" in notes
+
+
 def test_tsv_with_one_quoted_cell_over_lines_names_csv(tmp_path):
     line = refused(write(tmp_path / "x.tsv", 'label\ttext\na\t"un" b\nb\tc\n"c\nd\te\n'))
     assert "line 4" in line and ".csv" in line

@@ -24,6 +24,13 @@ def test_train_writes_the_page_of_the_reported_rows(finished, call):
     said = json.loads(call("predict", finished.folder, finished.data.test, "--json").out)
     assert [data["classes"][k] for k in data["rows"]["guess"]] == [row["label"] for row in said]
     assert len(data["train"]["text"]) == 40 and len(data["rows"]["near"]) == 12
+    # With so few rows all are explained, each towards what is predicted.
+    asked = json.loads(call("explain", finished.folder, "--file", finished.data.test, "--json").out)
+    for text, words, one in zip(data["rows"]["text"], data["rows"]["words"], asked, strict=True):
+        assert [text[a:b] for a, b, _ in words] == [word["word"] for word in one["words"]]
+        values = [word["contribution"] for word in one["words"]]
+        assert [value for _, _, value in words] == pytest.approx(values, abs=0.006)
+    assert "Labels to check" in html and "of 40 training sentences" in html
     metrics = json.loads((finished.folder / "metrics.json").read_text("utf-8"))
     assert f"{metrics['test']['accuracy']:.1%}" in html and "TF-IDF + logistic regression" in html
     assert not re.search(r"""(src|href)=["'](?!#)""", html)

@@ -4,11 +4,15 @@ import base64
 import hashlib
 import json
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from superconext.data.dataset import Dataset
+from superconext.labelling.audit import audit
+from superconext.labelling.explain import Explanation, word_spans
 from superconext.probe.metrics import probability_metrics
 from superconext.report import page
 from superconext.report.page import PageContext, PageRows, nearest, render_page, verdict
@@ -164,6 +168,43 @@ def test_hostile_text_stays_text():
     shown = document.json("data")["rows"]["text"]
     assert shown == [clean(text) for text in HOSTILE]
     assert "49" not in "".join(document.text)
+
+
+def test_the_marks_of_words_stand_where_the_words_do():
+    judged = rows(4)
+    said = " mzyan\u200f  had\tlfilm wllah"
+    texts = [judged.texts[0], said, "كلمة " * 600, judged.texts[3]]
+    told = PageRows(texts, *list(vars(judged).values())[1:])
+    explained = {}
+    for row in (0, 1, 2):
+        spans = word_spans(texts[row])
+        words = [(texts[row][a:b], 0.5 * place - 1) for place, (a, b) in enumerate(spans)]
+        explained[row] = Explanation(texts[row], "pos", 0.9, words, spans)
+    document = Document(render_page(context(told, explained=explained)))
+    data = document.json("data")["rows"]
+    assert data["words"][3] == []
+    for row in (0, 1, 2):
+        marked = [(data["text"][row][a:b], value) for a, b, value in data["words"][row]]
+        # A word with a mark of direction in it is another word on the page; a long text is cut.
+        kept = [pair for pair in explained[row].words if clean(pair[0]) == pair[0]]
+        assert marked == kept[: len(marked)] and len(marked) > 1
+    assert ("input", "words") in [(tag, given.get("id")) for tag, given in document.tags]
+
+
+def test_labels_to_check_are_the_first_of_the_audit():
+    known = rows(80, seed=1)
+    labels = list(known.labels)
+    labels[7] = {"pos": "neg", "neg": "pos"}[known.labels[7]]
+    found = audit(Dataset(list(known.texts), labels, known.lines))
+    document = Document(render_page(context(audit=found, audited="training sentences")))
+    text = " ".join("".join(document.text).split())
+    assert f"For {len(found.suspects)} of 80 training sentences" in text
+    assert found.suspects[0].line == 8
+    assert f"8{known.texts[7]}{labels[7]}{known.labels[7]}{found.suspects[0].why[0]}" in text
+    found = replace(found, ranked=[replace(found.suspects[0], text=HOSTILE[0], why=HOSTILE)])
+    hostile = Document(render_page(context(audit=found)))
+    assert {tag for tag, _ in hostile.tags} == {tag for tag, _ in document.tags}
+    assert HOSTILE[0] in "".join(hostile.text)
 
 
 def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else():

@@ -3,11 +3,15 @@
 Needs Chromium and the extra `browser`; skipped where either is missing.
 """
 
+import os
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from superconext.labelling.explain import Explanation, word_spans
 from superconext.report.page import PageRows, write_page
 from tests.report.test_page import HOSTILE, context, rows
 
@@ -121,6 +125,69 @@ def test_search_mistakes_cells_and_slices_filter_the_table(opened):
     tab.click("#filters button")
     tab.locator("#telling button").first.click()
     assert listed(tab) and tab.input_value("#search")
+
+
+def test_a_click_on_a_sentence_opens_its_words_and_neighbours(opened):
+    made = context()
+    text = made.rows.texts[5]
+    spans = word_spans(text)
+    words = [(text[a:b], value) for (a, b), value in zip(spans, (0.1, 2.0, -1.5, 0.4), strict=True)]
+    one = Explanation(text, made.rows.predicted[5], 0.9, words, spans)
+    tab = opened(replace(made, explained={5: one}))
+    tab.uncheck("#wrong")
+    row = tab.locator('#rows [data-row="5"]')
+    marks = [(mark.inner_text(), mark.get_attribute("class")) for mark in row.locator("mark").all()]
+    assert marks == [(words[1][0], "for s3"), (words[2][0], "against s2")]
+    assert row.locator(".sentence").first.inner_text() == text
+    row.locator(".open").focus()
+    tab.keyboard.press("Enter")
+    about = row.locator(".about").inner_text()
+    unit = made.train.features / np.linalg.norm(made.train.features, axis=1, keepdims=True)
+    assert made.train.texts[int((unit @ made.rows.features[5]).argmax())] in about
+    assert "+2.00" in about and "\u22121.50" in about
+    tab.keyboard.press("Enter")
+    assert row.locator(".about").count() == 0
+    tab.uncheck("#words")
+    assert tab.locator("#rows mark").count() == 0
+
+
+def test_keys_search_clear_and_lead_from_the_map_to_the_table(opened):
+    tab = opened(context())
+    tab.keyboard.press("/")
+    tab.keyboard.type("no such word")
+    assert tab.locator("#rows [data-row]").count() == 0
+    tab.keyboard.press("Escape")
+    assert tab.input_value("#search") == "" and tab.locator("#rows [data-row]").count() > 0
+    tab.focus("#canvas")
+    tab.keyboard.press("ArrowRight")
+    sentence = tab.locator("#card .sentence").first.inner_text()
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.innerText") == sentence
+    assert tab.locator("#rows .about").count() == 1
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
+def test_the_picture_is_the_one_that_was_looked_at(opened, tmp_path, scheme, width):
+    """The drawn parts, which no font changes much: map, matrix and reliability diagram.
+
+    After a change that is meant: `SUPERCONEXT_NEW_PICTURES=1 pytest` this file, and look.
+    """
+    image = pytest.importorskip("PIL.Image")
+    tab = opened(context(), color_scheme=scheme, viewport={"width": width, "height": 900})
+    # Part, its lines in the file, and how far it may be off: of 255, the mean over points.
+    parts = (("#canvas", 96, 1.5), (".confusion tbody", 48, 8), (".large svg", 48, 4))
+    pictures = []
+    for part, size, _ in parts:
+        tab.locator(part).screenshot(path=tmp_path / "part.png")
+        pictures.append(image.open(tmp_path / "part.png").convert("RGB").resize((96, size), 4))
+    looked_at = Path(__file__).with_name(f"page_{scheme}.png")
+    if os.environ.get("SUPERCONEXT_NEW_PICTURES"):
+        image.fromarray(np.concatenate([np.asarray(one) for one in pictures])).save(looked_at)
+    expected = np.asarray(image.open(looked_at).convert("RGB"), dtype=float)
+    for (part, size, tolerance), found in zip(parts, pictures, strict=True):
+        off = np.abs(np.asarray(found, dtype=float) - expected[:size]).mean()
+        assert off < tolerance, f"{part}: {off}"
+        expected = expected[size:]
 
 
 def test_a_line_around_points_lists_them(opened):

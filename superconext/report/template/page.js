@@ -33,7 +33,8 @@
     const right = (words.match(/[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/g) || []).length;
     return right * 2 > (words.match(/\p{L}/gu) || []).length ? "rtl" : right ? "ltr" : "auto";
   };
-  const sentence = (text) => make("bdi", { dir: direction(text), class: "sentence" }, text);
+  const sentence = (text, ...inside) => make("bdi", { dir: direction(text), class: "sentence" }, ...(inside.length ? inside : [text]));
+  for (const one of document.querySelectorAll("#suspects .sentence")) one.dir = direction(one.textContent);
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   $("theme").addEventListener("click", () => {
@@ -51,7 +52,7 @@
   const wrong = (i) => rows.label[i] !== rows.guess[i];
   const plain = rows.text.map((text) => text.toLowerCase());
   const filters = new Map(); // name -> [what it says, test of a row]
-  let listed = [], shown = 50, chosen = -1;
+  let listed = [], shown = 50, chosen = -1, open = -1;
   const setFilter = (name, says, test) => { if (test) filters.set(name, [says, test]); else filters.delete(name); filter(); };
 
   function filter() {
@@ -67,6 +68,34 @@
     list();
     draw();
   }
+  // A sentence with its words marked: those that speak for the prediction, and those against it.
+  function marked(i) {
+    const text = rows.text[i], words = $("words") && $("words").checked ? rows.words[i] : [];
+    const most = Math.max(0.5, ...words.map(([, , value]) => Math.abs(value)));
+    let end = 0;
+    const inside = words.flatMap(([first, last, value]) => {
+      const strength = Math.ceil((Math.abs(value) / most) * 4) - 1, word = text.slice(first, last), gap = text.slice(end, first);
+      end = last;
+      return [gap, strength < 1 ? word : make("mark", { class: `${value > 0 ? "for" : "against"} s${strength}`, title: signed(value) }, word)];
+    });
+    return sentence(text, ...inside, text.slice(end));
+  }
+  const signed = (value) => `${value > 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(2)}`;
+  // What is known of a sentence beside its text: probabilities, strongest words, nearest training sentences.
+  function about(i) {
+    const chances = (rows.top ? rows.top[i] : [[rows.guess[i], rows.sure[i]]]).map(([k, p]) => {
+      const bar = make("span", { class: "chance" });
+      bar.style.width = `${p * 6}rem`;
+      bar.style.background = colour(k);
+      return make("div", { class: "chances" }, tag(k), bar, percent(p));
+    });
+    const words = (rows.words ? rows.words[i] : []).slice().sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, 6);
+    const strongest = words.length ? [make("p", {}, make("span", { class: "muted" }, "words, log-odds: "), ...words.flatMap(([first, last, value], place) =>
+      [place ? " · " : "", make("bdi", {}, rows.text[i].slice(first, last)), ` ${signed(value)}`]))] : [];
+    const near = rows.near ? [make("p", { class: "muted" }, "nearest training sentences (cosine)"), make("ol", {}, ...rows.near[i].map((n, place) =>
+      make("li", {}, tag(train.label[n], ` ${rows.cosine[i][place].toFixed(2)}`), sentence(train.text[n]))))] : [];
+    return [...chances, ...strongest, ...near];
+  }
   function list() {
     $("count").textContent = `${listed.length} of ${count} sentences${$("wrong").checked ? ", mistakes only" : ""}.`;
     $("filters").replaceChildren(...[...filters].map(([name, [says]]) => {
@@ -76,17 +105,43 @@
       return chip;
     }));
     $("rows").tBodies[0].replaceChildren(...listed.slice(0, shown).map((i) => {
-      const open = make("button", { type: "button", class: "open" }, sentence(rows.text[i]));
+      const button = make("button", { type: "button", class: "open", "aria-expanded": i === open }, marked(i));
       const guess = make("td", wrong(i) ? { class: "miss" } : {}, tag(rows.guess[i]));
+      const more = i === open ? [make("div", { class: "about" }, ...about(i))] : [];
       const row = make("tr", { "data-row": i, "aria-selected": i === chosen }, make("td", { class: "n" }, String(rows.line[i])),
-        make("td", {}, open), make("td", {}, tag(rows.label[i])), guess, make("td", { class: "n" }, percent(rows.sure[i])));
-      row.addEventListener("click", () => choose(i));
+        make("td", {}, button, ...more), make("td", {}, tag(rows.label[i])), guess, make("td", { class: "n" }, percent(rows.sure[i])));
+      row.addEventListener("click", () => {
+        if (getSelection().toString()) return; // someone copies the sentence
+        open = i === open ? -1 : i;
+        choose(i);
+        list();
+        $("rows").querySelector(`[data-row="${i}"] .open`).focus({ preventScroll: true });
+      });
       return row;
     }));
     $("more").hidden = listed.length <= shown;
     if (!listed.length) $("rows").tBodies[0].append(make("tr", {}, make("td", { colspan: 5 }, "No sentence is like that.")));
   }
   $("more").addEventListener("click", () => { shown += 200; list(); });
+  if ($("words")) $("words").addEventListener("change", list);
+  // A row of the table is opened from elsewhere: filters that hide it are taken away.
+  function reveal(i) {
+    open = i;
+    if (!listed.includes(i)) { clear(); $("wrong").checked = false; filter(); }
+    shown = Math.max(shown, listed.indexOf(i) + 1);
+    list();
+    const button = $("rows").querySelector(`[data-row="${i}"] .open`);
+    button.focus({ preventScroll: true });
+    button.scrollIntoView({ block: "center" });
+  }
+  function clear() {
+    filters.clear();
+    $("search").value = "";
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !/^(INPUT|SELECT)$/.test(document.activeElement.tagName)) { event.preventDefault(); $("search").focus(); }
+    if (event.key === "Escape") { clear(); filter(); }
+  });
   for (const [id, event] of [["search", "input"], ["wrong", "change"], ["order", "change"]]) $(id).addEventListener(event, filter);
   const show = (correct) => { if (correct) $("wrong").checked = false; filter(); $("sentences").scrollIntoView(); };
   for (const button of document.querySelectorAll("[data-cell]")) button.addEventListener("click", () => {
@@ -171,11 +226,8 @@
       $("card").replaceChildren(make("p", { class: "muted" }, "a training sentence"), sentence(train.text[j]), make("p", {}, "label ", tag(train.label[j])));
       return;
     }
-    const chances = rows.top ? rows.top[i].map(([k, p]) => make("div", {}, tag(k, ` ${percent(p)}`))) : [tag(rows.guess[i], ` ${percent(rows.sure[i])}`)];
-    const near = rows.near ? [make("p", { class: "muted" }, "nearest training sentences (cosine)"), make("ol", {}, ...rows.near[i].map((n, place) =>
-      make("li", {}, sentence(train.text[n]), tag(train.label[n], ` ${rows.cosine[i][place].toFixed(2)}`))))] : [];
-    $("card").replaceChildren(make("p", { class: "muted" }, `line ${rows.line[i]}`), sentence(rows.text[i]), make("p", {}, "label ", tag(rows.label[i])),
-      make("p", wrong(i) ? { class: "miss" } : {}, wrong(i) ? "a mistake: predicted" : "predicted"), ...chances, ...near);
+    $("card").replaceChildren(make("p", { class: "muted" }, `line ${rows.line[i]}`), marked(i), make("p", {}, "label ", tag(rows.label[i])),
+      make("p", wrong(i) ? { class: "miss" } : {}, wrong(i) ? "a mistake: predicted" : "predicted"), ...about(i));
   }
   function closest(x, y, within, allowed = () => true) {
     let best = -1, least = within * within;
@@ -223,6 +275,7 @@
       draw();
     });
     canvas.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && chosen >= 0 && chosen < count) { event.preventDefault(); reveal(chosen); }
       const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
       if (!way) return;
       event.preventDefault();
