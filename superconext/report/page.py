@@ -263,8 +263,8 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
         return ["No row was judged."]
     low, high = model["interval"]
     headline = (
-        f"{model['accuracy']:.1%} right ({low:.1%} to {high:.1%}): "
-        f"{round(model['accuracy'] * model['n'])} of {model['n']} sentences of {split}"
+        f"{model['accuracy']:.1%} ({low:.1%} to {high:.1%}) of {model['n']} sentences of {split} "
+        "are labelled right"
     )
     said = [
         f"Of other sentences of the same kind, expect {low:.1%} to {high:.1%} right (95% interval "

@@ -66,6 +66,7 @@ def train_page(
         layout=layout.points,
         map_title=layout.title,
         history=history,
+        notes=_notes(metrics[split]),
         **_looked_into(model, rows, train),
         **_made(manifest, asdict(model.config)),
     )
@@ -137,6 +138,7 @@ def folder_page(run: Path) -> PageContext:
         metrics=scores,
         others=_others(metrics, split),
         history=_history(run),
+        notes=_notes(scores),
         **_made(manifest, read_toml(run / "config.toml", "name = value")),
     )
 
@@ -151,6 +153,18 @@ def _rows(corpus: Dataset, evaluation: Evaluation) -> PageRows:
         evaluation.probabilities,
         evaluation.features,
     )
+
+
+def _notes(scores: Mapping[str, Any]) -> list[str]:
+    """What a reader of cross-validated scores has to know."""
+    folds = scores.get("folds")
+    repeats = folds.get("repeats", 1) if isinstance(folds, dict) else 1
+    if repeats == 1:
+        return []
+    return [
+        f"Scores are means over {repeats} cross-validations; matrix, map and sentences show the "
+        "mean probabilities of all of them, so they count other mistakes."
+    ]
 
 
 def _looked_into(model: Model, rows: PageRows, train: PageRows | None) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def test_the_verdict_claims_no_more_than_the_interval_allows(model, best, said):
     words = " ".join(
         verdict("test", [shown, {**shown, "name": "X", "accuracy": best, "baseline": True}])
     )
-    assert said in words and f"{round(model * 200)} of 200" in words
+    assert said in words and f"{model:.1%} " in words and "of 200 sentences of test" in words
     low, high = wilson(model, 200)
     assert f"{low:.1%} to {high:.1%}" in words
 

@@ -172,6 +172,8 @@
     const some = $("zoom").checked && listed.length ? listed : [...Array(count).keys()];
     const ends = (values) => some.reduce(([low, high], i) => [Math.min(low, values[i]), Math.max(high, values[i])], [Infinity, -Infinity]);
     const [left, right] = ends(rows.x), [low, high] = ends(rows.y);
+    // As tall as the points need at full width; the style bounds it.
+    if (some.length === count) canvas.style.height = `${Math.max(240, (canvas.clientWidth - 30) * ((high - low) / (right - left || 1)) + 30)}px`;
     const scale = Math.min((canvas.clientWidth - 30) / (right - left || 1), (canvas.clientHeight - 30) / (high - low || 1));
     view = { x: (left + right) / 2, y: (low + high) / 2, scale, left: canvas.clientWidth / 2, top: canvas.clientHeight / 2 };
   }
