@@ -152,7 +152,7 @@ class CSSLM(SCF):
 
     Chosen where the paper leaves it open, is infeasible or is misprinted (see `css_terms`):
     f is cosine over temperature. Means, so that the four losses weigh alike; the third term
-    of L_CSS has the class's mean, as its 1 / (|C(i)| + 1) gives under the sums that
+    of L_CSS has the class's mean, as its ``1 / (|C(i)| + 1)`` gives under the sums that
     `form=faithful` keeps (with k = i in Z_i). Negatives are random pool rows, drawn anew for
     each batch: the farthest ones (`negatives=farthest`, as printed) are easy, and all of the
     pool, as in Zd, is too many to encode. `queries` bounds the rows encoded for a batch; at

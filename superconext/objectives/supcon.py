@@ -45,8 +45,8 @@ class SupCon(WithTemperature):
         L_in  = mean over i of  -log(sum_{p in P(i)} exp(s_ip) / |P(i)| / S_i)
         S_i   = sum_{a in A(i)} exp(s_ia)
 
-    L_in <= L_out by Jensen's inequality. A collapsed encoder has log |A(i)|, so log(N - 1)
-    in a batch of N different sentences; the best L_out is about log |P(i)|, not 0.
+    L_in <= L_out by Jensen's inequality. A collapsed encoder has ``log |A(i)|``, so log(N - 1)
+    in a batch of N different sentences; the best L_out is about ``log |P(i)|``, not 0.
 
     Chosen where paper and code differ: the mean over anchors (the paper prints a sum), over
     those that have a positive; no factor temperature / base temperature, which would tie
