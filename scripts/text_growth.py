@@ -1,11 +1,12 @@
-"""What more unlabelled text is worth to the two controls: mean word vectors, a frozen encoder.
+"""What unlabelled text is worth: to mean word vectors, a language model, the pretrained encoder.
 
     python scripts/text_growth.py run DATA TEXT... --out DIR
     python scripts/text_growth.py collect DIR
 
 For each share of the lines of TEXT, drawn so that a larger share holds the smaller one, word
-vectors and an encoder are trained, and logistic regressions on them are fitted to 8, 16 and 64 rows
-of each class of MSAC and arq (five draws) and judged on test. `collect` writes
+vectors and two encoders are trained, one as a language model alone, one also on emoji. Logistic
+regressions on them, frozen, are fitted to 8, 16 and 64 rows of each class of MSAC and arq (five
+draws) and judged on test. `collect` writes
 docs/measured/text_growth.csv and the table with its slopes, points for ten times the text, in
 docs/pretrain.md. DATA is as for reproduce_results.py.
 """
@@ -21,16 +22,21 @@ from pathlib import Path
 
 import numpy as np
 from doc_tables import write_table
-from reproduce_results import FOLDERS, ROOT, SETS, SYSTEMS, Step, learned, note_commit, step
+from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, note_commit, step
 
 from superconext.report.table import Grid
 
 NAME = "text_growth"
 STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
 PAGE = ROOT / "docs" / "pretrain.md"
-SHARES = (0.03, 0.1, 0.3, 1.0)
+SHARES = (0.1, 0.3, 1.0)
 SHOTS = ("8", "16", "64")
-CONTROLS = ("vectors_logreg", "pretrained_logreg")
+#: Rows of the table: encoder, system, and what they are called.
+CONTROLS = (
+    ("encoder", "vectors_logreg", "mean word vectors"),
+    ("words-alone", "pretrained_logreg", "language model"),
+    ("encoder", "pretrained_logreg", "language model and emoji"),
+)
 
 
 def sampled(texts: list[Path], share: float, to: Path) -> int:
@@ -48,29 +54,32 @@ def sampled(texts: list[Path], share: float, to: Path) -> int:
 
 
 def steps(data: Path, share: float, out: Path) -> list[Step]:
-    """Vectors and encoder of a share, then the controls on both sets."""
-    encoder = out / f"encoder-{share:g}"
+    """Vectors and encoders of a share, then the controls on both sets."""
     text, vectors = out / f"text-{share:g}.txt", out / f"vectors-{share:g}"
-    planned = learned(data, [text], vectors, encoder)
     split = out / "msac"
-    if not split.exists():
-        planned.append(
-            step(
-                "msac", split,
-                "data", "split", data / FOLDERS["msac"] / "all.tsv", "--out", split,
-                "--seed", 0, "--deduplicate", "--dev", 0.1, "--test", 0.2,
-            )
-        )  # fmt: skip
-    for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
-        to = out / f"{name}-{share:g}"
-        planned.append(
-            step(
-                to.name, to / "table.csv",
-                "fewshot", folder / "train.tsv", "--test", folder / "test.tsv",
-                "--shots", ",".join(SHOTS), "--seeds", 5, "--objectives", ",".join(CONTROLS),
-                "--init", encoder, "--out", to,
-            )
-        )  # fmt: skip
+    planned = [
+        step(
+            "msac", split,
+            "data", "split", data / FOLDERS["msac"] / "all.tsv", "--out", split,
+            "--seed", 0, "--deduplicate", "--dev", 0.1, "--test", 0.2,
+        )
+    ]  # fmt: skip
+    for kind in ("encoder", "words-alone"):
+        encoder = out / f"{kind}-{share:g}"
+        made = learned(data, [text], vectors, encoder)
+        made[-1].command.extend(["--emoji-epochs", "0"] if kind == "words-alone" else [])
+        planned += made
+        systems = dict.fromkeys(system for name, system, _ in CONTROLS if name == kind)
+        for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
+            to = out / f"{kind}-{share:g}-{name}"
+            planned.append(
+                step(
+                    to.name, to / "table.csv",
+                    "fewshot", folder / "train.tsv", "--test", folder / "test.tsv",
+                    "--shots", ",".join(SHOTS), "--seeds", 5, "--objectives", ",".join(systems),
+                    "--init", encoder, "--out", to,
+                )
+            )  # fmt: skip
     return planned
 
 
@@ -94,17 +103,17 @@ def collect(out: Path) -> None:
     for share in SHARES:
         words = json.loads((out / f"text-{share:g}.json").read_text(encoding="utf-8"))["words"]
         for name in ("msac", "arq"):
-            path = out / f"{name}-{share:g}" / "results.jsonl"
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            for control in CONTROLS:
+            for kind, system, called in CONTROLS:
+                path = out / f"{kind}-{share:g}-{name}" / "results.jsonl"
+                rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
                 for shots in SHOTS:
                     found = [
                         row["test"]["f1_weighted"]
                         for row in rows
-                        if row["system"] == control and str(row["shots"]) == shots
+                        if row["system"] == system and str(row["shots"]) == shots
                     ]
                     mean = round(float(np.mean(found)), 4)
-                    line = {"share": share, "words": words, "set": name, "system": control}
+                    line = {"share": share, "words": words, "set": name, "features": called}
                     lines.append({**line, "shots": shots, "f1_weighted": mean})
     with STORED.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(lines[0]), lineterminator="\n")
@@ -116,16 +125,16 @@ def collect(out: Path) -> None:
 def grid(lines: list[dict[str, str]]) -> Grid:
     """Weighted F1 in percent by words of text, and the slope for ten times as many."""
     words = sorted({int(line["words"]) for line in lines})
-    heads = ["set", "control", "rows a class", *(f"{n / 1e6:.2g} M words" for n in words)]
+    heads = ["set", "features", "rows a class", *(f"{n / 1e6:.2g} M words" for n in words)]
     cells: dict[tuple[str, str, str], dict[int, float]] = {}
     for line in lines:
-        key = line["set"], line["system"], line["shots"]
+        key = line["set"], line["features"], line["shots"]
         cells.setdefault(key, {})[int(line["words"])] = 100 * float(line["f1_weighted"])
     rows = []
-    for (name, control, shots), by in cells.items():
+    for (name, features, shots), by in cells.items():
         slope = np.polyfit(np.log10(words), [by[n] for n in words], 1)[0]
         figures = [f"{by[n]:.1f}" for n in words]
-        rows.append([SETS[name], SYSTEMS[control][0], shots, *figures, f"{slope:+.1f}"])
+        rows.append([SETS[name], features, shots, *figures, f"{slope:+.1f}"])
     return Grid([*heads, "for ten times the text"], rows)
 
 

@@ -56,6 +56,12 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
 @number("--word-dropout", 0.2, "Share of words hidden behind <unk>.", _SHARE)
 @number("--sample", 2048, "Other words that the true one is compared with.")
+@number(
+    "--emoji-epochs",
+    8,
+    "Passes over the sentences with emoji, whose emoji are then their classes; 0 for none.",
+    click.IntRange(0),
+)
 @number("--seed", 0, "Seed of everything random.", click.IntRange(0))
 @THREADS
 @normalize(None, "Profile and rules, as auto-lower; unset: as VECTORS record them, else auto.")
@@ -74,8 +80,9 @@ def pretrain(
 ) -> None:
     """Train an encoder to predict the words of the text FILEs, one sentence a line (also .gz).
 
-    Of labelled files only the text is read. `superconext train --init FOLDER` starts from it. The
-    same call resumes where it stopped, and finished work is kept in the cache.
+    Where 1,000 sentences or more hold emoji, it then learns to tell sentences apart by their
+    emoji. Of labelled files only the text is read. `superconext train --init FOLDER` starts from
+    it. The same call resumes where it stopped, and finished work is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import facts_table
@@ -97,6 +104,7 @@ def pretrain(
         "tokens": facts["tokens"],
         "predicted words": facts["predicted_words"],
         "loss on sentences held back": round(last["held_loss"], 4),
+        "sentences with emoji": facts["emoji"]["sentences"] if facts["emoji"] else 0,
         "cached": facts["cached"],
         "seconds": facts["seconds"],
     }

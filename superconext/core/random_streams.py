@@ -35,6 +35,8 @@ PRETRAINING_HELD_WORDS = 8
 COLUMNS = 9
 #: Labels drawn from soft ones, one draw for each epoch.
 SOFT_LABELS = 10
+#: Sentences that lose their emoji in pre-training, one draw for each step.
+PRETRAINING_EMOJI = 11
 
 
 def random_stream(seed: int, stream: int, *numbers: int) -> np.random.Generator:

@@ -79,6 +79,7 @@ class Settings:
 
     hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
     its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
+    emoji_epochs: of the second part, see `emoji`; 0 for none.
     """
 
     hidden_size: int = 128
@@ -88,6 +89,7 @@ class Settings:
     dropout: float = 0.2
     word_dropout: float = 0.2
     sample: int = 2048
+    emoji_epochs: int = 8
     seed: int = 0
 
 
@@ -318,6 +320,7 @@ def pretraining(
         learning_rate=settings.learning_rate,
         dropout=settings.dropout,
         word_dropout=settings.word_dropout,
+        pooling="mean",
         seed=settings.seed,
     )
     encoder = encoder_to_pretrain(words, config)

@@ -30,9 +30,11 @@ from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows
+from superconext.encoders.base import Encoder
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
-from superconext.training.callbacks import StepBar
+from superconext.training.callbacks import Record, StepBar
+from superconext.training.pretraining.emoji import FEWEST_SENTENCES, emoji_rows, emoji_training
 from superconext.training.pretraining.language_model import (
     Corpus,
     Settings,
@@ -52,7 +54,7 @@ from superconext.vectors.text_corpus import (
 from superconext.vectors.training import cached_vectors
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 3
+_TRAINING = 4
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,7 @@ def _make(
                 hooks = [StepBar(advance)]
                 trainer = pretraining(corpus, table, settings, states, progress, hooks)
                 trainer.fit()
+            emoji, learned = _learn_emoji(corpus, trainer.encoder, settings, states, progress)
     finally:
         torch.set_num_threads(before)
     facts = {
@@ -286,6 +289,8 @@ def _make(
         "settings": asdict(settings),
         "threads": threads,
         "history": trainer.history,
+        "emoji": emoji,
+        "emoji_history": learned,
     }
 
     def also(fresh: Path) -> None:
@@ -296,6 +301,31 @@ def _make(
         progress.say(f"note: {made} was damaged and has been made again")
         shutil.rmtree(made)
     vectors.save(made, also)
+
+
+def _learn_emoji(
+    corpus: Corpus, encoder: Encoder, settings: Settings, states: Path, progress: Progress
+) -> tuple[dict[str, Any] | None, list[Record]]:
+    """Do the second part of pre-training where the text has emoji enough.
+
+    Returns what it learned from, and its history.
+    """
+    rows = emoji_rows(corpus, settings.seed) if settings.emoji_epochs else None
+    if rows is None:
+        if settings.emoji_epochs:
+            progress.say(
+                f"emoji: fewer than {FEWEST_SENTENCES} sentences hold one; none is learned"
+            )
+        return None, []
+    progress.say(
+        f"emoji: {len(rows.labels)} sentences hold one of {len(rows.names)}, "
+        f"{' '.join(rows.names[:10])} first"
+    )
+    with progress.bar("learning emoji") as advance:
+        hooks = [StepBar(advance)]
+        trainer = emoji_training(encoder, rows, settings, states, progress, hooks)
+        trainer.fit()
+    return {"sentences": len(rows.labels), "names": list(rows.names)}, trainer.history
 
 
 def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVectors]:

@@ -1,0 +1,156 @@
+"""The second part of pre-training: emoji as classes of sentences."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from superconext.core.progress import Progress
+from superconext.encoders.base import sentence_vectors
+from superconext.training.callbacks import Callback
+from superconext.training.pretraining import emoji
+from superconext.training.pretraining.emoji import emoji_rows, emoji_training
+from superconext.training.pretraining.language_model import Settings, pretraining, read_corpus
+from tests.cli.conftest import BAD, COMMON, GOOD, call_main
+from tests.training.pretraining.test_pretrain import SMALL, cached, same, weights
+
+__all__ = ["cached"]
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """A second part of a few sentences."""
+    monkeypatch.setattr(emoji, "FEWEST_SENTENCES", 100)
+    monkeypatch.setattr(emoji, "FEWEST_OF_ONE", 20)
+    monkeypatch.setattr(emoji, "BATCH_SIZE", 32)
+
+
+def told(count=300, seed=0):
+    """Two in three sentences hold good or bad words and an emoji that says which."""
+    draw = random.Random(seed)
+    lines = []
+    for k in range(count):
+        words, face = [(GOOD, "😂"), (BAD, "😭"), (COMMON, "")][k % 3]
+        line = [*draw.choices(COMMON, k=4), *draw.choices(words, k=2)]
+        draw.shuffle(line)
+        lines.append([*line, *[face] * bool(face)])
+    return lines
+
+
+def test_sentences_lose_their_emoji_and_are_numbered_by_them():
+    lines = [
+        *[["bon", "match", "😂", "😂"]] * 60,
+        *[["😭", "nul", "😭", "match"]] * 40,
+        *[["pas", "de", "visage"]] * 30,
+        *[["seul", "😂"]] * 30,  # one word: nothing to learn from
+        *[["rare", "visage", "🥀"]] * 5,
+        *[["bien", "joué", "👍🏽"]] * 15,
+        *[["bien", "joué", "👍🏻"]] * 15,  # another tone of the same emoji
+    ]
+    corpus = read_corpus(lines, seed=0)
+    rows = emoji_rows(corpus, seed=0)
+    assert list(rows.names) == ["😂", "😭", "👍"]
+    words = corpus.vocabulary.words
+    seen = {}
+    for k, label in enumerate(rows.labels):
+        tokens = rows.store.take(np.array([k]))[0]
+        seen.setdefault(rows.names[label], set()).add(" ".join(words[t] for t in tokens))
+    assert seen == {"😂": {"bon match"}, "😭": {"nul match"}, "👍": {"bien joué"}}
+    held = sum(1 for k in corpus.held_out for _ in range(1))
+    assert len(rows.labels) >= 130 - held
+
+
+def test_one_of_several_emoji_is_drawn():
+    corpus = read_corpus([["a", "b", "😂", "😭"]] * 200 + [["c", "d", "e"]] * 50, seed=0)
+    counts = np.bincount(emoji_rows(corpus, seed=0).labels)
+    assert len(counts) == 2 and counts.min() > 60
+    assert not np.array_equal(emoji_rows(corpus, 0).labels, emoji_rows(corpus, 1).labels)
+    assert np.array_equal(emoji_rows(corpus, 0).labels, emoji_rows(corpus, 0).labels)
+
+
+@pytest.mark.parametrize("face", ["", "😂"])
+def test_too_few_emoji_are_left_alone(face):
+    corpus = read_corpus([["a", "b", *[face] * bool(face)]] * 200, seed=0)
+    assert emoji_rows(corpus, seed=0) is None
+
+
+def learner(states, callbacks=(), epochs=6):
+    corpus = read_corpus(told(), seed=0)
+    table = np.random.default_rng(0).standard_normal((len(corpus.vocabulary), 8))
+    settings = Settings(hidden_size=8, batch_size=50, epochs=1, dropout=0, emoji_epochs=epochs)
+    model = pretraining(corpus, table.astype(np.float32), settings, states)
+    model.fit()
+    rows = emoji_rows(corpus, 0)
+    made = emoji_training(model.encoder, rows, settings, states, Progress(), callbacks)
+    return made, rows
+
+
+def apart(made, rows):
+    """Mean cosine within classes less that between them."""
+    z = sentence_vectors(made.encoder, rows.store)
+    z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    alike = rows.labels[:, None] == rows.labels[None, :]
+    cosine = z @ z.T
+    return cosine[alike].mean() - cosine[~alike].mean()
+
+
+def test_sentences_of_one_emoji_come_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(emoji, "LEARNING_RATE", 0.02)
+    made, rows = learner(tmp_path, epochs=15)
+    before = apart(made, rows)
+    vectors = made.encoder.embedding.words.detach().clone()
+    made.fit()
+    assert apart(made, rows) > before + 0.3
+    assert made.history[-1]["loss"] < made.history[0]["loss"]
+    assert torch.equal(vectors, made.encoder.embedding.words)
+
+
+def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(emoji, "SAVED_EVERY", 4)
+    whole, _ = learner(tmp_path / "whole")
+    whole.fit()
+
+    class StopError(Exception):
+        pass
+
+    class Stop(Callback):
+        def on_step_end(self, trainer, step, loss):
+            if trainer.steps_done == 9:
+                raise StopError
+
+    broken, _ = learner(tmp_path / "broken", [Stop()])
+    with pytest.raises(StopError):
+        broken.fit()
+    again, _ = learner(tmp_path / "broken")
+    assert again.steps_done == 8
+    again.fit()
+    assert same(weights(whole), weights(again))
+
+
+def test_the_command_says_what_it_learned_from(cached):
+    path = cached / "text.txt"
+    path.write_text("".join(" ".join(line) + "\n" for line in told(450)), encoding="utf-8")
+    made = {}
+    for name, options in (("with", ()), ("without", ("--emoji-epochs", 0))):
+        call = ("pretrain", path, "--out", cached / name, *SMALL, *options, "--json")
+        code, out, _ = call_main(*call)
+        assert code == 0
+        facts, made[name] = json.loads(out), load_file(cached / name / "encoder.safetensors")
+        assert (facts["emoji"] is not None) == (name == "with")
+        if facts["emoji"]:
+            assert set(facts["emoji"]["names"]) == {"😂", "😭"}
+            assert 250 < facts["emoji"]["sentences"] <= 300 and len(facts["emoji_history"]) == 8
+    key = "forwards.weight_hh_l0"
+    assert not torch.equal(made["with"][key], made["without"][key])
+
+
+def test_text_without_emoji_enough_is_told_once(cached, monkeypatch):
+    monkeypatch.setattr(emoji, "FEWEST_SENTENCES", 1_000)
+    path = cached / "text.txt"
+    path.write_text("".join(" ".join(line) + "\n" for line in told(300)), encoding="utf-8")
+    quick = [option for option in SMALL if option != "--quiet"]
+    code, _, error = call_main("pretrain", path, "--out", cached / "pre", *quick)
+    assert code == 0 and error.count("emoji:") == 1
