@@ -1,8 +1,9 @@
 """Sentence representations for text classification where labels are few.
 
-    from superconext import SuperConTextClassifier, load
+    from superconext import SuperConTextClassifier, SuperConTextEncoder, load
 
-Names are imported when first used, so that importing the package costs nothing.
+`SuperConTextClassifier` is a scikit-learn classifier, `SuperConTextEncoder` a transformer of texts
+to vectors, and `load` opens a saved run. Names are imported when first used.
 """
 
 from __future__ import annotations

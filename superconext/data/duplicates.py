@@ -1,4 +1,4 @@
-"""When two texts are the same: duplicates, leakage and decontamination.
+"""Duplicates, leakage and decontamination: which texts count as the same.
 
 Three notions, each with one normalisation, serve the whole project.
 

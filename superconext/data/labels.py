@@ -1,4 +1,4 @@
-"""Labels that nobody meant: missing ones, spellings of one label, the header once more.
+"""Suspicious labels: missing ones, spelling variants of one label, a repeated header.
 
 One `LabelReader` follows the labels of a file from row to row. Rows without a label, and those in
 which a file put together of several has its header again, are errors of the reader; words for a

@@ -1,4 +1,4 @@
-"""Two labelled sets as one: every text once, and what they disagree about.
+"""Merging of two labelled sets: every text once, and a list of conflicting labels.
 
 Texts are the same where they are but for white space, which files without quoting lose.
 """

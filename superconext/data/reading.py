@@ -305,6 +305,12 @@ def read_labelled(
 
     Raises DataError, one line with file and line number, for anything that cannot be
     read as examples; MissingExtraError for a format whose reader is not installed.
+
+    Example:
+        >>> _ = Path("avis.csv").write_text("texte;avis\\nfilm zwin;bon\\nfilm khayb;mauvais\\n")
+        >>> rows = read_labelled("avis.csv", label_column="avis")
+        >>> rows.texts, rows.labels
+        (['film zwin', 'film khayb'], ['bon', 'mauvais'])
     """
     stream = RowStream(path, text_column, label_column, header=header, known=known, **reading)
     rows, sha256 = stream.collect()

@@ -1,4 +1,4 @@
-"""The project's own sample, as files of the user's.
+"""The project's sample, written to a folder of the user's choice.
 
 In a checkout it is `data/sample`; a wheel installs it as data of the environment.
 """

@@ -1,4 +1,4 @@
-"""Keyed hashes of the texts a run was made from, by which it tells them again.
+"""Keyed hashes of training texts, by which a run recognises them.
 
 A text is what the run's tokenizer makes of it: two texts of the same tokens are one to the run.
 Of each only a keyed hash of 64 bits is kept (BLAKE2b, RFC 7693). The key follows from all texts

@@ -1,4 +1,4 @@
-"""The mean of the word vectors: the encoder that nothing need be trained for."""
+"""The mean of the word vectors: an encoder that works without training."""
 
 from __future__ import annotations
 

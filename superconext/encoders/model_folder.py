@@ -1,4 +1,4 @@
-"""Pretrained models of others: their files, and the transformer that these describe.
+"""Files of a pretrained transformer, and the model built from them.
 
 Nothing in them is run or unpickled: weights are read from safetensors alone, and what a
 `config.json` says of code to load is left out.

@@ -1,4 +1,4 @@
-"""A pretrained encoder on disk: a folder of word vectors with the LSTM that read them beside.
+"""A pretrained encoder on disk: a folder with word vectors and the LSTM that reads them.
 
 | file | what |
 |---|---|

@@ -204,7 +204,14 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
 
 class SuperConTextEncoder(_TextEstimator):
-    """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`."""
+    """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`.
+
+    Example:
+        >>> encoder = SuperConTextEncoder(vector_method="random", epochs=1, hidden_size=8)
+        >>> texts = ["film zwin", "film khayb", "zwin had chi", "khayb bzaf"] * 3
+        >>> encoder.fit_transform(texts, [1, 0] * 6).shape
+        (12, 16)
+    """
 
 
 class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
@@ -215,8 +222,11 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     both and of character n-grams, weighed on dev rows.
 
     Example:
-        >>> model = SuperConTextClassifier(epochs=5).fit(texts, labels)  # doctest: +SKIP
-        >>> model.predict(["3jebni bzaf"])  # doctest: +SKIP
+        >>> texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
+        >>> labels = ["good", "bad"] * 12
+        >>> model = SuperConTextClassifier(vector_method="random", epochs=8, hidden_size=8)
+        >>> model.fit(texts, labels).predict(["film zwin", "khayb"]).tolist()
+        ['good', 'bad']
     """
 
 

@@ -77,6 +77,13 @@ def load(path: str | Path) -> LoadedClassifier:
 
     Labels are in the dtype they were fitted in; a run of the command line has text.
     Raises RunError when the folder is no run or is damaged.
+
+    Example:
+        >>> from superconext import SuperConTextClassifier, load
+        >>> model = SuperConTextClassifier(vector_method="random", epochs=1, hidden_size=8)
+        >>> model.fit(["film zwin", "film khayb", "zwin bzaf", "khayb"] * 3, [1, 0] * 6).save("run")
+        >>> load("run").predict_proba(["film zwin"]).shape
+        (1, 2)
     """
     if isinstance(path, str) and path.startswith("hf://"):
         from superconext.export.hub import cached

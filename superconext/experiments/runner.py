@@ -1,4 +1,4 @@
-"""The runner of an experiment: fits without a line are run, and each line is written at once.
+"""The runner of an experiment: runs the fits without a result and writes each result at once.
 
 The parent process alone writes, so that a kill loses no more than the fits that were running.
 """

@@ -1,4 +1,4 @@
-"""Verification of an experiment: lines are run again and compared (`compare --verify`)."""
+"""Verification of an experiment: fits are repeated and compared (`compare --verify`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lets an export answer without superconext: copies of the modules that read text and answer.
+"""Copies of modules that let an exported folder predict without superconext.
 
 pip's extras add packages and cannot leave out torch, so an export brings the code that it needs:
 the package's own modules, unchanged but for imports relative to their new home. With them

@@ -1,4 +1,4 @@
-"""Validation of a configuration, once, at every door and before any file is read."""
+"""Validation of a configuration, once, before any file is read."""
 
 from __future__ import annotations
 

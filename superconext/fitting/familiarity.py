@@ -1,4 +1,4 @@
-"""What a run knows of texts it is given: those it was made from, and those unlike all of them."""
+"""Familiarity of new texts: which were seen in training, and which are unlike all of those."""
 
 from __future__ import annotations
 

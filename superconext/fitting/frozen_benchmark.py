@@ -1,4 +1,4 @@
-"""Frozen vectors judged as MTEB judges them: a logistic regression of a fixed C on a few rows.
+"""MTEB's evaluation of frozen vectors: a logistic regression with a fixed C on a few rows.
 
 MTEB's classification tasks fit scikit-learn's logistic regression (C = 1, at most 100 iterations)
 on the vectors as they are, without dev rows, on some rows of each class. The rows are drawn by

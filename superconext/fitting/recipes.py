@@ -1,4 +1,4 @@
-"""The preset `auto`: which of a few recipes predicts rows best that it was not fitted on.
+"""The preset `auto`: of a few recipes, the one that predicts held-out rows best.
 
 The recipes are n-grams alone, a probe on an encoder that is left as it is (the mean of the word
 vectors, or the pretrained encoder), the encoder that is trained on the labels, and a pool of

@@ -1,4 +1,4 @@
-"""The stages of one member's training: its objective, then perhaps fine-tuning.
+"""The stages of one member's training: its objective, then fine-tuning if asked for.
 
 Fine-tuning goes on from the encoder that the first stage ends with, by cross-entropy and with
 all weights. It is the second mode of SuperConText (Table 3), which gives no learning rate for

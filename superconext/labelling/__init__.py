@@ -1,1 +1,1 @@
-"""The loop of labelling: label errors, what to label next, what each word contributes."""
+"""Tools for labelling: label errors, what to label next, what each word contributes."""

@@ -1,4 +1,4 @@
-"""Suspects of label error in labelled rows, ranked, each with what it may be and why.
+"""Label errors: rows ranked by how likely their label is wrong, with the likely label and why.
 
 Every row is judged by a fast model that has not seen it: TF-IDF and logistic regression, fitted on
 four fifths of the rows and asked about the last, near-duplicates always together. The suspicion
@@ -105,6 +105,13 @@ def audit(
         progress: called with the share done, 0 to 1.
 
     Raises DataError where there are fewer than two classes with two different texts.
+
+    Example:
+        >>> texts = [f"{word} {place}" for place in "abcdefgh" for word in ("zwin", "khayb")]
+        >>> labels = ["good", "bad"] * 7 + ["bad", "bad"]
+        >>> first = audit(Dataset(texts, labels)).suspects[0]
+        >>> first.text, first.label, first.suggested
+        ('zwin h', 'bad', 'good')
     """
     misspelt = misspelt_labels(rows.class_counts())
     labels = [misspelt.get(label, label) for label in rows.labels]

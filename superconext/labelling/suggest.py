@@ -1,4 +1,4 @@
-"""Which sentences to label next: uncertain ones that are unlike each other.
+"""Sentences to label next: uncertain ones that are unlike each other.
 
 Of the texts ten times as many as asked for are taken whose two likeliest classes are nearest to
 each other. k-means groups them by their sentence vectors, each weighted by its uncertainty, and of

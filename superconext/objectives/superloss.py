@@ -130,6 +130,14 @@ class SuperLoss(WithTemperature):
     numbers instead of N N; the values are the same.
 
     Source: SuperConText (2023), Algorithm 1 and equations 3 to 8.
+
+    Example:
+        >>> z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+        >>> labels = torch.tensor([0, 0, 1, 1])
+        >>> batch = Batch(z, z, labels, ids=torch.arange(4), epoch=0, epochs=1)
+        >>> loss, _ = SuperLoss(temperature=0.5)(batch)
+        >>> print(f"{loss:.4f}, softplus(0 - 2) = {math.log1p(math.exp(-2)):.4f}")
+        0.1269, softplus(0 - 2) = 0.1269
     """
 
     options_type = Options

@@ -1,4 +1,4 @@
-"""The page of a run folder: `report.html`, or a page of other rows that the run is judged on."""
+"""The page of a run folder: `report.html`, or a page for another labelled file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Character n-grams of words, by id: what two spellings of one word still share.
+"""Character n-grams of words, by id; two spellings of one word share some.
 
 Many words are cut at once as whole numbers (`PackedNgrams`), few of them as text.
 """

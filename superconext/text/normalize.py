@@ -33,6 +33,10 @@ class Normalizer:
     rule on and returns the text itself.
 
     Raises `ConfigError` for an unknown profile or rule.
+
+    Example:
+        >>> Normalizer("arabizi")("@amal ZWIN bzaaaaf!!!!! 2019")
+        '<user> zwin bzaaf!!! <num>'
     """
 
     def __init__(
@@ -131,6 +135,10 @@ def choose_profile(texts: Iterable[str]) -> str:
     - else `latin`, also for other scripts and for no letters at all.
 
     The same texts give the same answer, in any order.
+
+    Example:
+        >>> choose_profile(["3jebni had lfilm bzaf"])
+        'arabizi'
     """
     arabic = latin = words = arabizi = 0
     for text in texts:

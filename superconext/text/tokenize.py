@@ -134,6 +134,10 @@ class Tokenizer:
         words: whether text is split into words and marks, and not at white space alone.
 
     Raises `ConfigError` for an unknown dialect.
+
+    Example:
+        >>> Tokenizer()("film zwin, l'acteur 3jebni!!!")
+        ['film', 'zwin', ',', "l'acteur", '3jebni', '!!!']
     """
 
     def __init__(

@@ -53,6 +53,12 @@ class Callback:
 
     To end training after the current epoch, set `trainer.stop = True` in any hook.
 
+    Example:
+        >>> class Loud(Callback):
+        ...     def on_epoch_end(self, trainer, record):
+        ...         print(record["epoch"], sorted(record))
+        >>> callbacks = [Loud(), EarlyStopping(patience=2)]  # SuperConTextClassifier(callbacks=...)
+
     every_process: where several processes train together, whether it works in each of them,
         as one that changes weights must, and not in the first alone.
     """

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a training on disk, from which it goes on.
+"""Checkpoints: the state of a training on disk, from which it resumes.
 
 A checkpoint holds the weights that training changes, Adam's moments, the random state, the
 history and what the running epoch has given so far. The samplers are functions of (seed, epoch),

@@ -81,6 +81,11 @@ def read_vectors(
 
     The table is named after the file, with the file's hash; `notes` says what was skipped. Raises
     VectorsError: no such file, an unknown format, a damaged file, or an object without vectors.
+
+    Example:
+        >>> _ = Path("small.txt").write_text("zwin 0.1 0.2\\nkhayb 0.3 -0.1\\n")
+        >>> read_vectors("small.txt").lookup(["zwin", "inconnu"])[1].tolist()
+        [True, False]
     """
     if is_torchtext(path):
         return object_vectors(path, keep, limit)

@@ -1,4 +1,4 @@
-"""Vectors of spellings outside a table, composed of hashed character n-grams as in fastText.
+"""Vectors of words outside a table, composed of hashed character n-grams as in fastText.
 
 Source: Bojanowski et al., "Enriching Word Vectors with Subword Information" (TACL 2017).
 The hash is the one of the reference implementation, which is FNV-1a with one quirk: each
