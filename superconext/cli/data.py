@@ -54,7 +54,10 @@ def data() -> None:
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
 @click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
 @click.option(
-    "--unlabelled", metavar="FILE", help="Count the texts that also occur in this unlabelled text."
+    "--unlabelled",
+    multiple=True,
+    metavar="FILE",
+    help="Count the texts that also occur in this unlabelled text; may be given several times.",
 )
 @click.option(
     "--near",
@@ -81,7 +84,7 @@ def inspect(
     dev: str | None,
     test: str | None,
     vectors: str | None,
-    unlabelled: str | None,
+    unlabelled: tuple[str, ...],
     near: float,
     no_near: bool,
     examples: int,
@@ -117,13 +120,14 @@ def inspect(
     if vectors is not None:
         report["vectors"], notes = coverage_of(texts, vectors, normalize)
         echo_notes(notes)
-    if unlabelled is not None:
+    listed = ", ".join(unlabelled)
+    if unlabelled:
         report["unlabelled"] = said_in(texts, unlabelled, normalize)
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(
                     f"{found['said']} of {found['texts']} texts of {found['part']} are said in "
-                    f"{unlabelled}: leave out of it what is judged on (--leave-out)"
+                    f"{listed}: leave out of it what is judged on (--leave-out)"
                 )
     for leak in leaks(report):
         progress.warn(f"{leak}: results on them are too good")
@@ -144,7 +148,7 @@ def inspect(
             click.echo("\n" + coverage_table(found))
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
-        click.echo(f"said in {unlabelled}: {said}")
+        click.echo(f"said in {listed}: {said}")
 
 
 @data.command()

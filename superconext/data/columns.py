@@ -41,6 +41,7 @@ ANNOTATOR_NAMES = frozenset(
 _ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
 _OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
+_MOST_TITLES = 20  # rows above a header
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
 
 
@@ -202,9 +203,45 @@ def voter_columns(
     names = _folded(first)
     if label_column is not None or not (preferred or LABEL_NAMES.isdisjoint(names)):
         return ()
-    wide = [i for i, name in enumerate(names) if _ANNOTATOR.fullmatch(name)]
-    wide = [i for i in wide if names[i] not in ANNOTATOR_NAMES]
-    return tuple(wide) if len(wide) > 1 else ()
+    wide = tuple(place for place, name in enumerate(names) if is_annotator(name))
+    return wide if len(wide) > 1 else ()
+
+
+def is_annotator(name: str) -> bool:
+    """Whether a column of this name has the labels of one annotator."""
+    name = name.strip().casefold()
+    return bool(_ANNOTATOR.fullmatch(name)) and name not in ANNOTATOR_NAMES
+
+
+def titles_above(
+    rows: Sequence[Sequence[str]], text_column: ColumnSpec, label_column: ColumnSpec, source: str
+) -> int:
+    """How many of the first rows stand above a header with the names of text and label.
+
+    Raises DataError where one of them is as full as the header, and so may be a row.
+    """
+    asked = [{str(spec).strip().casefold()} for spec in (text_column, label_column)]
+    fullest = 0
+    for at, row in enumerate(rows[: _MOST_TITLES + 1]):
+        names, filled = set(_folded(row)), sum(map(bool, map(str.strip, row)))
+        labelled = names & (LABEL_NAMES | asked[1]) or voter_columns(row, None, "", True)
+        if names & (TEXT_NAMES | asked[0]) and labelled:
+            if fullest < filled:
+                return at
+            raise DataError(
+                f"{source}: found the header {_listed(row)} in row {at + 1}, expected it in the "
+                "first: remove the rows above, or the header; --no-header if it is a row"
+            )
+        fullest = max(fullest, filled)
+    return 0
+
+
+def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the header is one cell short, as R leaves it above row names: every row below has one
+    more, and begins with a number of its own."""
+    header, *below = rows
+    numbers = {row[0] for row in below if row[0].isdecimal() and len(row) == len(header) + 1}
+    return bool(below) and len(numbers) == len(below) and _is_header(header, None, None)
 
 
 def number_of(spec: str | int) -> int | None:
@@ -269,7 +306,7 @@ def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return DataError(
         f"{source}: no {wanted} in the first row, found {_listed(first)}: name the columns "
-        f"in a header, or give {flags}"
+        f"in a header, without titles above it, or give {flags}"
     )
 
 
