@@ -39,7 +39,8 @@ ANNOTATOR_NAMES = frozenset(
     {"annotator", "annotator_id", "annotateur", "worker", "worker_id", "rater", "coder", "المعلق"}
 )
 _ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
-_OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
+_ROW_NAMES = frozenset(["", "id", "idx", "index", "no"])  # of columns that number the rows
+_OTHER_NAMES = _ROW_NAMES | {"source", "split", "date", "lang"}
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _MOST_TITLES = 20  # rows above a header
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
@@ -355,7 +356,8 @@ def _under_header(
         label = _label_of_two(rows[1:], source) if label is None else label
     if len(first) == 2:
         text = 1 - label if text is None and label is not None else text
-        label = 1 - text if label is None and text is not None else label
+        named = text is not None and (label_column or folded[1 - text] not in _ROW_NAMES)
+        label = 1 - text if label is None and text is not None and named else label
     if text is None:
         text = resolve(first, text_column, "text", "--text-column", source)
     if labelled and label is None:
@@ -538,8 +540,8 @@ def _refuse_other_separator(first: Sequence[str], source: str) -> None:
     """A header in one piece means that the columns are separated by something else."""
     if len(first) == 1:
         cell = first[0].strip().casefold()
-        for separator in "\t;,|":
-            if {"text", "label"} & set(cell.split(separator)) and separator in cell:
+        for separator in "\t;,|،؛":
+            if (TEXT_NAMES | LABEL_NAMES) & set(cell.split(separator)) and separator in cell:
                 raise DataError(
                     f"{source}: found {shown(first[0])} as the only column, expected columns "
                     f"separated by commas (.csv) or tabs (.tsv), not {shown(separator)}: save it "

@@ -300,7 +300,7 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
     if not isinstance(value, str):
         raise DataError(
             f"{where}: {shown(key)} is a JSON {_json_type(value)}, expected a string or a number: "
-            "one text and one label a record"
+            "one text and one label a record (of pandas: orient='records')"
         )
     # JSON escapes can spell what no UTF-8 file can hold.
     if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):
