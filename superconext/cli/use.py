@@ -200,7 +200,7 @@ def predict(
 ) -> None:
     """Labels for the texts of FILE (- is standard input): label TAB text.
 
-    RUN may also be a folder of export --format onnx: then onnxruntime predicts. With --proba a
+    RUN may also be a folder of export --format onnx or static. With --proba a
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
     piece at a time, in its order, and each of its rows gives a row: one without a text gets an
     empty label. --details and --json have the line numbers, the shares of a text's words and
@@ -423,9 +423,13 @@ def _load(run: str, threads: int) -> Any:
 
 
 def load_any(run: str, threads: int) -> Any:
-    """A run, or what export --format onnx made of one, which is answered by onnxruntime."""
+    """A run, or what export --format onnx or static made of one."""
     from pathlib import Path
 
+    if (Path(run) / "static.json").is_file():
+        from superconext.export.static_model import StaticModel
+
+        return StaticModel.load(run)
     if not (Path(run) / "model.onnx").is_file():
         return _load(run, threads)
     from superconext.export.onnx_model import OnnxModel

@@ -1,16 +1,12 @@
-"""Whether bfloat16 is faster here: some processors only emulate it, many times slower.
-
-It is measured once for each kind of processor, in some 20 ms, and remembered in the cache.
-"""
+"""Whether bfloat16 is faster here: some processors only emulate it, many times slower."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +16,7 @@ from superconext.config.parameters import Config
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
 
-#: File of the cache: by kind of processor, how many times as long a product takes in bfloat16.
+#: File of the cache: of each kind of processor, what `slowdown` has given there.
 FILE = "bfloat16.json"
 
 #: Ratios up to here are no slowdown worth a line.
@@ -32,10 +28,8 @@ _SHAPE, _SECONDS = (64, 128, 256), 0.01
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
     """Warn, once, where one of the configurations asks for an arithmetic that is slower here."""
-    if not any(one.precision == "bfloat16" and one.device == "cpu" for one in configs):
-        return
-    ratio = remembered(slowdown)
-    if ratio > SLOWER:
+    asked = any(one.precision == "bfloat16" and one.device == "cpu" for one in configs)
+    if asked and (ratio := _remembered()) > SLOWER:
         progress.warn(
             f"precision = 'bfloat16': found that this processor takes {ratio:.1f} times as long "
             "for a matrix product in it as in float32, expected it to be faster, as with AVX-512 "
@@ -43,23 +37,8 @@ def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
         )
 
 
-def remembered(measure: Callable[[], float]) -> float:
-    """What `measure` gives, or gave before on this kind of processor and version of torch."""
-    file = cache_dir() / FILE
-    known: dict[str, float] = {}
-    with suppress(OSError, ValueError, TypeError):
-        known = {str(k): float(v) for k, v in dict(json.loads(file.read_text("utf-8"))).items()}
-    kind = _kind()
-    if kind not in known:
-        known[kind] = measure()
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, known)
-    return known[kind]
-
-
 def slowdown() -> float:
-    """How many times as long a matrix product takes in bfloat16 as in float32."""
+    """How many times as long a matrix product takes in bfloat16 as in float32; some 20 ms."""
     return _seconds(torch.bfloat16) / _seconds(torch.float32)
 
 
@@ -75,11 +54,19 @@ def _seconds(kind: torch.dtype) -> float:
     return min(taken)
 
 
-def _kind() -> str:
-    """What decides: torch, the processor, and the limit that torch's library may be given."""
-    about = [torch.__version__, platform.machine(), platform.processor()]
+def _remembered() -> float:
+    """`slowdown` of this kind of processor, version of torch and limit for torch's library."""
+    about = [torch.__version__, os.environ.get("ONEDNN_MAX_CPU_ISA", "")]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
         about += dict.fromkeys(line for line in lines if line.startswith(("model name", "flags")))
-    about.append(os.environ.get("ONEDNN_MAX_CPU_ISA", ""))
-    return hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
+    kind = hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
+    file, known = cache_dir() / FILE, {}
+    with suppress(OSError, ValueError, TypeError):
+        known = dict(json.loads(file.read_text("utf-8")))
+    if not isinstance(known.get(kind), float):
+        known[kind] = slowdown()
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, known)
+    return float(known[kind])
