@@ -30,7 +30,8 @@ TEXT_NAMES = frozenset(
 )
 LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classe", "category", "sentiment", "polarity", "target", "tag"}
-    | {"étiquette", "annotation", "emotion", "stance", "topic", "intent", "score", "rating", "gold"}
+    | {"étiquette", "etiquette", "catégorie", "categorie", "polarité"}
+    | {"annotation", "emotion", "stance", "topic", "intent", "score", "rating", "gold"}
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
@@ -306,8 +307,8 @@ def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
     if labelled:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return DataError(
-        f"{source}: no {wanted} in the first row, found {_listed(first)}: name the columns "
-        f"in a header, without titles above it, or give {flags}"
+        f"{source}: no {wanted} in the first row, found {_listed(first)}: give {flags} with a name "
+        "of these, or name the columns in a header, without titles above it"
     )
 
 
@@ -487,7 +488,8 @@ def _is_header(first: Sequence[str], text_column: ColumnSpec, label_column: Colu
     # Of more columns one usual name of each kind is enough among names: such as user_id, tweet,
     # sentiment.
     named = bool(TEXT_NAMES & set(folded)) and bool(LABEL_NAMES & set(folded))
-    return len(folded) > 2 and named and all(re.fullmatch(r"[^\W\d][\w .-]*|", c) for c in folded)
+    plain = re.compile(r"[^\W\d][\w .°'()/-]*|")
+    return len(folded) > 2 and named and all(plain.fullmatch(cell) for cell in folded)
 
 
 def _numbered(
