@@ -43,9 +43,11 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         systems = [system for system in request.systems if system.reads_parameters]
         configs = [fit_config(request.given_on(data), system, 0) for system in systems]
         rows, folds = Dataset(*sources[data.name].rows.get("all", ([], []))), data.cv or 0
+        rows = replace(rows, source=data.train)
         if data.cv is None and data.scheme() == "resampled" and data.splits is None:
             heavy = any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs)
-            with suppress(DataError):  # where no row can be held out
+            # Where no row can be held out, splits may yet be drawn, as often as seeds say.
+            with suppress(*[DataError] * bool(request.seeds)):
                 folds = FOLDS * bool(not heavy and len(rows) < FEW_ROWS and deal(rows, FOLDS, 0))
         datasets.append(replace(data, cv=folds))
         if not folds:
