@@ -31,24 +31,18 @@ class Parquet(FileFormat):
         number = 1
         try:
             schema, batches = self._opened()
-            names = list(schema.names)
-            columns = file.named(names)
-            answers = {place for pair in file.voters for place in pair}
-            columns += [names[place] for place in sorted(answers)]
+            columns = [*file.named(list(schema.names)), *file.voters]
+            width = len(columns) - len(file.voters)
             classes = _class_names(schema.metadata)
-            empty = {names[place] for place in answers}
-            empty |= {columns[0]} if file.wanted.every_row else set()
+            empty = {*file.voters, *columns[: file.wanted.every_row]}
 
             def parse(values: Sequence[object], number: int) -> tuple[str, str | Votes]:
                 cells = [
                     _text(value, column, f"{name}, row {number}", column in empty, classes)
                     for value, column in zip(values, columns, strict=True)
                 ]
-                if answers:
-                    given = cells[len(cells) - len(answers) :]
-                    return cells[0], file.votes(
-                        names, dict(zip(sorted(answers), given, strict=True))
-                    )
+                if file.voters:
+                    return cells[0], file.votes(dict(zip(file.voters, cells[width:], strict=True)))
                 return cells[0], cells[1] if len(cells) > 1 else ""
 
             for batch in batches:

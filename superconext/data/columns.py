@@ -206,7 +206,8 @@ def voter_columns(
     if label_column is not None or not (preferred or LABEL_NAMES.isdisjoint(names)):
         return ()
     wide = tuple(place for place, name in enumerate(names) if is_annotator(name))
-    return wide if len(wide) > 1 else ()
+    wide = wide if len(wide) > 1 else ()
+    return tuple(resolve(first, first[p], "label", "--label-column", source) for p in wide)
 
 
 def is_annotator(name: str) -> bool:

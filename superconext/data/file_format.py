@@ -116,9 +116,9 @@ class RowFile:
         head: the first lines, once `first_line` was asked for: those of `_HEAD` characters, on
             standard input as many as one read brought.
         columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
-            a format with columns has found them.
-        voters: places of the labels of annotators, each with the place of whose it is, which is the
-            same where a column is one annotator's; empty where a text has one label.
+            a format with columns has found them; `annotators`, the names of one's labels each, or
+            `annotator`, that of whose labels they are.
+        voters: names of the columns that `votes` reads; empty where a text has one label.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
     """
 
@@ -137,7 +137,7 @@ class RowFile:
         self.skipped = 0
         self.head: list[str] = []
         self.columns: dict[str, Any] | None = None
-        self.voters: list[tuple[int, int]] = []
+        self.voters: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
         self._on_bad = on_bad
         self._runs: Iterator[Run] | None = None
@@ -168,7 +168,7 @@ class RowFile:
             if spec is None and column.strip().casefold() != name
         ]
         self.notes += ["column " + ", ".join(unasked)] if unasked else []
-        self.find_voters(names, wide, *(list(names).index(column) for column in chosen))
+        self.find_voters(names, wide)
         return chosen
 
     def annotators(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -178,29 +178,25 @@ class RowFile:
         spec = (self.wanted.known or Known()).column(names, self.wanted.label_column, "label")
         return voter_columns(names, spec, self.name, self.wanted.votes)
 
-    def find_voters(
-        self, names: Sequence[str], wide: Sequence[int], text: int, label: int | None = None
-    ) -> None:
-        """Keep where labels of annotators stand, by the places of the columns found."""
+    def find_voters(self, names: Sequence[str], wide: Sequence[int]) -> None:
+        """Keep which columns hold labels of annotators; `wide`: places of one annotator's each."""
         assert self.columns is not None
-        whose = [p for p, name in enumerate(names) if name.strip().casefold() in ANNOTATOR_NAMES]
+        whose = [name for name in names if name.strip().casefold() in ANNOTATOR_NAMES]
+        taken = self.columns["text"], self.columns["label"]
         if wide:
-            self.voters = [(place, place) for place in wide]
-            self.columns["annotators"] = [names[place] for place in wide]
-            self.notes.append(
-                f"columns {', '.join(names[place] for place in wide)} read as annotators' labels"
-            )
-        elif label is not None and len(whose) == 1 and whose[0] not in (label, text):
-            self.voters = [(label, whose[0])]
-            self.columns["annotator"] = names[whose[0]]
+            self.columns["annotators"] = self.voters = [names[place] for place in wide]
+            self.notes.append(f"columns {', '.join(self.voters)} read as annotators' labels")
+        elif taken[1] and self.columns["header"] and len(whose) == 1 and whose[0] not in taken:
+            self.columns["annotator"] = whose[0]
+            self.voters = [taken[1], whose[0]]
 
-    def votes(self, names: Sequence[str], cells: Sequence[str] | Mapping[int, str]) -> Votes:
-        """What annotators answered in a row, from its cells by place."""
-        whose = (
-            (names[p] if p == w else cells[w].strip(), cells[p].strip()) for p, w in self.voters
-        )
-        found = Votes(whose)
-        return found.given() if len(found) > 1 else found
+    def votes(self, cells: Mapping[str, str]) -> Votes:
+        """What annotators answered in a row, from the cells of `voters`."""
+        assert self.columns is not None
+        if "annotator" in self.columns:
+            label, who = (cells[name].strip() for name in self.voters)
+            return Votes([(who, label)])
+        return Votes((name, cell.strip()) for name, cell in cells.items()).given()
 
     def runs(self) -> Iterator[Run]:
         """All lines, blank ones too, in runs: (number of the first, lines)."""

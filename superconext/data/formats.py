@@ -212,9 +212,9 @@ class TableFormat(FileFormat):
             for place in both
         ]
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
-        self.names = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
-        label = columns.label if columns.header else None
-        self.file.find_voters(self.names, columns.voters, columns.text, label)
+        first = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
+        self.file.find_voters(first, columns.voters)
+        self._voters = columns.voters or tuple(map(first.index, self.file.voters))
         if columns.label is None and columns.aside is not None:
             text, label = columns.text, columns.aside
             rows = cells[columns.header : PREVIEWED + columns.header]
@@ -273,12 +273,15 @@ class TableFormat(FileFormat):
         if width > 1 and self.file.wanted.every_row and any(map(_is_blank, cells)):
             kept = [i for i, row in enumerate(cells) if not self.file.count_blank(_is_blank(row))]
             numbers, cells = [numbers[i] for i in kept], [cells[i] for i in kept]
-        if self.file.voters:
-            last = replace(columns, label=max(max(pair) for pair in self.file.voters))
+        if self._voters:
+            last = replace(columns, label=max(self._voters))
 
             def votes(record: list[str], number: int) -> tuple[str, Votes]:
                 self._check(record, number, last, width)
-                return record[text], self.file.votes(self.names, record)
+                given = [record[place] for place in self._voters]
+                return record[text], self.file.votes(
+                    dict(zip(self.file.voters, given, strict=True))
+                )
 
             return parsed_rows(self.file, numbers, cells, votes, True)
         if {width}.issuperset(map(len, cells)):

@@ -36,7 +36,6 @@ class JsonLines(LineFormat):
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
         self.keys: list[str] | None = None
-        self.voters: list[tuple[str, str]] = []
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
@@ -61,7 +60,6 @@ class JsonLines(LineFormat):
         where = f"{self.file.name}, line {number}"
         record, tool = flattened(json_record(line.strip(), where), where)
         votes = [key for key, value in record.items() if isinstance(value, Votes)]
-        names = list(record)
         if self.file.wanted.classes:
             return self._of_classes(record, self.file.wanted.classes, where)
         if self.keys is None:
@@ -69,31 +67,23 @@ class JsonLines(LineFormat):
                 return json_value(record, self._text_key(record), where), ""
             if tool:
                 self.file.notes.append(f"read as an export of {tool}")
-            self.keys = self.file.named(names, votes)
-            self.voters = [(names[place], names[who]) for place, who in self.file.voters]
+            self.keys = self.file.named(list(record), votes)
         if tool and self.file.wanted.labelled:
             record.setdefault(self.keys[1], "")
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
-        if self.voters:
-            return text, self._votes(record, where)
+        if self.file.voters:
+            wide, named = len(self.keys) == 1, self.file.wanted.label_column is not None
+            asked = self.file.voters if named or not wide else filter(is_annotator, record)
+            keys = [key for key in asked if key in record or not wide]
+            return text, self.file.votes({k: json_value(record, k, where, True) for k in keys})
         if len(self.keys) == 1:
             return text, ""
         given = record.get(self.keys[1])
         if isinstance(given, Votes):
             return text, _checked(given, self.keys[1], where)
         return text, json_value(record, self.keys[1], where, True)
-
-    def _votes(self, record: dict[str, Any], where: str) -> Votes:
-        """What annotators answered; where each has a key, later records may have other ones."""
-        (label, who), *others = self.voters
-        if not others:
-            return Votes([(json_value(record, who, where), json_value(record, label, where, True))])
-        keys = [key for key, _ in self.voters]
-        if self.file.wanted.label_column is None:
-            keys = list(filter(is_annotator, record))
-        return Votes((key, json_value(record, key, where, True)) for key in keys).given()
 
     def _of_classes(
         self, record: dict[str, Any], classes: Sequence[str], where: str

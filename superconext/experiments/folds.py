@@ -93,14 +93,10 @@ def run_on_folds(
     else:
         if own is not None:
             cv.add([own])
-        recipe = (
-            cross.cross_validate(cv).recipe if own is None else cv.out_of_fold({own: own}, ALONE)
-        )
-        found = [([labels[k] for k in of.argmax(axis=1)], of) for of in recipe.shares]
-        facts = {
-            f"{'probe' if n == cross.ENCODER else n}_C": c for n, c in recipe.settings.c.items()
-        }
-        facts = facts if own is None else {"C": recipe.settings.c[own]}
+        of = cv.out_of_fold({own: own}, ALONE) if own else cross.cross_validate(cv).recipe
+        found = [([labels[k] for k in shares.argmax(axis=1)], shares) for shares in of.shares]
+        names = {own: "C", cross.ENCODER: "probe_C"}
+        facts = {names.get(model, f"{model}_C"): c for model, c in of.settings.c.items()}
     index = {label: k for k, label in enumerate(labels)}
     predictions: list[int | None] = [None] * len(rows[0])
     folds = []
