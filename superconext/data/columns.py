@@ -227,7 +227,7 @@ def titles_above(
     fullest = 0
     for at, row in enumerate(rows[: _MOST_TITLES + 1]):
         names, filled = set(_folded(row)), sum(map(bool, map(str.strip, row)))
-        labelled = names & (LABEL_NAMES | asked[1]) or voter_columns(row, None, "", True)
+        labelled = names & (LABEL_NAMES | asked[1]) or voter_columns(row, None, source, True)
         if names & (TEXT_NAMES | asked[0]) and labelled:
             if fullest < filled:
                 return at
