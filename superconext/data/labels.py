@@ -26,6 +26,15 @@ MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "
 #: Marks without a width that editors and keyboards leave around a word; two labels look alike then.
 _MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
+_ARABIC = str.maketrans(
+    {
+        **dict.fromkeys("أإآ", "ا"),
+        "ى": "ي",
+        **dict.fromkeys(map(chr, [0x640, *range(0x64B, 0x653)])),
+    }
+    | {chr(0x660 + digit): str(digit) for digit in range(10)}
+)
+
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
 
@@ -144,7 +153,7 @@ class LabelReader:
             if len(labels) > 1 and not self.fold:
                 labels.sort(key=lambda label: -self._places[label].count)
                 notes.append(
-                    f"{WARNING}classes that differ in case, spaces or .0 alone: "
+                    f"{WARNING}classes that differ in case, spaces, .0 or Arabic spelling alone: "
                     f"{', '.join(map(self._told, labels))}: make them one with --fold-label-case"
                 )
         for label in self._places:
@@ -162,8 +171,9 @@ class LabelReader:
 
 
 def folded(label: str) -> str:
-    """A label in lower case and compatible characters, with single spaces; 1.0 as 1."""
-    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+    """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
+    without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
+    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().translate(_ARABIC).split())
     return re.sub(r"^(-?\d+)\.0+$", r"\1", plain)
 
 

@@ -222,4 +222,12 @@ def test_labels_that_look_alike_or_are_several(call, tmp_path):
     assert "'neg; pos' (1 row, line 22) is a class of its own, and not 'neg' and 'pos'" in said.err
     write_table(path, [*table, ("1.0", "kan"), ("1", "kan walo")])
     said = call("data", "inspect", path, "--no-near")
-    assert "case, spaces or .0 alone: '1.0' (1 row, line 22), '1' (1 row, line 23)" in said.err
+    assert "alone: '1.0' (1 row, line 22), '1' (1 row, line 23)" in said.err
+    spelt = {"neg": ["سلبي", "سـلبى"], "pos": ["إيجابي", "ايجابي", "إِيجابي"]}
+    arabic = [
+        (spelt[label][n // 2 % len(spelt[label])], text) for n, (label, text) in enumerate(table)
+    ]
+    write_table(path, arabic)
+    assert "Arabic spelling alone: 'إيجابي' (4 rows" in call("data", "inspect", path).err
+    said = call("data", "inspect", path, "--no-near", "--fold-label-case", "--json")
+    assert json.loads(said.out)["parts"][0]["classes"] == {"ايجابي": 10, "سلبي": 10}
