@@ -152,7 +152,7 @@ def test_a_comparison_says_that_it_takes_the_majority(tmp_path):
     assert said.code == 0, said.err
     assert "40 texts get the one that most gave" in said.err
     assert "4 texts with a tie (line 42, 43, 44 and 1 more)" in said.err
-    assert "others leave them out" in said.err
+    assert "other commands leave them out" in said.err
 
 
 def test_votes_that_agree_are_labels(data, tmp_path):
