@@ -242,7 +242,7 @@ def titles_above(
 def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the header is one cell short, as R leaves it above row names: every row below has one
     more, and begins with a number of its own."""
-    header, *below = rows
+    header, *below = rows or [[]]
     numbers = {row[0] for row in below if row[0].isdecimal() and len(row) == len(header) + 1}
     return bool(below) and len(numbers) == len(below) and _is_header(header, None, None)
 
