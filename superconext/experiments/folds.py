@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -46,9 +45,11 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         rows = replace(rows, source=data.train)
         if data.cv is None and data.scheme() == "resampled" and data.splits is None:
             heavy = any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs)
-            # Where no row can be held out, splits may yet be drawn, as often as seeds say.
-            with suppress(*[DataError] * bool(request.seeds)):
+            try:
                 folds = FOLDS * bool(not heavy and len(rows) < FEW_ROWS and deal(rows, FOLDS, 0))
+            except DataError:  # no row can be held out; with seeds, splits may yet be drawn
+                if not request.seeds:
+                    raise
         datasets.append(replace(data, cv=folds))
         if not folds:
             continue
