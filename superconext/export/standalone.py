@@ -85,6 +85,8 @@ def main() -> None:
     about.add_argument("--threads", type=int, default=1)
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if given.file.endswith((".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")):
+        print(f"note: {given.file}: a line is read as one text, with all columns", file=sys.stderr)
     try:
         where = sys.stdin.fileno() if given.file == "-" else given.file
         with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
@@ -94,6 +96,8 @@ def main() -> None:
             while part := [line.rstrip("\\r\\n") for line in islice(stream, 1024)]:
                 print(*rows(model, part, given.proba), sep="\\n")
     except (OSError, ValueError) as error:
+        if getattr(error, "filename", None) == given.file:
+            error = f"{given.file}: {error.strerror}; expected a file with a text a line"
         sys.exit(f"error: {error}")
 
 
