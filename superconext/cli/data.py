@@ -45,7 +45,7 @@ _FRACTION = click.FloatRange(0, 1, max_open=True)
 
 @click.group()
 def data() -> None:
-    """Look into labelled files, split them, list and fetch public sets."""
+    """Inspect and split labelled files, list and fetch public sets."""
 
 
 @data.command()
@@ -97,11 +97,10 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
+    """Show classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
 
-    FILEs are compared with one another in their order, which is best train, dev, test. With
-    --deduplicate every text is written once, in the last file that holds it, so that nothing is
-    taken from a test file; of several labels the most frequent one stays.
+    Give FILEs in the order train, dev, test: they are compared with one another. With --deduplicate
+    every text is written once, in the last file that has it, with its most frequent label.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
@@ -193,7 +192,7 @@ def split(
 ) -> None:
     """Split the labelled FILE into train, dev and test.
 
-    Every class is split alike, and copies of a text are always in the same split. The same file,
+    Splits are stratified, and copies of a text are always in the same split. The same file,
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
@@ -303,7 +302,7 @@ def agreement(
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
-    """How far the annotators of FILE agree, and the label that most of them gave.
+    """Measure how far the annotators of FILE agree; write the label that most of them gave.
 
     FILE has a column for each annotator (annotator_1, annotator_2, ...), or the columns annotator
     and label with a row for each label. Texts with a tie are named and left out of --out.

@@ -62,7 +62,7 @@ def evaluate(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Metrics of RUN on the labelled FILE."""
+    """Compute the metrics of RUN on the labelled FILE."""
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
@@ -198,7 +198,7 @@ def predict(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Labels for the texts of FILE (- is standard input): label TAB text.
+    """Label the texts of FILE (- is standard input): label TAB text.
 
     RUN may also be a folder of export --format onnx or static. With --proba a
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
@@ -375,7 +375,7 @@ def embed(
     reading: dict[str, Any],
     threads: int,
 ) -> None:
-    """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
+    """Write sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
 
     A row without a text has a vector of zeros.
     """
