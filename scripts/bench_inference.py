@@ -196,7 +196,7 @@ def main() -> int:
         if options.static:
             from superconext.export.static_model import StaticModel
 
-            contestants[STATIC] = StaticModel.load(options.static).predict
+            contestants[STATIC] = StaticModel(options.static).predict
     except SuperConTextError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

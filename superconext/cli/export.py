@@ -84,10 +84,11 @@ def export(
     static = form == "static"
     if (expected and not pruned) or (test and not pruned and not static):
         raise click.UsageError("--test and --expected go with --prune; leave them out or add it.")
-    if static and (pruned or not train_file):
-        raise click.UsageError("--format static needs --train FILE and goes without --prune.")
-    if (train_file or unlabelled) and not static:
-        raise click.UsageError("--train and --unlabelled go with --format static; leave them out.")
+    if static != bool(train_file) or (unlabelled and not static) or (static and pruned):
+        raise click.UsageError(
+            "--format static needs --train FILE, takes --unlabelled and goes without --prune; the "
+            "other formats take neither."
+        )
     from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 

@@ -429,7 +429,7 @@ def load_any(run: str, threads: int) -> Any:
     if (Path(run) / "static.json").is_file():
         from superconext.export.static_model import StaticModel
 
-        return StaticModel.load(run)
+        return StaticModel(run)
     if not (Path(run) / "model.onnx").is_file():
         return _load(run, threads)
     from superconext.export.onnx_model import OnnxModel

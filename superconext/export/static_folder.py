@@ -63,8 +63,8 @@ def write_static(
         save_file(distil(texts, answers, model.config.seed, advance), temporary)
     facts = {"format": FORMAT, "classes": model.classes, "columns": model.columns}
     write_json(folder / FACTS, {**facts, "files": {WEIGHTS: file_sha256(folder / WEIGHTS)}})
-    write_standalone(folder, ["numpy"], "static_model", "StaticModel.load(HERE)")
-    both = [one.probabilities(dev.texts) for one in (model, StaticModel.load(folder))]
+    write_standalone(folder, ["numpy"], "static_model", "StaticModel(HERE)")
+    both = [one.probabilities(dev.texts) for one in (model, StaticModel(folder))]
     scores = [probability_metrics(dev.labels, shares, model.classes) for shares in both]
     run, student = ({name: one[name] for name in ("accuracy", "f1_macro")} for one in scores)
     agree = int((both[0].argmax(axis=1) == both[1].argmax(axis=1)).sum())

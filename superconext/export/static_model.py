@@ -35,8 +35,8 @@ FACTS, WEIGHTS = "static.json", "static.safetensors"
 #: Characters in the longest run; characters that are read of a piece.
 LONGEST_RUN, LONGEST = 4, 64
 
-#: Pieces whose vectors are remembered; pieces and texts worked on at once.
-_REMEMBERED, _PIECES, _TEXTS = 200_000, 1_000, 4_000
+#: Pieces whose vectors are remembered, and that are worked on at once.
+_REMEMBERED, _PIECES = 200_000, 1_000
 
 # The multiplier of FNV-1a, and the golden ratio times 2^32: the top bits of the product are used.
 _STEP, _GOLDEN = np.uint32(0x01000193), np.uint32(0x9E3779B9)
@@ -70,32 +70,17 @@ def hashed(pieces: Sequence[str], bits: int) -> Iterator[tuple[np.ndarray, np.nd
 class StaticModel:
     """Text to probabilities with the static student of a run.
 
-    table: float16 `[2^bits, d]`; layers: A `[d, h]`, a `[h]`, B `[h, C]`, b `[C]`, float32.
-
     Attributes:
         classes: labels, as the columns of `probabilities`.
         columns: those of the training file, as in `Model`.
         indexer, seen: None; a student knows neither words nor the hashes of the training texts.
+
+    Raises RunError when the folder is damaged.
     """
 
     indexer = seen = None
 
-    def __init__(
-        self,
-        classes: Sequence[str],
-        table: np.ndarray,
-        layers: Sequence[np.ndarray],
-        columns: object = None,
-    ) -> None:
-        self.classes, self.columns = list(classes), columns
-        self._table, self._layers = table.astype(np.float32), layers
-        self._bits = len(table).bit_length() - 1
-        self._known: dict[str, int] = {}
-        self._vectors = np.empty((0, table.shape[1]), np.float32)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> StaticModel:
-        """The student of an export. Raises RunError when the folder is damaged."""
+    def __init__(self, folder: str | Path) -> None:
         folder = Path(folder)
         try:
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
@@ -103,17 +88,20 @@ class StaticModel:
                 raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
             if file_sha256(folder / WEIGHTS) != facts["files"][WEIGHTS]:
                 raise ValueError(f"{WEIGHTS} is not what {FACTS} lists")
+            self.classes, self.columns = list(map(str, facts["classes"])), facts["columns"]
             arrays = read_arrays(folder / WEIGHTS)
-            table, a, a0, b, b0 = (arrays[name] for name in ("table", "A", "a", "B", "b"))
-            shapes = (table.shape[1], len(a0)), (len(a0), len(facts["classes"]))
-            if (a.shape, b.shape) != shapes or len(b0) != len(facts["classes"]):
+            table, *self._layers = (arrays[name] for name in ("table", "A", "a", "B", "b"))
+            sizes = [len(array) for array in self._layers]
+            if [table.shape[1], sizes[1], sizes[1], len(self.classes)] != sizes:
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
-            return cls(list(map(str, facts["classes"])), table, (a, a0, b, b0), facts["columns"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise RunError(
                 f"{folder}: not a readable static export ({error}); expected what superconext "
                 "export RUN --format static wrote: export it again"
             ) from None
+        self._table, self._bits = table.astype(np.float32), len(table).bit_length() - 1
+        self._known: dict[str, int] = {}
+        self._vectors = np.empty((0, table.shape[1]), np.float32)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text."""
@@ -127,18 +115,16 @@ class StaticModel:
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """The sums that stand for texts, float32 `[N, d]`; zeros for one without a word."""
+        rows = [text.lower().split() for text in texts]
+        counts = np.fromiter(map(len, rows), np.int64, len(rows))
         sums = np.zeros((len(texts), self._table.shape[1]), np.float32)
-        for first in range(0, len(texts), _TEXTS):
-            rows = [text.lower().split() for text in texts[first : first + _TEXTS]]
-            flat = list(chain.from_iterable(rows))
-            if not flat:
-                continue
-            numbers = self._numbers(flat)
-            counts = np.fromiter(map(len, rows), np.int64, len(rows))
-            some = np.flatnonzero(counts)
-            begin = np.cumsum(counts[some]) - counts[some]
-            parts = np.add.reduceat(self._vectors.take(numbers, axis=0), begin, axis=0)
-            sums[first + some] = parts / np.sqrt(counts[some, None]).astype(np.float32)
+        if some := np.flatnonzero(counts).tolist():
+            numbers, begin = (
+                self._numbers(list(chain.from_iterable(rows))),
+                np.cumsum(counts) - counts,
+            )
+            parts = np.add.reduceat(self._vectors.take(numbers, axis=0), begin[some], axis=0)
+            sums[some] = parts / np.sqrt(counts[some, None]).astype(np.float32)
         return sums
 
     def _numbers(self, pieces: list[str]) -> np.ndarray:

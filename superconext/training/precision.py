@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from timeit import repeat
 
 import torch
 
@@ -21,9 +21,6 @@ FILE = "bfloat16.json"
 
 #: Ratios up to here are no slowdown worth a line.
 SLOWER = 1.2
-
-#: Rows, inner length and columns of the product; seconds after which no more are timed.
-_SHAPE, _SECONDS = (64, 128, 256), 0.01
 
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
@@ -39,19 +36,12 @@ def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
 
 def slowdown() -> float:
     """How many times as long a matrix product takes in bfloat16 as in float32; some 20 ms."""
-    return _seconds(torch.bfloat16) / _seconds(torch.float32)
 
+    def seconds(kind: torch.dtype) -> float:
+        one, other = torch.ones(64, 128, dtype=kind), torch.ones(128, 256, dtype=kind)
+        return min(repeat(lambda: torch.mm(one, other), repeat=5, number=1))
 
-def _seconds(kind: torch.dtype) -> float:
-    """Of one product: the shortest of some, as others wait for a neighbour or for code."""
-    rows, inner, columns = _SHAPE
-    one, other = torch.ones(rows, inner, dtype=kind), torch.ones(inner, columns, dtype=kind)
-    taken: list[float] = []
-    while len(taken) < 3 or (sum(taken) < _SECONDS and len(taken) < 100):
-        started = time.perf_counter()
-        torch.mm(one, other)
-        taken.append(time.perf_counter() - started)
-    return min(taken)
+    return seconds(torch.bfloat16) / seconds(torch.float32)
 
 
 def _remembered() -> float:

@@ -8,8 +8,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from superconext.core.errors import RunError
+from superconext.core.files import file_sha256
 from superconext.export.static_folder import Bags, distil
 from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
 from tests.cli.conftest import call_main, rows, write_table
@@ -66,7 +68,7 @@ def test_the_folder_alone_answers_as_in_python(made):
     words, given = [sys.executable, "-c", program], json.dumps(texts).encode()
     said = subprocess.run(words, input=given, capture_output=True, env=plain, check=False)
     assert said.returncode == 0, said.stderr.decode()
-    model = StaticModel.load(place / "out")
+    model = StaticModel(place / "out")
     expected = model.probabilities(texts)
     assert np.abs(np.array(json.loads(said.stdout)) - expected).max() < 1e-5
     assert np.isfinite(expected).all() and np.allclose(expected.sum(axis=1), 1)
@@ -84,7 +86,7 @@ def test_the_commands_read_it(made):
     head, *answers = said.out.splitlines()
     assert head == "label\tneg\tpos\ttext" and len(answers) == 3
     assert answers[0].startswith("pos\t") and answers[1].startswith("\t")
-    model = StaticModel.load(place / "out")
+    model = StaticModel(place / "out")
     assert float(answers[0].split("\t")[1]) == pytest.approx(
         model.probabilities(["zwin bzaf"])[0, 0], abs=1e-4
     )
@@ -108,7 +110,7 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     assert "next: python" in said.err and "classify.py" in said.err
 
 
-def test_what_numpy_adds_up_is_what_was_trained():
+def test_what_numpy_adds_up_is_what_was_trained(tmp_path):
     texts = [text for text in ODD if 0 < len(text.split()) < 1000] + [
         text for _, text in rows(50, seed=9)
     ]
@@ -116,7 +118,11 @@ def test_what_numpy_adds_up_is_what_was_trained():
     arrays = distil(texts, answers, seed=3, advance=lambda share: None)
     again = distil(texts, answers, seed=3, advance=lambda share: None)
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
-    model = StaticModel("abc", arrays["table"], [arrays[name] for name in ("A", "a", "B", "b")])
+    save_file(arrays, tmp_path / WEIGHTS)
+    facts = {"format": 1, "classes": ["a", "b", "c"], "columns": None}
+    files = {WEIGHTS: file_sha256(tmp_path / WEIGHTS)}
+    (tmp_path / FACTS).write_text(json.dumps({**facts, "files": files}))
+    model = StaticModel(tmp_path)
     ids, begin, weights = Bags(texts).batch(np.arange(len(texts)))
     table = torch.from_numpy(arrays["table"].astype(np.float32))
     found = torch.nn.functional.embedding_bag(
@@ -132,12 +138,12 @@ def test_many_pieces_are_forgotten_and_answered_the_same(made, monkeypatch):
 
     place, _ = made
     texts = [text for _, text in rows(200, seed=7)]
-    expected = StaticModel.load(place / "out").probabilities(texts)
+    expected = StaticModel(place / "out").probabilities(texts)
     monkeypatch.setattr(static_model, "_REMEMBERED", 7)
-    monkeypatch.setattr(static_model, "_TEXTS", 3)
     monkeypatch.setattr(static_model, "_PIECES", 2)
-    model = StaticModel.load(place / "out")
-    assert np.abs(model.probabilities(texts) - expected).max() < 1e-6
+    model = StaticModel(place / "out")
+    parts = [model.probabilities(texts[first : first + 3]) for first in range(0, 200, 3)]
+    assert np.abs(np.concatenate(parts) - expected).max() < 1e-6
     assert len(model._known) < 20
 
 
@@ -151,7 +157,7 @@ def test_a_damaged_student_is_refused(made, tmp_path):
         for file, whole in ((FACTS, json.dumps(facts).encode()), (WEIGHTS, weights)):
             (tmp_path / file).write_bytes(content if file == name else whole)
         with pytest.raises(RunError, match="export it again"):
-            StaticModel.load(tmp_path)
+            StaticModel(tmp_path)
         said = call_main("predict", tmp_path, stdin=b"a\n")
         assert said.code == 1 and said.err.startswith("error: ")
 
