@@ -23,6 +23,7 @@ from superconext.core.files import atomic_write, file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.core.random_streams import ALL_ROWS, random_stream
 from superconext.data.dataset import Dataset
+from superconext.data.token_store import TokenStore
 from superconext.export.standalone import write_standalone
 from superconext.export.static_model import FACTS, FORMAT, WEIGHTS, StaticModel, hashed
 from superconext.fitting.model import Model
@@ -83,7 +84,7 @@ def distil(
         table = nn.EmbeddingBag(1 << BITS, SIZE, mode="sum", sparse=True)
         first, last = nn.Linear(SIZE, HIDDEN), nn.Linear(HIDDEN, answers.shape[1])
     spread = np.zeros((1 << BITS, 1), np.float32)
-    spread[bags.rows] = _SPREAD  # vectors that no text has stay zeros
+    spread[bags.pieces.tokens] = _SPREAD  # vectors that no text has stay zeros
     table.weight.data *= torch.from_numpy(spread)
     layers = [*first.parameters(), *last.parameters()]
     optimizers = torch.optim.SparseAdam(list(table.parameters())), torch.optim.Adam(layers)
@@ -109,39 +110,30 @@ def distil(
 class Bags:
     """Of each of N texts the rows of the table that it is the weighted sum of.
 
-    rows: of all distinct pieces, one after the other.
+    texts: the distinct pieces of each text; pieces: the rows of each piece, its own first.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        cut = [text.lower().split() for text in texts]
-        number = {piece: n for n, piece in enumerate(dict.fromkeys(chain.from_iterable(cut)))}
-        self.counts = np.fromiter(map(len, cut), np.int64, len(cut))
-        self.pieces = np.array([number[piece] for pieces in cut for piece in pieces], np.int64)
+        number: dict[str, int] = {}
+        cut = [[number.setdefault(p, len(number)) for p in t.lower().split()] for t in texts]
+        places = np.fromiter(chain.from_iterable(cut), np.int64)
+        self.texts = TokenStore(places, np.cumsum([0, *map(len, cut)]))
         parts = list(hashed(list(number), BITS))
-        self.sizes = np.empty(len(number), np.int64)
+        sizes = np.empty(len(number), np.int64)
         for places, rows in parts:
-            self.sizes[places] = len(rows)
-        self.rows = np.empty(self.sizes.sum(), np.int64)
-        begins = np.cumsum(self.sizes) - self.sizes
+            sizes[places] = len(rows)
+        begins = np.append(0, np.cumsum(sizes))
+        self.pieces = TokenStore(np.empty(begins[-1], np.int64), begins)
         for places, rows in parts:
-            self.rows[begins[places] + np.arange(len(rows))[:, None]] = rows
+            self.pieces.tokens[begins[places] + np.arange(len(rows))[:, None]] = rows
 
     def batch(self, texts: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """What an EmbeddingBag takes: rows, where each text begins, weights."""
-        counts = self.counts[texts]
-        pieces = self.pieces[_places(self.counts, texts)]
-        sizes = self.sizes[pieces]
+        pieces, counts = self.texts.take(texts)
+        rows, sizes = self.pieces.take(pieces)
         weights = np.repeat(1 / np.sqrt(sizes - 1), sizes)
         weights[np.cumsum(sizes) - sizes] = 1
         of_text = np.add.reduceat(sizes, np.cumsum(counts) - counts)
-        weights /= np.repeat(np.sqrt(counts), of_text)
-        rows, begin = self.rows[_places(self.sizes, pieces)], np.cumsum(of_text) - of_text
-        weights = weights.astype(np.float32)
-        return torch.from_numpy(rows), torch.from_numpy(begin), torch.from_numpy(weights)
-
-
-def _places(sizes: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Of parts of these sizes, laid end to end, all places of the chosen ones."""
-    counts = sizes[chosen]
-    shift = (np.cumsum(sizes) - sizes)[chosen] - (np.cumsum(counts) - counts)
-    return np.arange(counts.sum()) + np.repeat(shift, counts)
+        weights = (weights / np.repeat(np.sqrt(counts), of_text)).astype(np.float32)
+        begin = torch.from_numpy(np.cumsum(of_text) - of_text)
+        return torch.from_numpy(rows), begin, torch.from_numpy(weights)
