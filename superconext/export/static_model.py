@@ -24,6 +24,7 @@ import numpy as np
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError
 from superconext.core.files import file_sha256
+from superconext.core.memory import gc_paused
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -115,7 +116,8 @@ class StaticModel:
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """The sums that stand for texts, float32 `[N, d]`; zeros for one without a word."""
-        rows = [text.lower().split() for text in texts]
+        with gc_paused():  # of the many lists none refers to another
+            rows = [text.lower().split() for text in texts]
         counts = np.fromiter(map(len, rows), np.int64, len(rows))
         sums = np.zeros((len(texts), self._table.shape[1]), np.float32)
         if some := np.flatnonzero(counts).tolist():
