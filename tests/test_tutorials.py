@@ -71,6 +71,8 @@ def test_every_block_of_a_tutorial_is_run():
         kinds = set(re.findall(r"^```(\w+)", page, re.MULTILINE))
         run = list(SCRIPT["BLOCK"].finditer(page))
         assert kinds == {"bash", "python", "text"}
+        # jupytext opens the page as a Python notebook, its `bash` blocks as cells of bash.
+        assert re.match(r"<!--\n\n---\njupyter:\n  kernelspec:\n(?:    .*\n)+---\n\n-->\n", page)
         assert page.count("\n```\n") == len(run) + len(shown(page))
 
 

@@ -33,6 +33,7 @@ from superconext.probe.ngrams import (
     NgramCounts,
     TfidfFeatures,
     columns_of,
+    decisions,
     fit_both,
     fit_tfidf_model,
     log_count_ratio,
@@ -99,7 +100,7 @@ class NgramPool(ProbabilisticBaseline):
         return self.held_out
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
-        return pooled([log_softmax(one.decision(texts)) for one in self.models], self.weights)
+        return pooled([log_softmax(one) for one in decisions(self.models, texts)], self.weights)
 
 
 class TfidfSvm(Baseline):

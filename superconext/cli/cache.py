@@ -33,9 +33,9 @@ def _seconds(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 def cache(ctx: click.Context, as_json: bool) -> None:
     """List what is kept to save time: vectors, encoders, tokens, downloads.
 
-    It is in $SUPERCONEXT_CACHE, or in the platform's cache folder. What was made takes 5 GB at
-    most, or $SUPERCONEXT_CACHE_LIMIT gigabytes (none: no limit): what was used longest ago goes
-    first, never what is in use, and no download.
+    The cache is in $SUPERCONEXT_CACHE, or in the platform's cache folder. It takes 5 GB at most, or
+    $SUPERCONEXT_CACHE_LIMIT gigabytes (none: no limit), beside downloads; the least recently used
+    entries are removed first, never those in use.
     """
     if ctx.invoked_subcommand is not None:
         return

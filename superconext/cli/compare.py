@@ -81,8 +81,8 @@ def compare(
     always fitted too, vectors_logreg wherever there are word vectors, pretrained_logreg
     wherever --init or --pretrain is given; nbsvm, fasttext and ngrams where --objectives names
     them. A fit that DIR already holds is not run again. With several TRAIN files, or data sets
-    from a file, each has a table of its own. With --protocol a paper says what is compared;
-    parameters given apply to all of its systems that do not set them.
+    from a file, each has a table of its own. With --protocol the systems are those of a paper;
+    parameters given apply to all of them that do not set these.
     """
     from superconext.core.progress import TerminalProgress
 

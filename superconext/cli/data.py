@@ -45,7 +45,7 @@ _FRACTION = click.FloatRange(0, 1, max_open=True)
 
 @click.group()
 def data() -> None:
-    """Look into labelled files, split them, list and fetch public sets."""
+    """Inspect and split labelled files, list and fetch public sets."""
 
 
 @data.command()
@@ -54,7 +54,10 @@ def data() -> None:
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
 @click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
 @click.option(
-    "--unlabelled", metavar="FILE", help="Count the texts that also occur in this unlabelled text."
+    "--unlabelled",
+    multiple=True,
+    metavar="FILE",
+    help="Count the texts that also occur in this unlabelled text; may be given several times.",
 )
 @click.option(
     "--near",
@@ -81,7 +84,7 @@ def inspect(
     dev: str | None,
     test: str | None,
     vectors: str | None,
-    unlabelled: str | None,
+    unlabelled: tuple[str, ...],
     near: float,
     no_near: bool,
     examples: int,
@@ -94,11 +97,10 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
+    """Show classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
 
-    FILEs are compared with one another in their order, which is best train, dev, test. With
-    --deduplicate every text is written once, in the last file that holds it, so that nothing is
-    taken from a test file; of several labels the most frequent one stays.
+    Give FILEs in the order train, dev, test: they are compared with one another. With --deduplicate
+    every text is written once, in the last file that has it, with its most frequent label.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
@@ -117,13 +119,14 @@ def inspect(
     if vectors is not None:
         report["vectors"], notes = coverage_of(texts, vectors, normalize)
         echo_notes(notes)
-    if unlabelled is not None:
+    listed = ", ".join(unlabelled)
+    if unlabelled:
         report["unlabelled"] = said_in(texts, unlabelled, normalize)
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(
                     f"{found['said']} of {found['texts']} texts of {found['part']} are said in "
-                    f"{unlabelled}: leave out of it what is judged on (--leave-out)"
+                    f"{listed}: leave out of it what is judged on (--leave-out)"
                 )
     for leak in leaks(report):
         progress.warn(f"{leak}: results on them are too good")
@@ -144,7 +147,7 @@ def inspect(
             click.echo("\n" + coverage_table(found))
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
-        click.echo(f"said in {unlabelled}: {said}")
+        click.echo(f"said in {listed}: {said}")
 
 
 @data.command()
@@ -189,7 +192,7 @@ def split(
 ) -> None:
     """Split the labelled FILE into train, dev and test.
 
-    Every class is split alike, and copies of a text are always in the same split. The same file,
+    Splits are stratified, and copies of a text are always in the same split. The same file,
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
@@ -299,7 +302,7 @@ def agreement(
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
-    """How far the annotators of FILE agree, and the label that most of them gave.
+    """Measure how far the annotators of FILE agree; write the label that most of them gave.
 
     FILE has a column for each annotator (annotator_1, annotator_2, ...), or the columns annotator
     and label with a row for each label. Texts with a tie are named and left out of --out.

@@ -62,11 +62,11 @@ def audit(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Rows of the labelled FILE, those whose label is most likely wrong first.
+    """List the rows of the labelled FILE, those whose label is most likely wrong first.
 
     Gives label, text, line, the label it may be, a suspicion and reasons, as TSV (on a terminal a
     table of the first rows). Correct the labels in a spreadsheet: train reads the file as it is.
-    RUN is best one that was not trained on FILE.
+    RUN should not have been trained on FILE.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
@@ -140,7 +140,7 @@ def suggest(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Sentences of UNLABELLED to label next: uncertain ones that are unlike each other.
+    """Choose sentences of UNLABELLED to label next: uncertain ones, unlike each other.
 
     Near-duplicates are given once; sentences of a --leave-out file, such as the rows labelled so
     far, are not given. Fill in the column label and add the rows with data merge.
@@ -192,7 +192,7 @@ def explain(
     as_json: bool,
     threads: int,
 ) -> None:
-    """What each word contributes to the answer of RUN for each TEXT.
+    """Show what each word contributes to the prediction of RUN for each TEXT.
 
     A contribution is what the log-odds of the predicted class lose without the word, of
     everything RUN predicts with. A run keeps no training texts: name their --train file to

@@ -31,7 +31,7 @@ def report(
     header: bool | None,
     threads: int,
 ) -> None:
-    """A page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
+    """Write a page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
 
     Without FILE the page shows what RUN recorded, without sentences unless --keep-text kept them.
     It is one file that loads nothing else; it holds the sentences of FILE and --train.

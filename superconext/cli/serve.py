@@ -34,7 +34,7 @@ def serve(
     max_waiting: int,
     threads: int,
 ) -> None:
-    """Serve RUN over HTTP: a run or a folder of export --format onnx.
+    """Serve RUN over HTTP: a run or a folder of export --format onnx or static.
 
     POST /predict takes {"texts": ["...", ...]}; GET /health and /metrics (Prometheus) are for
     monitoring. Requests over a limit are refused (413, 429). No text is logged. SIGTERM lets

@@ -64,8 +64,8 @@ def train(
     """Train on the labelled file TRAIN and write the run folder RUN.
 
     TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
-    Hugging Face datasets. Where no option names a recipe (an objective, an encoder, what predicts)
-    a few are compared and the best is taken; --preset fast leaves that out.
+    Hugging Face datasets. Without an option that names a recipe (an objective, an encoder, what
+    predicts), a few are compared and the best is taken, unless --preset fast is given.
     """
     from superconext.config.files import read_config
     from superconext.core.progress import TerminalProgress

@@ -62,7 +62,7 @@ def evaluate(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Metrics of RUN on the labelled FILE."""
+    """Compute the metrics of RUN on the labelled FILE."""
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
@@ -198,9 +198,9 @@ def predict(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Labels for the texts of FILE (- is standard input): label TAB text.
+    """Label the texts of FILE (- is standard input): label TAB text.
 
-    RUN may also be a folder of export --format onnx: then onnxruntime predicts. With --proba a
+    RUN may also be a folder of export --format onnx or static. With --proba a
     heading line names the classes. FILE may be of any size: it is read, predicted and written a
     piece at a time, in its order, and each of its rows gives a row: one without a text gets an
     empty label. --details and --json have the line numbers, the shares of a text's words and
@@ -375,7 +375,7 @@ def embed(
     reading: dict[str, Any],
     threads: int,
 ) -> None:
-    """Sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
+    """Write sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
 
     A row without a text has a vector of zeros.
     """
@@ -423,9 +423,13 @@ def _load(run: str, threads: int) -> Any:
 
 
 def load_any(run: str, threads: int) -> Any:
-    """A run, or what export --format onnx made of one, which is answered by onnxruntime."""
+    """A run, or what export --format onnx or static made of one."""
     from pathlib import Path
 
+    if (Path(run) / "static.json").is_file():
+        from superconext.export.static_model import StaticModel
+
+        return StaticModel(run)
     if not (Path(run) / "model.onnx").is_file():
         return _load(run, threads)
     from superconext.export.onnx_model import OnnxModel

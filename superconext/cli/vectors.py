@@ -136,7 +136,7 @@ def info(
     text_column: str | None,
     as_json: bool,
 ) -> None:
-    """What the word vectors VECTORS hold, and how much of a text they know."""
+    """Describe the word vectors VECTORS, and how much of a text they cover."""
     from superconext.core.progress import TerminalProgress
     from superconext.report.vectors import coverage_table, facts_of, nearest_table
     from superconext.vectors.coverage import count_words, coverage

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import DataError, MissingExtraError
-from superconext.data.file_format import Block, FileFormat, parsed_rows
+from superconext.data.file_format import Block, FileFormat, Votes, parsed_rows
 from superconext.data.lines import ARROW_FOLDER, shard_paths, shown
 
 _ROWS = 4096  # read at a time
@@ -31,15 +31,18 @@ class Parquet(FileFormat):
         number = 1
         try:
             schema, batches = self._opened()
-            columns = file.named(list(schema.names))
+            columns = [*file.named(list(schema.names)), *file.voters]
+            width = len(columns) - len(file.voters)
             classes = _class_names(schema.metadata)
-            empty = columns[0] if file.wanted.every_row else None
+            empty = {*file.voters, *columns[: file.wanted.every_row]}
 
-            def parse(values: Sequence[object], number: int) -> tuple[str, str]:
+            def parse(values: Sequence[object], number: int) -> tuple[str, str | Votes]:
                 cells = [
-                    _text(value, column, f"{name}, row {number}", column == empty, classes)
+                    _text(value, column, f"{name}, row {number}", column in empty, classes)
                     for value, column in zip(values, columns, strict=True)
                 ]
+                if file.voters:
+                    return cells[0], file.votes(dict(zip(file.voters, cells[width:], strict=True)))
                 return cells[0], cells[1] if len(cells) > 1 else ""
 
             for batch in batches:
@@ -106,7 +109,7 @@ def _text(
 
     empty: null may stand for an empty text.
     """
-    if empty and value is None:
+    if empty and (value is None or value != value):
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DataError(

@@ -30,7 +30,8 @@ TEXT_NAMES = frozenset(
 )
 LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classe", "category", "sentiment", "polarity", "target", "tag"}
-    | {"étiquette", "annotation", "emotion", "stance", "topic", "intent", "score", "rating", "gold"}
+    | {"étiquette", "etiquette", "catégorie", "categorie", "polarité"}
+    | {"annotation", "emotion", "stance", "topic", "intent", "score", "rating", "gold"}
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
@@ -39,8 +40,10 @@ ANNOTATOR_NAMES = frozenset(
     {"annotator", "annotator_id", "annotateur", "worker", "worker_id", "rater", "coder", "المعلق"}
 )
 _ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
-_OTHER_NAMES = frozenset(["", "id", "idx", "index", "no", "source", "split", "date", "lang"])
+_ROW_NAMES = frozenset(["", "id", "idx", "index", "no"])  # of columns that number the rows
+_OTHER_NAMES = _ROW_NAMES | {"source", "split", "date", "lang"}
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
+_MOST_TITLES = 20  # rows above a header
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
 
 
@@ -202,9 +205,46 @@ def voter_columns(
     names = _folded(first)
     if label_column is not None or not (preferred or LABEL_NAMES.isdisjoint(names)):
         return ()
-    wide = [i for i, name in enumerate(names) if _ANNOTATOR.fullmatch(name)]
-    wide = [i for i in wide if names[i] not in ANNOTATOR_NAMES]
-    return tuple(wide) if len(wide) > 1 else ()
+    wide = tuple(place for place, name in enumerate(names) if is_annotator(name))
+    wide = wide if len(wide) > 1 else ()
+    return tuple(resolve(first, first[p], "label", "--label-column", source) for p in wide)
+
+
+def is_annotator(name: str) -> bool:
+    """Whether a column of this name has the labels of one annotator."""
+    name = name.strip().casefold()
+    return bool(_ANNOTATOR.fullmatch(name)) and name not in ANNOTATOR_NAMES
+
+
+def titles_above(
+    rows: Sequence[Sequence[str]], text_column: ColumnSpec, label_column: ColumnSpec, source: str
+) -> int:
+    """How many of the first rows stand above a header with the names of text and label.
+
+    Raises DataError where one of them is as full as the header, and so may be a row.
+    """
+    asked = [{str(spec).strip().casefold()} for spec in (text_column, label_column)]
+    fullest = 0
+    for at, row in enumerate(rows[: _MOST_TITLES + 1]):
+        names, filled = set(_folded(row)), sum(map(bool, map(str.strip, row)))
+        labelled = names & (LABEL_NAMES | asked[1]) or voter_columns(row, None, source, True)
+        if names & (TEXT_NAMES | asked[0]) and labelled:
+            if fullest < filled:
+                return at
+            raise DataError(
+                f"{source}: found the header {_listed(row)} in row {at + 1}, expected it in the "
+                "first: remove the rows above, or the header; --no-header if it is a row"
+            )
+        fullest = max(fullest, filled)
+    return 0
+
+
+def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the header is one cell short, as R leaves it above row names: every row below has one
+    more, and begins with a number of its own."""
+    header, *below = rows or [[]]
+    numbers = {row[0] for row in below if row[0].isdecimal() and len(row) == len(header) + 1}
+    return bool(below) and len(numbers) == len(below) and _is_header(header, None, None)
 
 
 def number_of(spec: str | int) -> int | None:
@@ -268,8 +308,8 @@ def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
     if labelled:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return DataError(
-        f"{source}: no {wanted} in the first row, found {_listed(first)}: name the columns "
-        f"in a header, or give {flags}"
+        f"{source}: no {wanted} in the first row, found {_listed(first)}: give {flags} with a name "
+        "of these, or name the columns in a header, without titles above it"
     )
 
 
@@ -318,7 +358,8 @@ def _under_header(
         label = _label_of_two(rows[1:], source) if label is None else label
     if len(first) == 2:
         text = 1 - label if text is None and label is not None else text
-        label = 1 - text if label is None and text is not None else label
+        named = text is not None and (label_column or folded[1 - text] not in _ROW_NAMES)
+        label = 1 - text if label is None and text is not None and named else label
     if text is None:
         text = resolve(first, text_column, "text", "--text-column", source)
     if labelled and label is None:
@@ -448,7 +489,8 @@ def _is_header(first: Sequence[str], text_column: ColumnSpec, label_column: Colu
     # Of more columns one usual name of each kind is enough among names: such as user_id, tweet,
     # sentiment.
     named = bool(TEXT_NAMES & set(folded)) and bool(LABEL_NAMES & set(folded))
-    return len(folded) > 2 and named and all(re.fullmatch(r"[^\W\d][\w .-]*|", c) for c in folded)
+    plain = re.compile(r"[^\W\d][\w .°'()/-]*|")
+    return len(folded) > 2 and named and all(plain.fullmatch(cell) for cell in folded)
 
 
 def _numbered(
@@ -501,8 +543,8 @@ def _refuse_other_separator(first: Sequence[str], source: str) -> None:
     """A header in one piece means that the columns are separated by something else."""
     if len(first) == 1:
         cell = first[0].strip().casefold()
-        for separator in "\t;,|":
-            if {"text", "label"} & set(cell.split(separator)) and separator in cell:
+        for separator in "\t;,|،؛":
+            if (TEXT_NAMES | LABEL_NAMES) & set(cell.split(separator)) and separator in cell:
                 raise DataError(
                     f"{source}: found {shown(first[0])} as the only column, expected columns "
                     f"separated by commas (.csv) or tabs (.tsv), not {shown(separator)}: save it "

@@ -117,6 +117,12 @@ def check_counts(
     single = [label for label, count in counts.items() if count == 1]
     if not single:
         return []
+    total = sum(counts.values())
+    if 2 * len(single) > total >= 20:
+        raise DataError(
+            f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
+            "repeat: check --label-column, or make ranges of numbers classes"
+        )
     named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     plural = "es" * (len(single) > 1)

@@ -8,14 +8,21 @@ command line by the environment variable `SUPERCONEXT_FILE_FORMATS=name=path/to/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.registry import Entry, Registry
-from superconext.data.columns import ColumnSpec, Known, resolve, usual
+from superconext.data.columns import (
+    ANNOTATOR_NAMES,
+    ColumnSpec,
+    Known,
+    resolve,
+    usual,
+    voter_columns,
+)
 from superconext.data.lines import RUN_LINES, STDIN_NAME, OpenFile, Run, shown
 
 #: Characters at the head of a file that tell how it is written.
@@ -109,7 +116,9 @@ class RowFile:
         head: the first lines, once `first_line` was asked for: those of `_HEAD` characters, on
             standard input as many as one read brought.
         columns: `text`, `label` (names, or numbers from 1 where there are none) and `header`, once
-            a format with columns has found them.
+            a format with columns has found them; `annotators`, the names of one's labels each, or
+            `annotator`, that of whose labels they are.
+        voters: names of the columns that `votes` reads; empty where a text has one label.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
     """
 
@@ -128,6 +137,7 @@ class RowFile:
         self.skipped = 0
         self.head: list[str] = []
         self.columns: dict[str, Any] | None = None
+        self.voters: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
         self._on_bad = on_bad
         self._runs: Iterator[Run] | None = None
@@ -141,12 +151,14 @@ class RowFile:
         self.skipped += 1
 
     def named(self, names: Sequence[str], labels: Sequence[str] = ()) -> list[str]:
-        """The names of the text column and, where wanted, the label column, which are noted.
+        """The names of the text column and, where wanted, the label column, which are noted; that
+        of the text alone where annotators have columns of their own.
 
         labels: the columns that hold labels, where the format knows. Raises DataError.
         """
         only = list(names).index(labels[0]) if len(labels) == 1 else -1
-        wanted = ["text", "label"] if self.wanted.labelled else ["text"]
+        wide = () if labels else self.annotators(names)
+        wanted = ["text", "label"] if self.wanted.labelled and not wide else ["text"]
         chosen = [names[self.wanted.place(names, name, self.name, only)] for name in wanted]
         self.columns = {"text": chosen[0], "label": (*chosen, None)[1], "header": True}
         asked = self.wanted.text_column, self.wanted.label_column
@@ -156,7 +168,35 @@ class RowFile:
             if spec is None and column.strip().casefold() != name
         ]
         self.notes += ["column " + ", ".join(unasked)] if unasked else []
+        self.find_voters(names, wide)
         return chosen
+
+    def annotators(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Places of the columns with one annotator's labels each. Raises DataError."""
+        if not self.wanted.labelled:
+            return ()
+        spec = (self.wanted.known or Known()).column(names, self.wanted.label_column, "label")
+        return voter_columns(names, spec, self.name, self.wanted.votes)
+
+    def find_voters(self, names: Sequence[str], wide: Sequence[int]) -> None:
+        """Keep which columns hold labels of annotators; `wide`: places of one annotator's each."""
+        assert self.columns is not None
+        whose = [name for name in names if name.strip().casefold() in ANNOTATOR_NAMES]
+        taken = self.columns["text"], self.columns["label"]
+        if wide:
+            self.columns["annotators"] = self.voters = [names[place] for place in wide]
+            self.notes.append(f"columns {', '.join(self.voters)} read as annotators' labels")
+        elif taken[1] and self.columns["header"] and len(whose) == 1 and whose[0] not in taken:
+            self.columns["annotator"] = whose[0]
+            self.voters = [taken[1], whose[0]]
+
+    def votes(self, cells: Mapping[str, str]) -> Votes:
+        """What annotators answered in a row, from the cells of `voters`."""
+        assert self.columns is not None
+        if "annotator" in self.columns:
+            label, who = (cells[name].strip() for name in self.voters)
+            return Votes([(who, label)])
+        return Votes((name, cell.strip()) for name, cell in cells.items()).given()
 
     def runs(self) -> Iterator[Run]:
         """All lines, blank ones too, in runs: (number of the first, lines)."""

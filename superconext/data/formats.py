@@ -19,12 +19,11 @@ from dataclasses import replace
 
 from superconext.core.errors import DataError
 from superconext.data.columns import (
-    ANNOTATOR_NAMES,
     Columns,
-    Known,
     class_columns,
     find_columns,
-    voter_columns,
+    lacks_row_names,
+    titles_above,
 )
 from superconext.data.file_format import (
     PREVIEWED,
@@ -37,7 +36,13 @@ from superconext.data.file_format import (
     parsed_rows,
 )
 from superconext.data.lines import STDIN_NAME, shown
-from superconext.data.quoting import SEPARATORS, QuotedRecord, separator_of, tabs_are_quoted
+from superconext.data.quoting import (
+    SEPARATORS,
+    QuotedRecord,
+    is_spaced,
+    separator_of,
+    tabs_are_quoted,
+)
 
 FASTTEXT_PREFIX = "__label__"
 
@@ -55,6 +60,8 @@ class PlainText(FileFormat):
         if file.wanted.labelled or file.wanted.text_column is not None:
             return False
         if file.wanted.heads(first_line):
+            return False
+        if is_spaced(first_line):
             return False
         return is_plain_source(file) or not (first_line.startswith("{") or "\t" in first_line)
 
@@ -173,10 +180,29 @@ class TableFormat(FileFormat):
                 limit += size - sum(map(len, record)) <= most
             if waiting is None or (waiting and size <= most):
                 continue
+            lines, head = self._below_titles(lines, head)
             columns = self._find(head[:limit] if waiting else head)
             yield columns, lines, head
         if columns is None and head:
+            lines, head = self._below_titles(lines, head)
             yield self._find(head), lines, head
+
+    def _below_titles(
+        self, lines: list[int], head: list[list[str]]
+    ) -> tuple[list[int], list[list[str]]]:
+        """The first rows without titles above the header, and with all cells of the header."""
+        wanted, notes = self.file.wanted, self.file.notes
+        if wanted.header is False:
+            return lines, head
+        at = titles_above(head, wanted.text_column, wanted.label_column, self.file.name)
+        if at:
+            title = next(cell for row in head for cell in row if cell.strip())
+            notes.append(f"{at} row{'s' * (at > 1)} above the header left out: {shown(title, 40)}")
+            lines, head = lines[at:], head[at:]
+        if lacks_row_names([row for row in head if not _is_blank(row)]):
+            notes.append("header one cell short, as R writes it: first column read as row names")
+            head = [["", *head[0]], *head[1:]]
+        return lines, head
 
     def _describe(self, columns: Columns, cells: list[list[str]]) -> None:
         """Say of the file which columns these are, and show its first rows."""
@@ -186,30 +212,15 @@ class TableFormat(FileFormat):
             for place in both
         ]
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
-        self._describe_voters(columns, cells[0])
+        first = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
+        self.file.find_voters(first, columns.voters)
+        self._voters = columns.voters or tuple(map(first.index, self.file.voters))
         if columns.label is None and columns.aside is not None:
             text, label = columns.text, columns.aside
             rows = cells[columns.header : PREVIEWED + columns.header]
             self.file.preview = [
                 (row[label], row[text]) for row in rows if len(row) > max(text, label)
             ]
-
-    def _describe_voters(self, columns: Columns, first: list[str]) -> None:
-        """Keep where labels of annotators stand: (place of the label, place or name of whose)."""
-        self._voters: list[tuple[int, int | str]] = []
-        assert self.file.columns is not None
-        if columns.voters:
-            names = [first[p] if columns.header else str(p + 1) for p in columns.voters]
-            self._voters = list(zip(columns.voters, names, strict=True))
-            self.file.columns["annotators"] = names
-            self.file.notes.append(f"columns {', '.join(names)} read as annotators' labels")
-        elif columns.label is not None and columns.header:
-            whose = [
-                p for p, cell in enumerate(first) if cell.strip().casefold() in ANNOTATOR_NAMES
-            ]
-            if len(whose) == 1 and whose[0] not in (columns.label, columns.text):
-                self._voters = [(columns.label, whose[0])]
-                self.file.columns["annotator"] = first[whose[0]]
 
     def _first_filled(self, cells: list[list[str]]) -> int | None:
         """Place of the first record; blank lines stand before it where every row is wanted."""
@@ -240,8 +251,7 @@ class TableFormat(FileFormat):
         if wanted.classes:
             voters = class_columns(rows[0], wanted.classes, self.file.name)
         elif wanted.labelled and (wanted.header is not False or label is not None):
-            spec = (wanted.known or Known()).column(rows[0], label, "label")
-            voters = voter_columns(rows[0], spec, self.file.name, wanted.votes)
+            voters = self.file.annotators(rows[0])
         columns = find_columns(
             rows,
             wanted.text_column,
@@ -264,19 +274,13 @@ class TableFormat(FileFormat):
             kept = [i for i, row in enumerate(cells) if not self.file.count_blank(_is_blank(row))]
             numbers, cells = [numbers[i] for i in kept], [cells[i] for i in kept]
         if self._voters:
+            last = replace(columns, label=max(self._voters))
 
             def votes(record: list[str], number: int) -> tuple[str, Votes]:
-                last = [w for pair in self._voters for w in pair if isinstance(w, int)]
-                self._check(record, number, replace(columns, label=max(last)), width)
-                pairs = [
-                    (
-                        record[whose].strip() if isinstance(whose, int) else whose,
-                        record[place].strip(),
-                    )
-                    for place, whose in self._voters
-                ]
-                return record[text], Votes(
-                    pairs if columns.label is not None else filter(all, pairs)
+                self._check(record, number, last, width)
+                given = [record[place] for place in self._voters]
+                return record[text], self.file.votes(
+                    dict(zip(self.file.voters, given, strict=True))
                 )
 
             return parsed_rows(self.file, numbers, cells, votes, True)
@@ -415,10 +419,11 @@ class Csv(QuotedTable):
             file.notes.append(f"{self.separator_name}s separate columns, as the first line says")
         elif file.head and self.separator == ",":
             self.separator = separator_of(file.head)
-            self.separator_name = SEPARATORS[self.separator]
+            self.separator_name = SEPARATORS.get(self.separator, "space")
             if self.separator != ",":
                 file.notes.append(f"columns read as separated by {self.separator_name}s")
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
-        return ("," in first_line and not is_plain_source(file)) or file.wanted.heads(first_line)
+        table = "," in first_line and not is_plain_source(file)
+        return table or is_spaced(first_line) or file.wanted.heads(first_line)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from superconext.core.errors import DataError
+from superconext.data.columns import is_annotator
 from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
@@ -72,6 +73,11 @@ class JsonLines(LineFormat):
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
+        if self.file.voters:
+            wide, named = len(self.keys) == 1, self.file.wanted.label_column is not None
+            asked = self.file.voters if named or not wide else filter(is_annotator, record)
+            keys = [key for key in asked if key in record or not wide]
+            return text, self.file.votes({k: json_value(record, k, where, True) for k in keys})
         if len(self.keys) == 1:
             return text, ""
         given = record.get(self.keys[1])
@@ -284,7 +290,7 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
     if not isinstance(value, str):
         raise DataError(
             f"{where}: {shown(key)} is a JSON {_json_type(value)}, expected a string or a number: "
-            "one text and one label a record"
+            "one text and one label a record (of pandas: orient='records')"
         )
     # JSON escapes can spell what no UTF-8 file can hold.
     if "\0" in value or (not value.isascii() and _SURROGATE.search(value)):

@@ -8,6 +8,7 @@ are mended when asked.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,18 @@ from superconext.data.lines import shown
 
 #: How programs write that a value is missing, in lower case.
 MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na"])
+
+#: Marks without a width that editors and keyboards leave around a word; two labels look alike then.
+_MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
+
+_ARABIC = str.maketrans(
+    {
+        **dict.fromkeys("أإآ", "ا"),
+        "ى": "ي",
+        **dict.fromkeys(map(chr, [0x640, *range(0x64B, 0x653)])),
+    }
+    | {chr(0x660 + digit): str(digit) for digit in range(10)}
+)
 
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
@@ -106,7 +119,7 @@ class LabelReader:
         # Once for each distinct label: a file has many rows and few labels.
         put_right = {}
         for label, count in Counter(labels).items():
-            name = label.strip()
+            name = label.strip().strip(_MARKS).strip()
             self._stray += count * (name != label)
             if name in self._places or len(self._places) < _MOST:
                 self._places.setdefault(name, Places()).add_rows(label, count, labels, block.lines)
@@ -140,8 +153,15 @@ class LabelReader:
             if len(labels) > 1 and not self.fold:
                 labels.sort(key=lambda label: -self._places[label].count)
                 notes.append(
-                    f"{WARNING}classes that differ in case or spaces alone: "
+                    f"{WARNING}classes that differ in case, spaces, .0 or Arabic spelling alone: "
                     f"{', '.join(map(self._told, labels))}: make them one with --fold-label-case"
+                )
+        for label in self._places:
+            parts = [part.strip() for part in re.split("[;,|/]", label)]
+            if len(set(parts)) > 1 and self._places.keys() >= set(parts):
+                notes.append(
+                    f"{WARNING}the label {self._told(label)} is a class of its own, and not "
+                    f"{' and '.join(shown(part, 24) for part in parts)}: keep one label for a text"
                 )
         return notes
 
@@ -151,8 +171,10 @@ class LabelReader:
 
 
 def folded(label: str) -> str:
-    """A label in lower case and compatible characters, with single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+    """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
+    without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
+    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().translate(_ARABIC).split())
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", plain)
 
 
 def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:

@@ -131,7 +131,8 @@ class OpenFile:
     def _decoded(self, raw: bytes, number: int) -> str | DataError:
         where = f"{self.name}, line {number}"
         if b"\0" in raw:
-            return DataError(f"{where}: found a NUL byte, expected text: save the file as UTF-8")
+            mend = "save the file as UTF-8, or an old workbook (.xls) as .xlsx"
+            return DataError(f"{where}: found a NUL byte, expected text: {mend}")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -71,7 +72,7 @@ class QuotedRecord:
             if line[close + 1] != self.separator:
                 raise DataError(
                     f"{self.source}, line {number}: found characters after a closing quote, "
-                    f"expected a {SEPARATORS.get(self.separator, self.separator)} or the end of "
+                    f"expected a {SEPARATORS.get(self.separator, 'space')} or the end of "
                     'the line: double each quote inside a quoted cell ("")'
                 )
 
@@ -83,6 +84,13 @@ class QuotedRecord:
         )
 
 
+def is_spaced(line: str) -> bool:
+    """Whether a line is a header of quoted names with spaces between, as R writes it."""
+    names = [name.casefold() for name in re.findall('"([^"]+)"', line)]
+    spaced = re.fullmatch('("[^"]+" )+"[^"]+"', line.rstrip()) is not None
+    return spaced and not (TEXT_NAMES | LABEL_NAMES).isdisjoint(names)
+
+
 def separator_of(head: Sequence[str]) -> str:
     """What separates the cells of a file that begins with the lines `head`; a comma in doubt.
 
@@ -91,6 +99,8 @@ def separator_of(head: Sequence[str]) -> str:
     the one with the column of fewest distinct cells.
     """
     head = _within(head[:_ROWS], _CHARACTERS)
+    if is_spaced(next(filter(None, head), "")):
+        return " "
     tables = {mark: _table(head, mark) for mark in SEPARATORS}
     usual = TEXT_NAMES | LABEL_NAMES
     named = [
@@ -121,12 +131,14 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     if not any('"' in line for line in head):
         return False
     table = _table(head, "\t")
-    if not table or _share(table) < 1:
+    if not table:
         return False
     named = {f'"{name}"' for name in TEXT_NAMES | LABEL_NAMES}
     first = next(filter(str.strip, head)).split("\t")
     if named & {cell.strip().casefold() for cell in first}:
         return True
+    if _share(table) < 1:
+        return False
     if any("\n" in cell for record in table for cell in record):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]

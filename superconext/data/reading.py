@@ -109,6 +109,10 @@ class RowStream:
             if good:
                 self.read += len(good)
                 yield good
+        if "annotator" in (self.columns or {}):
+            self.notes.append(
+                f"{WARNING}read in a stream: each label of an annotator is a row of its own"
+            )
         if not self.read:
             first = self.problems[0] if self.problems else "no row has a label"
             raise DataError(

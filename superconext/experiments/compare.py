@@ -62,7 +62,7 @@ def publish(finished: Finished, progress: Progress) -> Compared:
         data.name: make_table(
             [line for line in finished.lines if line.get("dataset", "") == data.name],
             request.reference,
-            finished.findings[data.name],
+            finished.sources[data.name].findings,
             request.systems,
         )
         for data in request.datasets

@@ -81,11 +81,11 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
     groups = {
         k: [line for line in finished.lines if line["shots"] == k] for k in sorted(_shots(request))
     }
-    (findings,) = finished.findings.values()
+    (source,) = finished.sources.values()
     made = make_tables(
         {str(k): lines for k, lines in groups.items()},
         request.reference,
-        findings,
+        source.findings,
         request.systems,
     )
     overview = _overview(finished, made)
@@ -112,7 +112,7 @@ def _publish(finished: Finished, progress: Progress) -> Curve:
 def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
     request = finished.request
     (data,) = request.datasets
-    (findings,) = finished.findings.values()
+    (source,) = finished.sources.values()
     sizes = finished.lines[0]["rows"] if finished.lines else {"dev": 0, "test": 0}
     dev = f"the given {sizes['dev']}" if data.dev else "as many as trained on, drawn too"
     notes = [
@@ -122,7 +122,7 @@ def _overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
         "correction over all sizes and systems.",
         *system_notes(request.systems),
-        *(f"Data: {line}." for line in findings),
+        *(f"Data: {line}." for line in source.findings),
     ]
     return to_overview(tables, notes, ranked=False)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -43,10 +42,14 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         systems = [system for system in request.systems if system.reads_parameters]
         configs = [fit_config(request.given_on(data), system, 0) for system in systems]
         rows, folds = Dataset(*sources[data.name].rows.get("all", ([], []))), data.cv or 0
+        rows = replace(rows, source=data.train)
         if data.cv is None and data.scheme() == "resampled" and data.splits is None:
             heavy = any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs)
-            with suppress(DataError):  # where no row can be held out
+            try:
                 folds = FOLDS * bool(not heavy and len(rows) < FEW_ROWS and deal(rows, FOLDS, 0))
+            except DataError:  # no row can be held out; with seeds, splits may yet be drawn
+                if not request.seeds:
+                    raise
         datasets.append(replace(data, cv=folds))
         if not folds:
             continue
@@ -91,14 +94,10 @@ def run_on_folds(
     else:
         if own is not None:
             cv.add([own])
-        recipe = (
-            cross.cross_validate(cv).recipe if own is None else cv.out_of_fold({own: own}, ALONE)
-        )
-        found = [([labels[k] for k in of.argmax(axis=1)], of) for of in recipe.shares]
-        facts = {
-            f"{'probe' if n == cross.ENCODER else n}_C": c for n, c in recipe.settings.c.items()
-        }
-        facts = facts if own is None else {"C": recipe.settings.c[own]}
+        of = cv.out_of_fold({own: own}, ALONE) if own else cross.cross_validate(cv).recipe
+        found = [([labels[k] for k in shares.argmax(axis=1)], shares) for shares in of.shares]
+        names = {own: "C", cross.ENCODER: "probe_C"}
+        facts = {names.get(model, f"{model}_C"): c for model, c in of.settings.c.items()}
     index = {label: k for k, label in enumerate(labels)}
     predictions: list[int | None] = [None] * len(rows[0])
     folds = []

@@ -67,7 +67,7 @@ def key_of(line: Mapping[str, Any]) -> Key:
 
 
 def name_of(line: Mapping[str, Any]) -> str:
-    """The name of a line's system; lines of the first format have the objective's alone."""
+    """The name of a line's system; where it has none, the objective's."""
     name: str = line["system"] if "system" in line else line["objective"]
     return name
 

@@ -113,7 +113,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
             drawn_lines = [line for line in lines if line.get("draw", "") == name]
             if drawn_lines:
                 groups[name] = drawn_lines
-        findings = finished.findings[data.name]
+        findings = finished.sources[data.name].findings
         tables = make_tables(groups, request.reference, findings, request.systems)
         made[data.name] = tables
         if not tables:

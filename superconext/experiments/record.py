@@ -111,7 +111,6 @@ RECORD = "comparison.json"
 RECORD_FORMAT = 2
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
-_ROLES = ("train", "dev", "test")
 
 
 class Fingerprints:
@@ -250,15 +249,10 @@ def check_folder(folder: Path) -> None:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The content of comparison.json, of whatever format, as this version writes it.
-
-    Raises RunError if there is none that can be read.
-    """
+    """The content of comparison.json. Raises RunError if there is none that can be read."""
     path = folder / RECORD
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if record["format"] == 1:
-            record = _from_format_1(record)
         known = record["format"] == RECORD_FORMAT and isinstance(record["datasets"], dict)
     except OSError as error:
         raise RunError(
@@ -269,28 +263,10 @@ def read_record(folder: Path) -> dict[str, Any]:
         known = False
     if not known:
         raise RunError(
-            f"{path}: found no record of a format up to {RECORD_FORMAT}; expected one written by "
+            f"{path}: found no record of format {RECORD_FORMAT}; expected one written by "
             "superconext compare, fewshot or sweep: choose another folder"
         )
     return record
-
-
-def _from_format_1(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Format 1 had one data set without a name, and objectives without parameters."""
-    request = old["request"]
-    same = ("splits", "deduplicate", "text_column", "label_column")
-    source = {name: request.get(name) for name in (*_ROLES, *same)}
-    data = {name: old[name] for name in ("identity", "files", "labels", "findings")}
-    kept = ("created", "command", "versions", "cpus")
-    return {
-        **{name: old[name] for name in kept},
-        "format": RECORD_FORMAT,
-        "verb": "compare",
-        "shots": [],
-        **{name: request[name] for name in ("seeds", "reference", "given")},
-        "systems": {name: {"objective": name, "parameters": {}} for name in request["objectives"]},
-        "datasets": {"": {"source": {**source, "parameters": {}}, **data}},
-    }
 
 
 def _kept(system: System) -> dict[str, Any]:

@@ -48,13 +48,12 @@ class Material:
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished experiment. lines: of the fits that ended, in the plan's order. findings, sources:
-    by data set."""
+    """A finished experiment. lines: of the fits that ended, in the plan's order. sources: by data
+    set."""
 
     request: Request
     folder: Path
     lines: list[Line]
-    findings: dict[str, list[str]]
     sources: Mapping[str, RowSource]
 
     def write_page(self, grids: Mapping[str, Grid], drawn: Sequence[Path]) -> None:
@@ -68,7 +67,7 @@ class Finished:
 class Session:
     """An experiment's folder while this process may write there.
 
-    material: by data set. lines: of the fits that ended. findings: by data set.
+    material, sources: by data set. lines: of the fits that ended.
     """
 
     def __init__(
@@ -82,7 +81,6 @@ class Session:
     ) -> None:
         self.material = material
         self.sources = {name: of.source for name, of in material.items()}
-        self.findings = {name: of.findings for name, of in self.sources.items()}
         self._results, self._progress, self._shown_part = results, progress, shown_part
         self._prints = prints
         self.adopt(request)
@@ -194,9 +192,7 @@ def run_experiment(
         plan = possible_fits(request.plan(), rows, request.draws, progress.warn)
         failed = session.run(plan)
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
-        published = publish(
-            Finished(request, session.folder, lines, session.findings, session.sources)
-        )
+        published = publish(Finished(request, session.folder, lines, session.sources))
     raise_for(failed, len(plan), session.folder)
     return published
 

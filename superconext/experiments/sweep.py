@@ -144,8 +144,8 @@ def publish_points(
     shown_lines = [
         line for line in finished.lines if name_of(line) in (*ALWAYS_FITTED, chosen.system.name)
     ]
-    (findings,) = finished.findings.values()
-    table = make_table(shown_lines, request.reference, findings)
+    (source,) = finished.sources.values()
+    table = make_table(shown_lines, request.reference, source.findings)
     table.notes.insert(
         0,
         f"{chosen.system.name} was chosen among {among} by mean dev weighted F1; no test "
@@ -380,7 +380,7 @@ def search(
         plan = replace(request, systems=(chosen.system,)).plan()
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
         swept = publish_points(
-            Finished(session.request, session.folder, lines, session.findings, session.sources),
+            Finished(session.request, session.folder, lines, session.sources),
             list(points.values()),
             chosen,
             progress,

@@ -78,15 +78,12 @@ class Table:
 
 def each_fold(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for each fold of a line's cross-validation; other lines as they are."""
-    folds = line.get("folds", [{}])
-    seconds, scripts = line["seconds"] / len(folds), line.get("by_script", {})
+    folds, first = line.get("folds", ()), {"by_script": line.get("by_script", {})}
+    same = {**line, "seconds": line["seconds"] / max(1, len(folds)), "whole": line["test"]}
     return [
-        {**line, **fold, "split": f"{line['split']}-{at}", "seconds": seconds}
-        | {"by_script": {} if at else scripts, "whole": line["test"]}
-        if fold
-        else dict(line)
+        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}} | ({} if at else first)
         for at, fold in enumerate(folds)
-    ]
+    ] or [dict(line)]
 
 
 def by_system(lines: Lines) -> dict[str, list[dict[str, Any]]]:

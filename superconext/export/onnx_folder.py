@@ -117,7 +117,8 @@ def write_rest(model: Model, folder: Path) -> None:
     }
     write_json(folder / "model.json", document)
     of_tokens = ["tokenizers"] if "subwords" in document else []
-    write_standalone(folder, ["numpy", "onnxruntime", *of_tokens])
+    packages = ["numpy", "onnxruntime", *of_tokens]
+    write_standalone(folder, packages, "onnx_model", "OnnxModel(HERE, threads)")
 
 
 def build_graph(model: Model) -> Any:

@@ -2,7 +2,8 @@
 
 pip's extras add packages and cannot leave out torch, so an export brings the code that it needs:
 the package's own modules, unchanged but for imports relative to their new home. With them
-`classify.py` needs NumPy and onnxruntime alone (and `tokenizers` for a transformer).
+`classify.py` needs NumPy and onnxruntime alone (and `tokenizers` for a transformer), of a static
+student NumPy alone.
 """
 
 from __future__ import annotations
@@ -16,9 +17,6 @@ from superconext._version import __version__
 
 #: The folder of the copies, which is a package.
 RUNTIME = "superconext_runtime"
-
-#: What answers; everything that they import at their top level goes with them.
-ENTRIES = ("superconext.export.onnx_model", "superconext.export.server")
 
 _HOME = Path(__file__).resolve().parents[1]
 
@@ -65,9 +63,9 @@ def needed(*packages: str) -> None:
 def load(threads: int = 1):
     """The model of this folder."""
     needed(*PACKAGES)
-    from superconext_runtime.export.onnx_model import OnnxModel
+    from superconext_runtime.export.@MODULE@ import @CLASS@
 
-    return OnnxModel(HERE, threads)
+    return @OPENED@
 
 
 def rows(model, texts: list[str], proba: bool) -> Iterator[str]:
@@ -87,6 +85,8 @@ def main() -> None:
     about.add_argument("--threads", type=int, default=1)
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if given.file.endswith((".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")):
+        print(f"note: {given.file}: a line is read as one text, with all columns", file=sys.stderr)
     try:
         where = sys.stdin.fileno() if given.file == "-" else given.file
         with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
@@ -96,6 +96,8 @@ def main() -> None:
             while part := [line.rstrip("\\r\\n") for line in islice(stream, 1024)]:
                 print(*rows(model, part, given.proba), sep="\\n")
     except (OSError, ValueError) as error:
+        if getattr(error, "filename", None) == given.file:
+            error = f"{given.file}: {error.strerror}; expected a file with a text a line"
         sys.exit(f"error: {error}")
 
 
@@ -137,30 +139,35 @@ if __name__ == "__main__":
 '''
 
 
-def write_standalone(folder: Path, packages: Sequence[str]) -> None:
+def write_standalone(folder: Path, packages: Sequence[str], module: str, opened: str) -> None:
     """Write `classify.py`, `serve.py` and the modules they need into an existing folder.
 
-    packages: those that must be installed where they run.
+    packages: those that must be installed where they run. module: of `export`, with the class that
+    `opened`, an expression of `HERE` and `threads`, makes the model of.
     """
     home = folder / RUNTIME
-    for module in sorted(_modules()):
-        source = _file(module).read_text(encoding="utf-8")
-        dots = "." * module.count(".")
+    for needed in sorted(_modules(module)):
+        source = _file(needed).read_text(encoding="utf-8")
+        dots = "." * needed.count(".")
         source = re.sub(r"^(\s*from )superconext\.", rf"\1{dots}", source, flags=re.MULTILINE)
-        place = home / _file(module).relative_to(_HOME)
+        place = home / _file(needed).relative_to(_HOME)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(source, encoding="utf-8")
         (place.parent / "__init__.py").touch()
     (home / "__init__.py").write_text(_ABOUT, encoding="utf-8")
-    (folder / "classify.py").write_text(
-        _CLASSIFY.replace("@PACKAGES@", repr(tuple(packages))), encoding="utf-8"
-    )
+    classify = _CLASSIFY.replace("@PACKAGES@", repr(tuple(packages)))
+    kind = re.match(r"\w+", opened)
+    assert kind is not None
+    for name, value in (("MODULE", module), ("CLASS", kind[0]), ("OPENED", opened)):
+        classify = classify.replace(f"@{name}@", value)
+    (folder / "classify.py").write_text(classify, encoding="utf-8")
     (folder / "serve.py").write_text(_SERVE, encoding="utf-8")
 
 
-def _modules() -> set[str]:
-    """`ENTRIES` and every module of the package that one of these imports at its top level."""
-    found, waiting = set(), list(ENTRIES)
+def _modules(module: str) -> set[str]:
+    """The one that answers, the HTTP service, and every module of the package that one of these
+    imports at its top level."""
+    found, waiting = set(), [f"superconext.export.{module}", "superconext.export.server"]
     while waiting:
         module = waiting.pop()
         if module not in found:

@@ -24,6 +24,8 @@ _METRICS = ("n", "accuracy", "f1_macro", "f1_weighted")
 
 def facts_of(model: Model, texts: Sequence[str]) -> list[dict[str, Any] | None]:
     """`FACTS` of each text, those that the run can tell; None for a blank text."""
+    if model.indexer is None:  # of a static student
+        return [{} if text.strip() else None for text in texts]
     tokens = model.indexer.tokenizer.many(texts)
     facts: list[dict[str, Any]] = [{} for _ in texts]
     unfamiliar = model.indexer.unfamiliar(tokens)
@@ -38,6 +40,8 @@ def facts_of(model: Model, texts: Sequence[str]) -> list[dict[str, Any] | None]:
 
 def is_word(model: Model, text: str) -> bool:
     """Whether a text is made of words the model was trained on."""
+    if model.indexer is None:
+        return False
     unfamiliar = model.indexer.unfamiliar([model.indexer.tokenizer(text)])
     return unfamiliar is not None and unfamiliar[0, 0] == 0
 

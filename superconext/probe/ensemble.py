@@ -36,6 +36,7 @@ from superconext.probe.ngrams import (
     RatioFeatures,
     TfidfFeatures,
     TfidfModel,
+    decisions,
     fit_both,
     fit_tfidf_model,
     refit_ngrams,
@@ -253,7 +254,7 @@ def _log_probabilities(
 ) -> list[np.ndarray]:
     """Log probabilities `[N, C]` of the probe without its shift, of TF-IDF and of n-grams."""
     of_probe = np.log(np.maximum(probe, np.finfo(np.float64).tiny)) + shift
-    scores = (of_probe, tfidf.decision(texts), ratios.decision(texts))
+    scores = (of_probe, *decisions([tfidf, ratios], texts))
     return [log_softmax(one) for one in scores]
 
 

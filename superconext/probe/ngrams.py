@@ -59,24 +59,41 @@ FILES = ("tfidf.json", "tfidf.safetensors")
 #: Texts analysed at once; bounds the memory.
 _AT_ONCE = 512
 
+#: Row, column and count of every n-gram that a text has.
+Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 class NgramModel:
-    """A logistic regression over n-grams of texts."""
+    """A logistic regression over n-grams of texts, of `characters` at least."""
 
+    characters: list[str]
     intercept: np.ndarray
 
     def decision(self, texts: Sequence[str]) -> np.ndarray:
         """Scores `[N, C]` of N texts (for two classes: minus and plus half the one score)."""
-        starts = range(0, max(len(texts), 1), _AT_ONCE)
-        blocks = [texts[start : start + _AT_ONCE] for start in starts]
-        return scores_of_both(np.concatenate([self._scores(block) for block in blocks]))
+        return decisions([self], texts)[0]
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]` of N texts."""
         return softmax(self.decision(texts))
 
-    def _scores(self, texts: Sequence[str]) -> np.ndarray:
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {ngram: at for at, ngram in enumerate(self.characters)}
+
+    def _scores(self, texts: Sequence[str], cells: Cells) -> np.ndarray:
+        """Of texts, with the cells of their character n-grams."""
         raise NotImplementedError
+
+
+def decisions(models: Sequence[NgramModel], texts: Sequence[str]) -> list[np.ndarray]:
+    """What `decision` gives, of models of the same `characters`: they are counted once."""
+    places, parts = models[0]._places, []
+    for start in range(0, max(len(texts), 1), _AT_ONCE):
+        block = texts[start : start + _AT_ONCE]
+        cells = ngram_counts(block, places, character_ngrams, len(places))
+        parts.append([model._scores(block, cells) for model in models])
+    return [scores_of_both(np.concatenate(part)) for part in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +149,14 @@ class TfidfModel(NgramModel):
         return cls(words, characters, idf, coef, intercept, float(arrays["c"][0]))
 
     @cached_property
-    def _columns(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The places of words and of characters in the arrays."""
-        first = len(self.words)
-        return (
-            {ngram: at for at, ngram in enumerate(self.words)},
-            {ngram: at for at, ngram in enumerate(self.characters, first)},
-        )
+    def _words(self) -> dict[str, int]:
+        return {ngram: at for at, ngram in enumerate(self.words)}
 
-    def _scores(self, texts: Sequence[str]) -> np.ndarray:
+    def _scores(self, texts: Sequence[str], cells: Cells) -> np.ndarray:
         scores = np.tile(self.intercept, (len(texts), 1))
-        for places, analyse in zip(self._columns, (word_ngrams, character_ngrams), strict=True):
-            rows, columns, counts = ngram_counts(texts, places, analyse, len(self.idf))
+        words = ngram_counts(texts, self._words, word_ngrams, len(self.words))
+        for first, (rows, columns, counts) in ((0, words), (len(self.words), cells)):
+            columns = columns + first
             values = (1 + np.log(counts)) * self.idf[columns]
             _add_scores(scores, rows, columns, [values] * len(self.coef), self.coef)
         return scores
@@ -165,15 +178,9 @@ class LogCountRatios(NgramModel):
     intercept: np.ndarray
     c: float
 
-    @cached_property
-    def _columns(self) -> dict[str, int]:
-        return {ngram: at for at, ngram in enumerate(self.characters)}
-
-    def _scores(self, texts: Sequence[str]) -> np.ndarray:
+    def _scores(self, texts: Sequence[str], cells: Cells) -> np.ndarray:
         scores = np.tile(self.intercept, (len(texts), 1))
-        rows, columns, _ = ngram_counts(
-            texts, self._columns, character_ngrams, len(self.characters)
-        )
+        rows, columns, _ = cells
         values = self.ratio[:, columns].astype(np.float64)
         _add_scores(scores, rows, columns, values, self.coef)
         return scores
@@ -215,7 +222,7 @@ def ngram_counts(
     places: dict[str, int],
     analyse: Callable[[str], Any],
     width: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Cells:
     """Row, column and count of every known n-gram that a text has, sorted by row, column."""
     cells: list[int] = []
     for row, text in enumerate(texts):

@@ -276,16 +276,14 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
         return [f"{headline}.", *said, "It was compared with no baseline here."]
     best = max(others, key=lambda row: row["accuracy"])
     gap = model["accuracy"] - best["accuracy"]
-    side = "above" if gap > 0 else "below"
-    said.append(
-        f"The best baseline, {best['name']}, has {best['accuracy']:.1%}"
-        + (
-            ", which lies within the interval: these rows do not tell the two apart."
-            if low <= best["accuracy"] <= high
-            else ": the difference is more than chance among these rows explains."
-        )
-    )
-    return [f"{headline}, {abs(gap) * 100:.1f} points {side} the best baseline.", *said]
+    side = f"{abs(gap) * 100:.1f} points {'above' if gap > 0 else 'below'}"
+    told = f"The best baseline, {best['name']}, has {best['accuracy']:.1%}"
+    if low <= best["accuracy"] <= high:
+        side = "not clearly above or below"
+        told += ", which lies within the interval: these rows do not tell the two apart."
+    else:
+        told += ": the difference is more than chance among these rows explains."
+    return [f"{headline}, {side} the best baseline.", *said, told]
 
 
 def _slices(context: PageContext) -> list[dict[str, Any]]:

@@ -102,15 +102,15 @@ def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str,
     return reports, vectors.notes
 
 
-def said_in(parts: Texts, unlabelled: str, profile: str) -> list[dict[str, Any]]:
-    """Of each part how many texts a line of the unlabelled text says too, in the same words.
+def said_in(parts: Texts, unlabelled: Sequence[str], profile: str) -> list[dict[str, Any]]:
+    """Of each part how many texts a line of the unlabelled texts says too, in the same words.
 
-    Only texts with a word count. Raises DataError where the file cannot be read.
+    Only texts with a word count. Raises DataError where a file cannot be read.
     """
     tokenizer = _tokenizer(parts, profile)
     words = {name: [wording(tokenizer(text)) for text in texts] for name, texts in parts.items()}
     labelled = set(chain.from_iterable(words.values())) - {""}
-    shared = labelled.intersection(wording(tokenizer(line)) for line in Lines([unlabelled]))
+    shared = labelled.intersection(wording(tokenizer(line)) for line in Lines(unlabelled))
     return [
         {"part": name, "texts": len(texts), "said": sum(text in shared for text in texts)}
         for name, texts in words.items()

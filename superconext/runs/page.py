@@ -26,8 +26,8 @@ from superconext.runs.folder import plain_file, read_json, read_manifest
 PAGE = "report.html"
 
 #: Texts that are predicted to explain rows, each without one of its words: as many as there are
-#: rows, within these bounds. So a page costs little more than the evaluation.
-_EXPLAINED = 1000, 4096
+#: rows, within these bounds. So explanations cost about what the evaluation did.
+_EXPLAINED = 2500, 8192
 #: Characters of the rows that are audited, about: some seconds.
 _AUDITED = 400_000
 
@@ -178,12 +178,16 @@ def _looked_into(model: Model, rows: PageRows, train: PageRows | None) -> dict[s
     except (DataError, ValueError):  # too few rows, or none with a word
         found = None
     whose = "training sentences" if train else "sentences"
-    return {"explained": _explained(model, rows), "audit": found, "audited": whose}
+    return {
+        "explained": _explained(model, rows, len(rows) + len(train or ())),
+        "audit": found,
+        "audited": whose,
+    }
 
 
-def _explained(model: Model, rows: PageRows) -> dict[int, Explanation]:
+def _explained(model: Model, rows: PageRows, most: int) -> dict[int, Explanation]:
     """The mistakes, the most certain first, and then the most certain of the other rows."""
-    left = int(np.clip(len(rows), *_EXPLAINED))
+    left = int(np.clip(most, *_EXPLAINED))
     wrong = [label != guess for label, guess in zip(rows.labels, rows.predicted, strict=True)]
     chosen: list[int] = []
     for asked, reserved in ((True, left // 4), (False, 0)):  # a quarter is for what is right

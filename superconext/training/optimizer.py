@@ -19,6 +19,7 @@ leaves those steps out instead, which is another training: a rare row then moves
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ from torch import Tensor, nn
 
 #: Rows updated at once, so that their moments stay in the processor's cache.
 _BLOCK = 1024
+
+
+def _plain(name: str) -> Any:
+    """A method of Adam without torch's wrappers, which import its compiler: that takes a second."""
+    return inspect.unwrap(getattr(torch.optim.Adam, name))
 
 
 @runtime_checkable
@@ -104,6 +110,8 @@ class RowAdam(torch.optim.Adam):
     have to be brought up to date by `catch_up` before anything reads them.
     """
 
+    add_param_group, zero_grad = _plain("add_param_group"), _plain("zero_grad")
+
     def __init__(
         self, parameters: Iterable[Tensor] | Iterable[dict[str, Any]], learning_rate: float = 1e-3
     ) -> None:
@@ -157,7 +165,7 @@ class RowAdam(torch.optim.Adam):
             if group.get("decay"):
                 moved = [p for p in group["params"] if p.grad is not None]
                 torch._foreach_mul_(moved, 1 - group["lr"] * group["decay"])
-        super().step()
+        _plain("step")(self)
         for group, parameter, grad in sparse:
             parameter.grad = grad
             self._step_rows(group, parameter, *_rows_of(grad))
@@ -166,11 +174,12 @@ class RowAdam(torch.optim.Adam):
     def state_dict(self) -> dict[str, Any]:
         """Of rows that are up to date."""
         self.catch_up()
-        return super().state_dict()
+        state: dict[str, Any] = _plain("state_dict")(self)
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Put back what `state_dict` gave."""
-        super().load_state_dict(state_dict)
+        _plain("load_state_dict")(self, state_dict)
         self._tables.clear()
         parameters = [p for group in self.param_groups for p in group["params"]]
         for index, saved in state_dict["state"].items():

@@ -1,18 +1,14 @@
-"""Whether bfloat16 is faster here: some processors only emulate it, many times slower.
-
-It is measured once for each kind of processor, in some 20 ms, and remembered in the cache.
-"""
+"""Whether bfloat16 is faster here: some processors only emulate it, many times slower."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import platform
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from timeit import repeat
 
 import torch
 
@@ -20,22 +16,17 @@ from superconext.config.parameters import Config
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
 
-#: File of the cache: by kind of processor, how many times as long a product takes in bfloat16.
+#: File of the cache: of each kind of processor, what `slowdown` has given there.
 FILE = "bfloat16.json"
 
 #: Ratios up to here are no slowdown worth a line.
 SLOWER = 1.2
 
-#: Rows, inner length and columns of the product; seconds after which no more are timed.
-_SHAPE, _SECONDS = (64, 128, 256), 0.01
-
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
     """Warn, once, where one of the configurations asks for an arithmetic that is slower here."""
-    if not any(one.precision == "bfloat16" and one.device == "cpu" for one in configs):
-        return
-    ratio = remembered(slowdown)
-    if ratio > SLOWER:
+    asked = any(one.precision == "bfloat16" and one.device == "cpu" for one in configs)
+    if asked and (ratio := _remembered()) > SLOWER:
         progress.warn(
             f"precision = 'bfloat16': found that this processor takes {ratio:.1f} times as long "
             "for a matrix product in it as in float32, expected it to be faster, as with AVX-512 "
@@ -43,43 +34,29 @@ def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
         )
 
 
-def remembered(measure: Callable[[], float]) -> float:
-    """What `measure` gives, or gave before on this kind of processor and version of torch."""
-    file = cache_dir() / FILE
-    known: dict[str, float] = {}
-    with suppress(OSError, ValueError, TypeError):
-        known = {str(k): float(v) for k, v in dict(json.loads(file.read_text("utf-8"))).items()}
-    kind = _kind()
-    if kind not in known:
-        known[kind] = measure()
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, known)
-    return known[kind]
-
-
 def slowdown() -> float:
-    """How many times as long a matrix product takes in bfloat16 as in float32."""
-    return _seconds(torch.bfloat16) / _seconds(torch.float32)
+    """How many times as long a matrix product takes in bfloat16 as in float32; some 20 ms."""
+
+    def seconds(kind: torch.dtype) -> float:
+        one, other = torch.ones(64, 128, dtype=kind), torch.ones(128, 256, dtype=kind)
+        return min(repeat(lambda: torch.mm(one, other), repeat=5, number=1))
+
+    return seconds(torch.bfloat16) / seconds(torch.float32)
 
 
-def _seconds(kind: torch.dtype) -> float:
-    """Of one product: the shortest of some, as others wait for a neighbour or for code."""
-    rows, inner, columns = _SHAPE
-    one, other = torch.ones(rows, inner, dtype=kind), torch.ones(inner, columns, dtype=kind)
-    taken: list[float] = []
-    while len(taken) < 3 or (sum(taken) < _SECONDS and len(taken) < 100):
-        started = time.perf_counter()
-        torch.mm(one, other)
-        taken.append(time.perf_counter() - started)
-    return min(taken)
-
-
-def _kind() -> str:
-    """What decides: torch, the processor, and the limit that torch's library may be given."""
-    about = [torch.__version__, platform.machine(), platform.processor()]
+def _remembered() -> float:
+    """`slowdown` of this kind of processor, version of torch and limit for torch's library."""
+    about = [torch.__version__, os.environ.get("ONEDNN_MAX_CPU_ISA", "")]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
         about += dict.fromkeys(line for line in lines if line.startswith(("model name", "flags")))
-    about.append(os.environ.get("ONEDNN_MAX_CPU_ISA", ""))
-    return hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
+    kind = hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
+    file, known = cache_dir() / FILE, {}
+    with suppress(OSError, ValueError, TypeError):
+        known = dict(json.loads(file.read_text("utf-8")))
+    if not isinstance(known.get(kind), float):
+        known[kind] = slowdown()
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, known)
+    return float(known[kind])

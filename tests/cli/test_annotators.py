@@ -102,6 +102,59 @@ def test_every_form_of_the_votes_trains_the_same_model(trained, data, tmp_path, 
     assert probe(tmp_path / "run") == probe(trained[0] / "run")
 
 
+def records(path, table):
+    """The table, its header first, in the format of the suffix."""
+    header, *body = [[cell or None for cell in row] for row in table]
+    if path.suffix == ".parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow.parquet import write_table as write
+
+        columns = zip(*body, strict=True)
+        write(arrow.table(dict(zip(header, map(list, columns), strict=True))), path)
+    elif path.suffix == ".xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in (header, *body):
+            book.active.append(row)
+        book.save(path)
+    else:
+        # As one tool writes nothing for no answer, and another null.
+        found = [dict(zip(header, row, strict=True)) for row in body]
+        sparse = [{k: v for k, v in row.items() if v} for row in found]
+        lines = [json.dumps(row) for row in sparse]
+        text = "\n".join(lines) if path.suffix == ".jsonl" else json.dumps(found)
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["wide", "long"])
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".parquet", ".xlsx"])
+def test_every_format_of_the_votes_is_read_alike(tmp_path, form, suffix):
+    votes = [*VOTES, *TIES]
+    table = [["tweet", "annotator_1", "annotator_2", "annotator_3"]]
+    table += [[text, *given] for text, given in votes]
+    if form == "long":
+        table = [["text", "annotator", "label"]]
+        table += [[t, f"a{who}", v] for who in range(3) for t, g in votes if (v := g[who])]
+    said = call_main("data", "agreement", records(tmp_path / f"x{suffix}", table), "--json")
+    assert said.code == 0, said.err
+    plain = call_main("data", "agreement", wide(tmp_path / "plain.tsv", votes), "--json")
+    ours, theirs = (json.loads(one.out) for one in (said, plain))
+    for pair in (*ours["pairs"], *theirs["pairs"]):
+        pair["one"], pair["other"] = pair["one"][-1], pair["other"][-1]
+    assert (ours["majority"], ours["ties"]) == (40, theirs["ties"]) and len(ours["ties"]) == 4
+    assert ours["alpha"] == pytest.approx(theirs["alpha"]) and len(ours["pairs"]) == 3
+
+
+def test_a_comparison_says_that_it_takes_the_majority(tmp_path):
+    file = wide(tmp_path / "votes.tsv", [*VOTES, *TIES])
+    words = ("--objectives", "nbsvm", "--splits", "resample", "--seeds", "1")
+    said = call_main("compare", file, *words, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    assert "40 texts get the one that most gave" in said.err
+    assert "4 texts with a tie (line 42, 43, 44 and 1 more)" in said.err
+    assert "other commands leave them out" in said.err
+
+
 def test_votes_that_agree_are_labels(data, tmp_path):
     """Bit for bit the model of a file with one label a text."""
     wide(tmp_path / "votes.tsv", [(text, [label] * 3) for label, text in TABLE[:40]])

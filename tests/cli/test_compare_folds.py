@@ -109,6 +109,9 @@ def test_repeats_where_it_is_asked_for_and_what_cannot_be(few, call, tmp_path):
     assert [row["fits"] for row in json.loads(said.out)["rows"]] == [20] * 5
     said = call(*words, "--cv", "3", "--test", few)
     assert said.code != 0 and "cv = 3 with a dev or test file" in said.err
+    alone = write_table(tmp_path / "alone.tsv", [("a", "kan"), ("b", "walo"), ("c", "bzaf")])
+    said = call(*("compare", alone, *words[2:]))
+    assert said.code == 1 and "too few to hold any out" in said.err
     said = call(*words, "--cv", "0")
     assert said.code == 2 and "--seeds" in said.err
     words = ("compare", few, "--objectives", "superloss", *TRAINED, "--out", tmp_path / "two")

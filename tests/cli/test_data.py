@@ -317,3 +317,6 @@ def test_inspect_counts_what_an_unlabelled_text_says_too(tmp_path):
     assert [(one["part"], one["said"]) for one in found] == [("train", 1), ("test", 1)]
     missing = call_main(*words[:-2], tmp_path / "no.txt")
     assert missing.code == 1 and "no.txt" in missing.err
+    (tmp_path / "other.txt").write_text("فيلم زوين\n", encoding="utf-8")
+    done = call_main(*words, "--unlabelled", tmp_path / "other.txt")
+    assert f"said in {text}, {tmp_path / 'other.txt'}: 2 of 2 texts of train" in done.out

@@ -210,6 +210,45 @@ def test_a_spreadsheet(tmp_path):
     assert "is empty" in refused(workbook(tmp_path / "z.xlsx", []))
 
 
+@pytest.mark.parametrize(
+    "top,header",
+    [
+        ([["Survey of comments, Rabat"], [], ["exported 3 May"]], ["label", "text"]),
+        ([["استبيان التعليقات"]], ["التصنيف", "النص"]),
+        ([["Survey"]], ["Bewertung", "Äußerung"]),
+    ],
+)
+def test_titles_above_the_header(tmp_path, top, header):
+    words = ("--text-column", header[1], "--label-column", header[0])
+    words *= header[0] == "Bewertung"
+    notes = understood(workbook(tmp_path / "x.xlsx", [*top, header, *PAIRS]), *words)
+    assert f"above the header left out: '{top[0][0]}'" in notes
+    lines = [";".join([*row, "", ""][:2]) for row in [*top, header, *PAIRS]]
+    quoted = "\n".join(lines).replace("nul, non; vraiment", "nul, non: vraiment")
+    pairs = [(label, text.replace(";", ":")) for label, text in PAIRS]
+    notes = understood(write(tmp_path / "x.csv", quoted), *words, pairs=pairs)
+    assert "above the header left out" in notes
+
+
+def test_titles_that_may_be_rows(tmp_path):
+    sheet = [["Project", "Darija"], ["Date", "2024"], ["label", "text"], *PAIRS]
+    line = refused(workbook(tmp_path / "x.xlsx", sheet))
+    assert "found the header 'label', 'text' in row 3" in line and "--no-header" in line
+    rows_of(tmp_path / "x.xlsx", "--no-header")
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "quoted.tsv", "x.csv", "spaced.txt"])
+def test_tables_of_r_have_no_name_above_row_names(tmp_path, name):
+    separator = {"tsv": "\t", "csv": ";", "txt": " "}[name[-3:]]
+    quote = "" if name == "x.tsv" else '"'
+    rows = [("label", "text"), *((f"{n}", *pair) for n, pair in enumerate(PAIRS, 1))]
+    lines = [separator.join(f"{quote}{cell}{quote}" for cell in row) for row in rows]
+    notes = understood(write(tmp_path / name, "\n".join(lines) + "\n"))
+    assert "header one cell short, as R writes it" in notes
+    lines[2] = lines[2].replace("2", "1", 1)  # no number of its own
+    assert "found 3 columns" in refused(write(tmp_path / name, "\n".join(lines) + "\n"))
+
+
 def test_a_spreadsheet_that_is_none(tmp_path):
     assert "workbook" in refused(write(tmp_path / "x.xlsx", b"label,text\na,b\n"))
     assert "workbook" in refused(write(tmp_path / "y.xlsx", b"PK\x03\x04broken"))

@@ -198,3 +198,36 @@ def test_data_sets_of_a_file_are_mended_by_what_it_says(call, data, tmp_path):
     (tmp_path / "sets.toml").write_text(text.replace("true", '"yes"'), encoding="utf-8")
     line = blame(call(*words, "ngrams", "--out", tmp_path / "y"))
     assert "drop_unlabelled = 'yes'; expected true or false" in line
+
+
+@pytest.mark.parametrize("name", ["label", "score"])
+def test_labels_that_do_not_repeat_are_none(call, tmp_path, name):
+    lines = [f"{text}\t{n / 10}" for n, (_, text) in enumerate(rows(20, seed=1))]
+    path = tmp_path / "scores.tsv"
+    path.write_text("\n".join([f"text\t{name}", *lines]), encoding="utf-8")
+    line = blame(call("train", path, "--out", tmp_path / "run"))
+    assert "20 different labels in 20 rows" in line and "--label-column" in line
+    path.write_text("\n".join(["text\tid", *lines]), encoding="utf-8")
+    assert "no column 'label'" in blame(call("train", path, "--out", tmp_path / "run"))
+
+
+def test_labels_that_look_alike_or_are_several(call, tmp_path):
+    table = rows(20, seed=1)
+    marked = [(label + "\u200f" * (n % 3 == 0), text) for n, (label, text) in enumerate(table)]
+    path = write_table(tmp_path / "x.tsv", [*marked, ("neg; pos", "kan walo"), ("1.0", "kan")])
+    said = call("data", "inspect", path, "--no-near", "--json")
+    classes = json.loads(said.out)["parts"][0]["classes"]
+    assert classes == {"1.0": 1, "neg": 10, "neg; pos": 1, "pos": 10}
+    assert "stray spaces stripped from 7 labels" in said.err
+    assert "'neg; pos' (1 row, line 22) is a class of its own, and not 'neg' and 'pos'" in said.err
+    write_table(path, [*table, ("1.0", "kan"), ("1", "kan walo")])
+    said = call("data", "inspect", path, "--no-near")
+    assert "alone: '1.0' (1 row, line 22), '1' (1 row, line 23)" in said.err
+    spelt = {"neg": ["سلبي", "سـلبى"], "pos": ["إيجابي", "ايجابي", "إِيجابي"]}
+    arabic = [
+        (spelt[label][n // 2 % len(spelt[label])], text) for n, (label, text) in enumerate(table)
+    ]
+    write_table(path, arabic)
+    assert "Arabic spelling alone: 'إيجابي' (4 rows" in call("data", "inspect", path).err
+    said = call("data", "inspect", path, "--no-near", "--fold-label-case", "--json")
+    assert json.loads(said.out)["parts"][0]["classes"] == {"ايجابي": 10, "سلبي": 10}

@@ -130,7 +130,8 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
     path = write(tmp_path, "a.jsonl", content)
     corpus = read_labelled(path)
     assert (corpus.texts, corpus.labels, corpus.lines) == (["a b", "12"], ["1", "1.0"], [1, 3])
-    assert corpus.notes == ["1 blank line left out"]
+    blank, alike = corpus.notes
+    assert blank == "1 blank line left out" and "' (1 row, line 3)" in alike
     assert read_labelled(path, "text", "id").labels == ["1", "2"]
     assert read_labelled(path, "2", "3").labels == corpus.labels
     assert read_texts(write(tmp_path, "noname", content)).texts == corpus.texts

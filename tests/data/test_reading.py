@@ -307,3 +307,15 @@ def test_ten_megabytes_in_about_a_second(write):
     start = time.perf_counter()
     assert len(read_labelled(path)) == count // 2 * 2
     assert time.perf_counter() - start < 5  # about one on an idle core
+
+
+def test_a_french_export_with_semicolons_needs_no_options(tmp_path):
+    path = tmp_path / "avis.csv"
+    lines = ["N°;Commentaire;Catégorie;Date", "1;film zwin, bzaf;positif;01/02/2024"]
+    path.write_text("\n".join([*lines, "2;film khayb;négatif;01/02/2024"]), encoding="utf-8")
+    rows = read_labelled(path)
+    assert rows.texts == ["film zwin, bzaf", "film khayb"]
+    assert rows.labels == ["positif", "négatif"]
+    path.write_text("N°;Propos;Humeur\n1;film zwin;bon\n", encoding="utf-8")
+    with pytest.raises(DataError, match="'Humeur': give --text-column and --label-column with a"):
+        read_labelled(path)

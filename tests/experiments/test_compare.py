@@ -323,45 +323,6 @@ def test_a_system_s_name_stands_for_one_thing(request_of, data, tmp_path):
     assert all(check.same for check in verify(tmp_path / "out", 9, Progress()))
 
 
-def test_a_folder_of_the_first_format_is_gone_on_with(request_of, tmp_path):
-    request = request_of(objectives="superloss", seeds=1)
-    compare(request, Progress())
-    out = tmp_path / "out"
-    record = json.loads((out / "comparison.json").read_text("utf-8"))
-    part = record["datasets"][""]
-    old = {name: record[name] for name in ("created", "command", "versions", "cpus")}
-    old |= {name: part[name] for name in ("identity", "files", "labels", "findings")}
-    source = {name: part["source"][name] for name in ("train", "dev", "test")}
-    old["request"] = {
-        **source,
-        "out": str(out),
-        "objectives": ["superloss"],
-        "seeds": 1,
-        "given": record["given"],
-        "splits": None,
-        "deduplicate": False,
-        "reference": "tfidf_logreg",
-        "jobs": 1,
-        "text_column": None,
-        "label_column": None,
-        "command": [],
-    }
-    (out / "comparison.json").write_text(json.dumps({**old, "format": 1}), "utf-8")
-    lines = [json.loads(line) for line in (out / "results.jsonl").read_text("utf-8").splitlines()]
-    for line in lines:
-        del line["system"], line["parameters"]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (out / "results.jsonl").write_text(text, "utf-8")
-    assert all(check.same for check in verify(out, 9, Progress()))
-    heard = Heard()
-    compare(changed(request, seeds=2), heard)
-    assert "5 of 6 fits are in" in heard.lines[0]
-    assert (out / "results.jsonl").read_text("utf-8").startswith(text)
-    assert json.loads((out / "comparison.json").read_text("utf-8"))["format"] == 2
-    with pytest.raises(RunError, match="made with epochs = 2, now 3"):
-        compare(changed(request, given={**request.given, "epochs": 3}), Progress())
-
-
 def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tmp_path):
     files = {name: str(data / f"{name}.tsv") for name in ("train", "dev", "test")}
     datasets = (

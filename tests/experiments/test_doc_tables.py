@@ -12,6 +12,8 @@ from superconext.report.table import Grid
 
 ROOT = Path(__file__).parents[2]
 TABLES = {
+    "bench_inference": "inference.md",
+    "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
     "prior_groups": "probe.md",
 }
@@ -21,7 +23,7 @@ TABLES = {
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    for name in (*TABLES, "doc_tables"):
+    for name in (*TABLES, "bench_output", "doc_tables"):
         sys.modules.pop(name, None)
 
 

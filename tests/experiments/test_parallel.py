@@ -1,6 +1,11 @@
 """Fits on other workers come out as they do here."""
 
 import importlib.util
+import json
+import os
+import signal
+import threading
+import time
 
 import pytest
 
@@ -80,3 +85,37 @@ def test_workers_of_several_threads_and_none_are_refused(request_of):
         workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
         with pytest.raises(RunError, match="has no worker"):
             compare(request_of(workers=workers), Progress())
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_dask_worker_that_is_killed_costs_no_fit_and_doubles_none(request_of, tmp_path):
+    from distributed import Client, LocalCluster
+
+    request = request_of(given=False, objectives="superloss,ce_ce:pooling=mean")
+    compare(request, Progress())
+    file, killed = tmp_path / "two" / "results.jsonl", []
+
+    def kill(client):
+        while not (file.exists() and file.read_bytes().count(b"\n") > 1):
+            time.sleep(0.02)
+        (pid, *_) = client.run(os.getpid).values()
+        killed.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        workers = Workers(backend="dask", scheduler=cluster.scheduler_address)
+        with Client(cluster, set_as_default=False) as client:
+            killer = threading.Thread(target=kill, args=(client,), daemon=True)
+            killer.start()
+            compare(changed(request, out=str(tmp_path / "two"), workers=workers), Progress())
+            killer.join(60)
+    assert killed
+    one, two = (
+        [json.loads(line) for line in (tmp_path / name / "results.jsonl").open(encoding="utf-8")]
+        for name in ("out", "two")
+    )
+    for line in (*one, *two):
+        line.pop("seconds", None)
+    assert sorted(map(str, one)) == sorted(map(str, two))
+    assert len(read_results(file)) == len(two)

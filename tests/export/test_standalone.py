@@ -175,7 +175,12 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert classify("-").stdout == b""
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
-    assert b"Traceback" not in failed.stderr
+    assert (
+        b"none: No such file or directory; expected" in failed.stderr
+        and b"Traceback" not in failed.stderr
+    )
+    (tmp_path / "table.csv").write_text("text;label\nzwin;good\n", encoding="utf-8")
+    assert b"a line is read as one text, with" in classify(str(tmp_path / "table.csv")).stderr
 
 
 def test_a_damaged_export_is_refused(export, tmp_path):

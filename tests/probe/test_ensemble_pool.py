@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from superconext.probe import ngrams
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
-from superconext.probe.ensemble import PRIOR, fit_weights, out_of_fold, pooled
+from superconext.probe.ensemble import PRIOR, PoolWithNgrams, fit_weights, out_of_fold, pooled
+from superconext.probe.ngrams import fit_both
 
 
 def opinions(count, classes, seed, strengths):
@@ -108,3 +110,20 @@ def test_scores_of_any_size_give_weights_and_logs(scores):
     assert np.isfinite(weights).all() and (weights >= 0).all()
     assert np.isfinite(pooled([logs, logs[:, ::-1]], weights)).all()
     assert np.allclose(pooled([logs, logs[:, ::-1]], np.array([1.0, 0.0])), logs)
+
+
+def test_characters_are_read_once_for_all_models(monkeypatch):
+    texts = [f"zwin {word} bzaf" for word in ("film", "kas", "dar", "bab")] * 5
+    texts += [f"khayb {word} walo" for word in ("film", "kas", "dar", "bab")] * 5
+    tfidf, ratios, _ = fit_both(texts, np.repeat([0, 1], 20))
+    new = ["zwin bzaf", "", "khayb dar", "😀 qqq"] * 300
+    expected = [tfidf.decision(new), ratios.decision(new)]
+    read = []
+    plain = ngrams.character_ngrams
+    monkeypatch.setattr(ngrams, "character_ngrams", lambda text: read.append(text) or plain(text))
+    pool = PoolWithNgrams(tfidf, ratios, np.array([0.2, 0.5, 0.3]), np.zeros(2))
+    probe = np.full((len(new), 2), 0.5)
+    shares = pool.combined(new, probe)
+    assert read == new
+    logs = [np.log(probe), *map(log_softmax, expected)]
+    np.testing.assert_allclose(np.log(shares), log_softmax(pooled(logs, pool.weights)), atol=1e-9)

@@ -83,6 +83,52 @@ def test_a_process_that_dies_ends_the_other_with_a_message():
     assert "ProcessLost: process 0 of 2: another process has ended" in errors
 
 
+@pytest.mark.slow
+def test_two_nodes_of_torchrun_train_the_run_of_one_process(tmp_path):
+    from safetensors.torch import load_file
+
+    sample = ROOT / "data" / "sample"
+    words = ["-m", "superconext", "train", str(sample / "train.tsv"), "--quiet", "--threads", "1"]
+    words += ["--dev", str(sample / "dev.tsv"), "--preset", "fast", "--no-baselines", "--no-report"]
+    words += ["--epochs", "2", "--hidden-size", "16", "--vector-dimension", "16"]
+    words += ["--dropout", "0", "--word-dropout", "0"]  # what is drawn differs by process
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    one = [sys.executable, *words, "--out", str(tmp_path / "one")]
+    subprocess.run(one, env=env, check=True, capture_output=True, timeout=120)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes",
+        "2",
+        "--nproc-per-node",
+        "1",
+    ]
+    common += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+    nodes = [
+        subprocess.Popen(
+            [*common, "--node-rank", str(rank), *words, "--out", str(tmp_path / "two")],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    said = [node.communicate(timeout=180) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert "superconext" in said[0][0] and not said[1][0], "the first process alone prints"
+    expected, found = (
+        load_file(tmp_path / name / "encoder.safetensors") for name in ("one", "two")
+    )
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        assert torch.allclose(value, found[name], rtol=1e-4, atol=1e-4), name
+
+
 def test_alone_nothing_is_joined(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     with joined() as world:

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -252,3 +254,19 @@ def test_clipping_tells_of_what_is_not_finite():
     table = torch.nn.Parameter(torch.zeros(4, 1))
     table.grad = sparse([2], torch.tensor([[math.nan]]), table.shape)
     assert math.isnan(float(clip_gradients([table], 5.0)))
+
+
+def test_torchs_compiler_is_not_imported():
+    """It takes a second, which torch's own optimisers pay at their first step."""
+    program = (
+        "import sys, torch\n"
+        "from superconext.training.optimizer import RowAdam\n"
+        "weight = torch.nn.Parameter(torch.ones(3))\n"
+        "adam = RowAdam([weight])\n"
+        "(weight * weight).sum().backward()\n"
+        "adam.step(), adam.zero_grad(), adam.load_state_dict(adam.state_dict())\n"
+        "assert weight.grad is None and (weight < 1).all()\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert said.returncode == 0, said.stderr.decode()

@@ -70,16 +70,17 @@
   }
   // A sentence with its words marked: those that speak for the prediction, and those against it.
   function marked(i) {
-    const text = rows.text[i], words = $("words") && $("words").checked ? rows.words[i] : [];
+    const text = [...rows.text[i]], words = $("words") && $("words").checked ? rows.words[i] : [];
     const most = Math.max(0.5, ...words.map(([, , value]) => Math.abs(value)));
     let end = 0;
     const inside = words.flatMap(([first, last, value]) => {
-      const strength = Math.ceil((Math.abs(value) / most) * 4) - 1, word = text.slice(first, last), gap = text.slice(end, first);
+      const strength = Math.ceil((Math.abs(value) / most) * 4) - 1, word = part(text, first, last), gap = part(text, end, first);
       end = last;
       return [gap, strength < 1 ? word : make("mark", { class: `${value > 0 ? "for" : "against"} s${strength}`, title: signed(value) }, word)];
     });
-    return sentence(text, ...inside, text.slice(end));
+    return sentence(rows.text[i], ...inside, part(text, end));
   }
+  const part = (letters, first, last) => letters.slice(first, last).join(""); // an emoji is one letter, as in Python
   const signed = (value) => `${value > 0 ? "+" : "\u2212"}${Math.abs(value).toFixed(2)}`;
   // What is known of a sentence beside its text: probabilities, strongest words, nearest training sentences.
   function about(i) {
@@ -91,7 +92,7 @@
     });
     const words = (rows.words ? rows.words[i] : []).slice().sort((a, b) => Math.abs(b[2]) - Math.abs(a[2])).slice(0, 6);
     const strongest = words.length ? [make("p", {}, make("span", { class: "muted" }, "words, log-odds: "), ...words.flatMap(([first, last, value], place) =>
-      [place ? " · " : "", make("bdi", {}, rows.text[i].slice(first, last)), ` ${signed(value)}`]))] : [];
+      [place ? " · " : "", make("bdi", {}, part([...rows.text[i]], first, last)), ` ${signed(value)}`]))] : [];
     const near = rows.near ? [make("p", { class: "muted" }, "nearest training sentences (cosine)"), make("ol", {}, ...rows.near[i].map((n, place) =>
       make("li", {}, tag(train.label[n], ` ${rows.cosine[i][place].toFixed(2)}`), sentence(train.text[n]))))] : [];
     return [...chances, ...strongest, ...near];

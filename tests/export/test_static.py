@@ -1,0 +1,178 @@
+"""A static student answers nearly as its run does, and in its folder just as in Python."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from superconext.core.errors import RunError
+from superconext.core.files import file_sha256
+from superconext.export.static_folder import Bags, distil
+from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
+from tests.cli.conftest import call_main, rows, write_table
+from tests.export.test_standalone import ABSENT
+
+ODD = [
+    "", "  \t\n ", "\u200f", "\ud800", "👍🏽👍🏽 ❤️\u200d🔥 🇲🇦", "هاد الفيلم زوين بزاف",
+    "\u202bshalom שלום\u202c", "z" * 30_000, "zwin " * 30_000, "https://a.b/c?d=1 @user_1 #tag",
+    "हिन्दी 漢字かな ไทย", "İSTANBUL ẞ", "مُحَمَّـــد", "a", "\x00\x1f", "١٢٣ 3,5%",
+]  # fmt: skip
+TINY = ("--epochs", 6, "--hidden-size", 8, "--vector-dimension", 8, "--learning-rate", 0.02)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run, its files, and the export of its student with what the command said."""
+    place = tmp_path_factory.mktemp("static")
+    table = rows(400, seed=5)
+    train, dev = (
+        write_table(place / f"{name}.tsv", part)
+        for name, part in (("train", table[:300]), ("dev", table[300:]))
+    )
+    (place / "more.txt").write_text("\n".join(text for _, text in rows(400, seed=6)), "utf-8")
+    more = ("--preset", "fast", "--no-baselines", "--no-report", "--quiet", *TINY)
+    said = call_main("train", train, "--dev", dev, "--out", place / "run", *more)
+    assert said.code == 0, said.err
+    given = ("--train", train, "--unlabelled", place / "more.txt", "--test", dev, "--json")
+    said = call_main("export", place / "run", "--format", "static", *given, "--out", place / "out")
+    assert said.code == 0, said.err
+    return place, json.loads(said.out)
+
+
+def test_it_learns_what_the_run_answers(made):
+    _, told = made
+    cost = told["cost"]
+    assert told["format"] == "static" and cost["rows"] == 100 and 300 < cost["learned"] <= 700
+    assert cost["run"]["accuracy"] > 0.9 and cost["agree"] >= 90
+    assert cost["student"]["accuracy"] > cost["run"]["accuracy"] - 0.1
+    assert 0 < cost["student"]["f1_macro"] <= 1
+
+
+def test_the_folder_alone_answers_as_in_python(made):
+    """In a process that has NumPy and nothing else."""
+    place, _ = made
+    texts = [*ODD, *(text for _, text in rows(200, seed=7))]
+    absent = (*ABSENT, "onnxruntime")
+    program = (
+        f"import sys, json\nfor name in {absent!r}: sys.modules[name] = None\n"
+        f"sys.path[:0] = [{str(place / 'out')!r}]\n"
+        "from classify import load\n"
+        "print(json.dumps(load().probabilities(json.load(sys.stdin)).tolist()))\n"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words, given = [sys.executable, "-c", program], json.dumps(texts).encode()
+    said = subprocess.run(words, input=given, capture_output=True, env=plain, check=False)
+    assert said.returncode == 0, said.stderr.decode()
+    model = StaticModel(place / "out")
+    expected = model.probabilities(texts)
+    assert np.abs(np.array(json.loads(said.stdout)) - expected).max() < 1e-5
+    assert np.isfinite(expected).all() and np.allclose(expected.sum(axis=1), 1)
+    # A text's answer is its own, whatever stands beside it and was read before it.
+    alone = np.vstack([model.probabilities([text]) for text in reversed(texts)])[::-1]
+    assert np.abs(alone - expected).max() < 1e-5
+    assert model.probabilities([]).shape == (0, 2) and model.predict([]) == []
+    assert (expected[:2] == expected[0]).all()
+
+
+def test_the_commands_read_it(made):
+    place, _ = made
+    said = call_main("predict", place / "out", "--proba", stdin="zwin bzaf\n\n😀\n".encode())
+    assert said.code == 0, said.err
+    head, *answers = said.out.splitlines()
+    assert head == "label\tneg\tpos\ttext" and len(answers) == 3
+    assert answers[0].startswith("pos\t") and answers[1].startswith("\t")
+    model = StaticModel(place / "out")
+    assert float(answers[0].split("\t")[1]) == pytest.approx(
+        model.probabilities(["zwin bzaf"])[0, 0], abs=1e-4
+    )
+    file = write_table(place / "texts.tsv", rows(20, seed=8))
+    said = call_main("embed", place / "out", file, "--out", place / "vectors.npy")
+    assert said.code == 0 and np.load(place / "vectors.npy").shape == (20, 16), said.err
+    words = [sys.executable, str(place / "out" / "classify.py"), "-"]
+    said = subprocess.run(words, input=b"zwin bzaf\n", capture_output=True, check=False)
+    assert said.stdout == b"pos\tzwin bzaf\n", said.stderr
+
+
+def test_a_tenth_is_measured_on_where_no_file_is(made):
+    place, _ = made
+    given = ("--format", "static", "--train", place / "train.tsv", "--out", place / "tenth")
+    said = call_main("export", place / "run", *given)
+    assert said.code == 0, said.err
+    run, student = said.out.splitlines()
+    assert run.startswith("run     accuracy 0.") or run.startswith("run     accuracy 1.")
+    assert student.startswith("student accuracy ") and "macro F1" in student
+    assert " of 30 rows; the student learned from 270 texts" in said.err
+    assert "next: python" in said.err and "classify.py" in said.err
+
+
+def test_what_numpy_adds_up_is_what_was_trained(tmp_path):
+    texts = [text for text in ODD if 0 < len(text.split()) < 1000] + [
+        text for _, text in rows(50, seed=9)
+    ]
+    answers = np.random.default_rng(0).dirichlet([1, 1, 1], len(texts))
+    arrays = distil(texts, answers, seed=3, advance=lambda share: None)
+    again = distil(texts, answers, seed=3, advance=lambda share: None)
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    save_file(arrays, tmp_path / WEIGHTS)
+    facts = {"format": 1, "classes": ["a", "b", "c"], "columns": None}
+    files = {WEIGHTS: file_sha256(tmp_path / WEIGHTS)}
+    (tmp_path / FACTS).write_text(json.dumps({**facts, "files": files}))
+    model = StaticModel(tmp_path)
+    ids, begin, weights = Bags(texts).batch(np.arange(len(texts)))
+    table = torch.from_numpy(arrays["table"].astype(np.float32))
+    found = torch.nn.functional.embedding_bag(
+        ids, table, begin, mode="sum", per_sample_weights=weights
+    )
+    np.testing.assert_allclose(model.features(texts), found.numpy(), atol=1e-5)
+    fitted = model.probabilities(texts)
+    assert (fitted.argmax(axis=1) == answers.argmax(axis=1)).mean() > 0.9
+
+
+def test_many_pieces_are_forgotten_and_answered_the_same(made, monkeypatch):
+    from superconext.export import static_model
+
+    place, _ = made
+    texts = [text for _, text in rows(200, seed=7)]
+    expected = StaticModel(place / "out").probabilities(texts)
+    monkeypatch.setattr(static_model, "_REMEMBERED", 7)
+    monkeypatch.setattr(static_model, "_PIECES", 2)
+    model = StaticModel(place / "out")
+    parts = [model.probabilities(texts[first : first + 3]) for first in range(0, 200, 3)]
+    assert np.abs(np.concatenate(parts) - expected).max() < 1e-6
+    assert len(model._known) < 20
+
+
+def test_a_damaged_student_is_refused(made, tmp_path):
+    place, _ = made
+    facts = json.loads((place / "out" / FACTS).read_text())
+    weights = (place / "out" / WEIGHTS).read_bytes()
+    damages = [(FACTS, b"[]"), (FACTS, b"[" * 100_000), (FACTS, b'{"format": 9}')]
+    damages += [(FACTS, json.dumps({**facts, "classes": ["a"]}).encode()), (WEIGHTS, weights[:-2])]
+    for name, content in damages:
+        for file, whole in ((FACTS, json.dumps(facts).encode()), (WEIGHTS, weights)):
+            (tmp_path / file).write_bytes(content if file == name else whole)
+        with pytest.raises(RunError, match="export it again"):
+            StaticModel(tmp_path)
+        said = call_main("predict", tmp_path, stdin=b"a\n")
+        assert said.code == 1 and said.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--format", "static"),
+        ("--format", "static", "--train", "x", "--prune", "--test", "y"),
+        ("--train", "x"),
+        ("--unlabelled", "x"),
+    ],
+)
+def test_options_that_do_not_go_together(made, given):
+    place, _ = made
+    said = call_main("export", place / "run", *given, "--out", place / "none")
+    assert said.code == 2 and "static" in said.err
+    assert not (place / "none").exists()
