@@ -181,7 +181,7 @@ def test_the_controls_stand_in_metrics_table_and_card_and_change_no_weight(
     monkeypatch.setattr(Tokenizer, "pieces", lambda *a: cut.append(len(a[1])) or pieces(*a))
     said = call("train", *files, *words, "--out", tmp_path / "with")
     assert said.code == 0, said.err
-    assert sorted(cut[:-1]) == [12, 12, 40]  # each split once; then the page's words, left out in turn
+    assert sorted(cut[:-1]) == [12, 12, 40]  # each split once; last, the words the page marks
     none = call("train", *files, *words, "--out", tmp_path / "without", "--no-baselines")
     assert none.code == 0, none.err
     metrics = document(tmp_path / "with")
