@@ -45,9 +45,9 @@ class ModelFolder:
     revision: str | None = None
 
     @classmethod
-    def find(cls, name: str, revision: str = "") -> ModelFolder:
+    def find(cls, name: str, revision: str = "", download: bool = True) -> ModelFolder:
         """The model of a folder, or of a name on the Hub, whose files are then downloaded into the
-        cache of huggingface_hub.
+        cache of huggingface_hub; without `download` they have to be there.
 
         Raises ConfigError where there is none.
         """
@@ -63,7 +63,7 @@ class ModelFolder:
                 f"model = {name!r}: no such folder; expected one, or a name on the Hub such as "
                 "sentence-transformers/all-MiniLM-L6-v2: check the path"
             )
-        folder = _downloaded(name, revision)
+        folder = _downloaded(name, revision, download)
         return cls(name, folder, folder.name)
 
     def architecture(self) -> dict[str, Any]:
@@ -193,6 +193,15 @@ def import_transformers() -> Any:
     return transformers
 
 
+def import_peft() -> Any:
+    """The library of adapters. Raises MissingExtraError without it."""
+    try:
+        import peft
+    except ImportError:
+        raise MissingExtraError("lora", "peft") from None
+    return peft
+
+
 def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
     """Raise ValueError for more parts than there can be: making them would not end."""
     for name, value in architecture.items():
@@ -202,13 +211,20 @@ def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
             raise ValueError(f"config.json asks for {name} = {value}, the weights have {tensors}")
 
 
-def _downloaded(name: str, revision: str) -> Path:
+def _downloaded(name: str, revision: str, download: bool) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise MissingExtraError("A model of the Hub", "transformers") from None
     try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=[*_FILES]))
+        return Path(
+            snapshot_download(
+                name,
+                revision=revision or None,
+                allow_patterns=[*_FILES],
+                local_files_only=not download,
+            )
+        )
     except Exception as error:  # of the network, of the Hub, of the disk
         raise ConfigError(
             f"model = {name!r}: no such folder, and it cannot be downloaded "

@@ -102,6 +102,7 @@ class SubwordIndexer(TextIndexer):
             "tokenizer": self.tokenizer.to_dict(),
             "subwords": json.loads(self.subwords.to_str()),
             "architecture": self.architecture,
+            **self.facts,
         }
         return document, {}
 
@@ -116,7 +117,8 @@ class SubwordIndexer(TextIndexer):
         if not isinstance(architecture, dict):
             raise ValueError("the architecture is no table")
         subwords = tokenizer_of(json.dumps(document["subwords"]))
-        return cls(tokenizer, subwords, architecture, config.max_length)
+        facts = {"model": document["model"]} if isinstance(document.get("model"), dict) else {}
+        return cls(tokenizer, subwords, architecture, config.max_length, facts=facts)
 
     def write_onnx(self, folder: Path) -> dict[str, Any]:
         return {"max_length": self.max_length, **self.to_saved()[0]}

@@ -12,6 +12,7 @@ has the second token type where the model has two.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Mapping, Sequence
@@ -25,13 +26,13 @@ from torch import Tensor, nn
 
 from superconext.config.options import CheckedOptions, own_options, parse_options
 from superconext.config.parameters import Config, parameter
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
 from superconext.data.token_store import TokenRows
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
 from superconext.encoders.layers import POOLING
-from superconext.encoders.model_folder import ModelFolder, transformer_of, width_of
+from superconext.encoders.model_folder import ModelFolder, import_peft, transformer_of, width_of
 from superconext.encoders.subword_indexer import SubwordIndexer
 from superconext.encoders.vector_cache import VectorCache
 
@@ -72,6 +73,13 @@ class Options(CheckedOptions):
         "Learning rate of the projection head and of the objective's own weights.",
         low=0,
         open_low=True,
+    )
+    lora: int = parameter(
+        0,
+        "Rank of adapters (LoRA) that are trained beside every linear layer in place of all "
+        "weights; 0: none.",
+        low=0,
+        high=512,
     )
 
 
@@ -141,6 +149,9 @@ class TransformerEncoder(Encoder):
             )
         if config.freeze:
             self.requires_grad_(False)
+        elif self.options.lora:
+            _add_adapters(model, self.options.lora)
+            self.register_state_dict_post_hook(_without_base)
 
     @classmethod
     def check(cls, config: Config) -> None:
@@ -155,6 +166,14 @@ class TransformerEncoder(Encoder):
                 f"bridge = {config.bridge!r} with encoder = 'transformer', which knows words as "
                 "they are written; expected none: leave it out"
             )
+        lora = _options(config).lora
+        if lora and config.freeze:
+            raise ConfigError(
+                f"options: lora = {lora} with freeze, which trains nothing; expected one of them: "
+                "leave the other out"
+            )
+        if lora:
+            import_peft()
 
     @classmethod
     def fit_indexer(
@@ -203,14 +222,22 @@ class TransformerEncoder(Encoder):
         cls, config: Config, indexer: TextIndexer, tensors: Mapping[str, Tensor]
     ) -> TransformerEncoder:
         assert isinstance(indexer, SubwordIndexer)
-        own = {name: t for name, t in tensors.items() if name.startswith("model.")}
-        # A tensor may be a view of the file, which somebody may write over.
-        weights = {n.removeprefix("model."): t.to(torch.float32, copy=True) for n, t in own.items()}
+        adapted = bool(_options(config).lora) and not config.freeze
+        if adapted:
+            weights = _base_of(config, indexer).tensors()
+        else:
+            own = {name: t for name, t in tensors.items() if name.startswith("model.")}
+            # A tensor may be a view of the file, which somebody may write over.
+            weights = {
+                n.removeprefix("model."): t.to(torch.float32, copy=True) for n, t in own.items()
+            }
         model = transformer_of(indexer.architecture, weights)
         _check_ids(model, indexer)
         rows = tensors.get("class_rows")
         encoder = cls(model, indexer, config, 0 if rows is None else len(rows))
-        encoder.load_state_dict(dict(tensors))
+        if adapted and encoder.state_dict().keys() != tensors.keys():
+            raise ValueError("its weights are not those of the adapters that config.toml names")
+        encoder.load_state_dict(dict(tensors), strict=not adapted)
         return encoder
 
     @property
@@ -259,6 +286,17 @@ class TransformerEncoder(Encoder):
     def kept_bytes(self) -> int:
         return 4 * _KEPT_NUMBERS * self.layers * self.sentence_size
 
+    def merged(self) -> TransformerEncoder:
+        """The same encoder without adapters: what they add is in the weights."""
+        if not any("lora_" in name for name, _ in self.model.named_parameters()):
+            return self
+        twin = copy.deepcopy(self)
+        for name, part in [*twin.model.named_modules()]:
+            if hasattr(part, "lora_A"):
+                part.merge()  # type: ignore[operator]
+                twin.model.set_submodule(name, part.get_base_layer())  # type: ignore[operator]
+        return twin
+
     def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
         """A transformer and a pooling; not of an inner layer, of class tokens or of text that is
         normalised first."""
@@ -267,7 +305,7 @@ class TransformerEncoder(Encoder):
         if self.options.layer >= 0 or self.class_tokens or not plain:
             return None
         most = min(indexer.max_length, self.room) + len(self.before) + len(self.behind)
-        self.model.save_pretrained(folder)  # type: ignore[operator]
+        self.merged().model.save_pretrained(folder)  # type: ignore[operator]
         indexer.subwords.save(str(folder / "tokenizer.json"))
         name = indexer.subwords.id_to_token
         tokens = {"pad_token": name(self.pad), "unk_token": name(indexer.unknown)}
@@ -283,7 +321,7 @@ class TransformerEncoder(Encoder):
         return [{"path": p, "type": f"sentence_transformers.models.{k}"} for p, k in kinds.items()]
 
     def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
-        return graph.traced(_SentenceVectors(self), {"ids": "ids", "lengths": lengths})
+        return graph.traced(_SentenceVectors(self.merged()), {"ids": "ids", "lengths": lengths})
 
     def onnx_arrays(self) -> dict[str, np.ndarray]:
         return {}
@@ -364,6 +402,46 @@ class _SentenceVectors(nn.Module):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         return self.encoder._read((ids - 1).clamp(min=0), lengths).sentence
+
+
+def _add_adapters(model: nn.Module, rank: int) -> None:
+    """Put adapters of a rank beside the linear layers of a model, and freeze everything else.
+
+    Source: Hu et al. (2022), "LoRA", with a scale of 2 whatever the rank.
+    """
+    peft = import_peft()
+    settings = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    try:
+        peft.inject_adapter_in_model(settings, model)
+    except ValueError as error:
+        raise ConfigError(
+            f"options: lora = {rank} cannot be had of this model "
+            f"({' '.join(str(error).split())[:200]}); expected a model with linear layers: "
+            "leave lora out"
+        ) from None
+
+
+def _without_base(module: nn.Module, tensors: dict[str, Any], prefix: str, _: Any) -> None:
+    """Leave the weights out that adapters stand beside: they are the base model's."""
+    for name in [n for n in tensors if n.startswith(f"{prefix}model.") and "lora_" not in n]:
+        del tensors[name]
+
+
+def _base_of(config: Config, indexer: SubwordIndexer) -> ModelFolder:
+    """The model that a run's adapters belong to; nothing is downloaded for it. Raises RunError."""
+    facts = indexer.facts["model"]
+    belong = f"the run's adapters belong to {facts['name']}, sha256 {str(facts['sha256'])[:12]}"
+    try:
+        found = ModelFolder.find(config.model or "", facts["revision"] or "", download=False)
+        sha256 = found.sha256()
+    except ConfigError as error:
+        raise RunError(f"{belong}; {error}") from None
+    if sha256 != facts["sha256"]:
+        raise RunError(
+            f"{belong}; model = {config.model!r}: found weights of sha256 {sha256[:12]}; expected "
+            "that model: put it back"
+        )
+    return found
 
 
 def _options(config: Config) -> Options:

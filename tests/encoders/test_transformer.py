@@ -268,6 +268,7 @@ def test_a_resumed_training_is_the_same_to_the_bit(objective, model, tmp_path):
         ({"options": "layer=3"}, "expected at most 2"),
         ({"options": "warmup=2"}, "at most 1"),
         ({"options": "layr=1"}, "no option 'layr'"),
+        ({"options": "lora=2", "freeze": True}, "leave the other out"),
         ({"model": "no/such/folder"}, "no such folder"),
     ],
 )
@@ -366,6 +367,12 @@ def test_the_missing_extra_is_named(model, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "transformers", None)
     with pytest.raises(MissingExtraError, match=r"superconext\[transformers\]"):
         SuperConTextClassifier(**ONE_EPOCH, model=model).fit(TEXTS, LABELS)
+
+
+def test_the_missing_extra_of_adapters_is_named(model, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "peft", None)
+    with pytest.raises(MissingExtraError, match=r"superconext\[peft\]"):
+        SuperConTextClassifier(**ONE_EPOCH, model=model, options="lora=2").fit(TEXTS, LABELS)
 
 
 def test_large_batches_have_the_gradient_of_one_pass(model):
