@@ -66,10 +66,13 @@ def audit(
 
     Gives label, text, line, the label it may be, a suspicion and reasons, as TSV (on a terminal a
     table of the first rows). Correct the labels in a spreadsheet: train reads the file as it is.
-    RUN should not have been trained on FILE.
+    Where several annotators labelled FILE, their disagreement is a reason. RUN
+    should not have been trained on FILE.
     """
+    import dataclasses
+
     from superconext.core.progress import TerminalProgress
-    from superconext.data.reading import read_labelled
+    from superconext.data.reading import read_beside, read_labelled
     from superconext.labelling.audit import audit as audit_rows
     from superconext.runs.folder import read_manifest
 
@@ -79,6 +82,8 @@ def audit(
         encoding=encoding, drop_unlabelled=drop_unlabelled,
     )  # fmt: skip
     echo_notes(rows.notes, rows.source)
+    shares, sources = read_beside(rows, text_column, encoding)
+    rows = dataclasses.replace(rows, shares=shares)
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None:
@@ -88,9 +93,9 @@ def audit(
                 f"{run} was trained on {rows.source}: its vectors agree with wrong labels too; "
                 "expected a run of other rows, or none"
             )
-        vectors = model.features(rows.texts)
+        vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:
-        found = audit_rows(rows, vectors, advance)
+        found = audit_rows(rows, vectors, advance, sources)
     listed = [suspect.to_dict() for suspect in found.ranked[:count]]
     if not quiet:
         _show_summary(found.summary)
@@ -327,20 +332,30 @@ def _load(run: str, threads: int) -> Any:
 
 
 def _show_summary(summary: Mapping[str, Any]) -> None:
+    from superconext.data.lines import shown
     from superconext.report.table import render
 
     source = summary["file"]
     counts = f"{summary['suspects']} of {summary['rows']} rows are suspects"
     told = [
         (summary["contradictions"], "have a text that has another label in another row"),
+        (summary["disputed"], "have annotators who disagree"),
         (summary["mojibake"], "have a text that looks like mojibake"),
     ]
     more = "".join(f"; {many} {what}" for many, what in told if many)
     click.echo(f"{source}: {counts}{more}", err=True)
     for label, meant in summary["misspelt_labels"].items():
         click.echo(f"{source}: label {label!r} may be {meant!r} misspelt", err=True)
-    scripts = [{"script": script, **of} for script, of in summary["scripts"].items()]
-    click.echo(f"{render(scripts, list(scripts[0]))}\n", err=True)
+    for kind in ("script", "source"):
+        groups = list(summary[f"{kind}s"].items())
+        rows = [
+            {kind: shown(group, 24) if kind == "source" else group, "rows": sum(of.values())}
+            | {f"{label} %": 100 * count / sum(of.values()) for label, count in of.items()}
+            for group, of in groups[:_SHOWN]
+        ]
+        if rows:
+            more = f"\n{len(groups) - _SHOWN} more" * (len(groups) > _SHOWN)
+            click.echo(f"{render(rows, list(rows[0]), fmt='.1f')}{more}\n", err=True)
 
 
 def _check_out(out: str | None) -> None:

@@ -118,7 +118,7 @@ class Annotated:
         if ties.count:
             told.append(
                 f"{ties.count} texts with a tie ({ties}) are not evaluated on; train learns "
-                "from the shares of their labels, other commands leave them out"
+                "from the shares of their labels, audit lists them, other commands leave them out"
             )
         if none.count:
             told.append(f"{none.count} texts that nobody labelled left out ({none})")

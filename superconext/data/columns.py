@@ -39,6 +39,8 @@ _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
 ANNOTATOR_NAMES = frozenset(
     {"annotator", "annotator_id", "annotateur", "worker", "worker_id", "rater", "coder", "المعلق"}
 )
+#: Names of a column that tells where a row is from.
+SOURCE_NAMES = ("source", "platform", "corpus", "domain")
 _ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
 _ROW_NAMES = frozenset(["", "id", "idx", "index", "no"])  # of columns that number the rows
 _OTHER_NAMES = _ROW_NAMES | {"source", "split", "date", "lang"}

@@ -7,14 +7,15 @@ names the line; only lines with nothing on them are left out, and counted in a n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.progress import WARNING
 from superconext.data.agreement import Annotated
-from superconext.data.columns import ColumnSpec, Known
+from superconext.data.columns import SOURCE_NAMES, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import LabelReader, Places
@@ -370,3 +371,26 @@ def read_texts(
     )
     rows, _ = stream.collect()
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
+
+
+def read_beside(
+    rows: Dataset, text_column: ColumnSpec = None, encoding: str | None = None
+) -> tuple[Sequence[Mapping[str, float]], list[str]]:
+    """What other columns of the file of `rows` say of each: shares of the labels that annotators
+    gave it (where columns of theirs stand beside a column of labels), and where it is from, a cell
+    of a column named as in `SOURCE_NAMES`. Each is empty where the file has none, has no header, or
+    cannot be read again."""
+    shares, sources = rows.shares, list[str]()
+    if not (rows.columns or {}).get("header") or not Path(rows.source).is_file():
+        return shares, sources
+    with suppress(DataError):
+        votes = read_labelled(rows.source, text_column, votes=True, encoding=encoding).annotated
+        if not shares and votes is not None and votes.several:
+            given = dict(zip(votes.lines, votes.shares(range(len(votes.texts))), strict=True))
+            shares = [given.get(line, {}) for line in rows.lines]
+    for name in SOURCE_NAMES:
+        with suppress(DataError):
+            cells = read_texts(rows.source, name, every_row=True, encoding=encoding)
+            named = dict(zip(cells.lines, cells.texts, strict=True))
+            return shares, [named.get(line, "").strip() for line in rows.lines]
+    return shares, sources

@@ -33,7 +33,7 @@ FOLDS = 5
 #: Inverse regularisation strength of the model.
 C = 1.0
 
-#: What the same or nearly the same text with another label adds to a suspicion, at most.
+#: What annotators, or the same or nearly the same text, with another label add to a suspicion.
 CONTRADICTED = 1.0
 
 
@@ -41,9 +41,10 @@ CONTRADICTED = 1.0
 class Suspect:
     """One row under suspicion.
 
-    row: its 0-based place in the data set. line: of the file, or the row from 1.
-    suspicion: logarithm of how many times likelier the text is under the likeliest other label;
-        below 0 where its own is the likeliest.
+    row: its 0-based place in the data set; texts with a tie of annotators' labels come after its
+        last, with the label "". line: of the file, or the row from 1.
+    suspicion: logarithm of how many times likelier the text is under the likeliest other label,
+        below 0 where its own is the likeliest; more where annotators or copies have another label.
     suggested: the label it may be, "" where nothing else is likelier.
     why: reasons in words; none where nothing speaks against the label.
     """
@@ -72,12 +73,12 @@ class Suspect:
 class Audit:
     """What an audit found.
 
-    ranked: every row, the most suspicious first.
+    ranked: every row, the most suspicious first: misspelt labels, ties, then by suspicion.
     classes: labels, sorted, without misspelt ones.
     probabilities: `[N, C]` of the classes for each row, by a model that has not seen it.
     summary: counts of rows, `suspects`, `contradictions` (rows whose text carries another label
-        too), `misspelt_labels` (from spelling to what it may be), `mojibake` (rows) and `scripts`
-        (rows of each class in each script).
+        too), `disputed` (rows whose annotators disagree), `misspelt_labels` (from spelling to what
+        it may be), `mojibake` (rows), `scripts` and `sources` (rows of each class in each).
     """
 
     ranked: list[Suspect]
@@ -95,14 +96,16 @@ def audit(
     rows: Dataset,
     vectors: np.ndarray | None = None,
     progress: Callable[[float], None] | None = None,
+    sources: Sequence[str] = (),
 ) -> Audit:
     """The rows of a labelled data set, the most suspicious label first.
 
     Args:
         rows: of any file; `Dataset(texts, labels)` makes one of lists.
-        vectors: sentence vectors `[N, d]` to use beside the n-grams, of an encoder that has not
-            been trained on these labels: one that has agrees with their errors.
+        vectors: sentence vectors `[N, d]` of rows and ties to use beside the n-grams, of an encoder
+            that has not been trained on these labels: one that has agrees with their errors.
         progress: called with the share done, 0 to 1.
+        sources: where each row is from `[N]`, for the summary.
 
     Raises DataError where there are fewer than two classes with two different texts.
 
@@ -117,17 +120,24 @@ def audit(
     labels = [misspelt.get(label, label) for label in rows.labels]
     names = sorted(set(labels))
     index = {name: k for k, name in enumerate(names)}
-    truth = np.array([index[label] for label in labels])
-    keys = text_keys({"": rows.texts})[0][""]
+    # Ties of annotators are judged, and taught to no model: their class is -1.
+    texts = [*rows.texts, *(text for text, _ in rows.ties)]
+    votes = [*(rows.shares or [{}] * len(rows)), *(shares for _, shares in rows.ties)]
+    truth = np.array([index[label] for label in labels] + [-1] * len(rows.ties))
+    people = rows.annotated
+    tied = [people.lines[at] for at in people.ties] if people and rows.ties else []
+    keys = text_keys({"": texts})[0][""]
     groups = near_duplicate_groups(keys)
     # A row of no group (-1) is one of its own.
     own = np.where(groups < 0, -1 - np.arange(len(groups)), groups)
-    shares = out_of_fold(rows.texts, truth, own, vectors, rows.source, progress)
+    shares = out_of_fold(texts, truth, own, vectors, rows.source, progress)
     suspicion, rivals = suspicions(shares, truth)
-    contradictions = _contradictions(groups, truth)
-    found = []
-    for row, (text, label) in enumerate(zip(rows.texts, rows.labels, strict=True)):
+    contradictions = _contradictions(groups[: len(rows)], truth[: len(rows)])
+    found, disputed = [], 0
+    given = [*rows.labels, *[""] * len(rows.ties)]
+    for row, (text, label) in enumerate(zip(texts, given, strict=True)):
         suggested, why = "", []
+        against = 1 - votes[row].get(label, 0.0) if votes[row] else 0.0
         if label in misspelt:
             suggested = misspelt[label]
             why.append(f"may be {shown(suggested, 24)} misspelt")
@@ -138,24 +148,37 @@ def audit(
             same = "the same text" if keys[twin] == keys[row] else "nearly the same text"
             why.append(f"{same} is {shown(names[other], 24)} in line {_line(rows, twin)}")
             suggested = suggested or names[other]
+        if against > 0:
+            disputed += 1
+            named = sorted(votes[row].items(), key=lambda vote: -vote[1])
+            shown_votes = ", ".join(f"{shown(name, 24)} {part:.0%}" for name, part in named)
+            why.append(f"annotators disagree: {shown_votes}")
+            suggested = suggested or (named[0][0] if label and against > 0.5 else "")
         if suspicion[row] > 0:
             times = min(np.exp(suspicion[row]), 1000)
-            pair = shown(names[rivals[row]], 24), shown(names[truth[row]], 24)
-            why.append(f"like rows of {pair[0]}, {times:.2g} times as much as those of {pair[1]}")
-            suggested = suggested or names[rivals[row]]
+            its = shown(names[truth[row]], 24) if label else "any other class"
+            rival = names[rivals[row]]
+            much = f"{times:.2g} times as much as those of {its}"
+            why.append(f"like rows of {shown(rival, 24)}, {much}")
+            suggested = suggested or rival
         if meant := likely_meant(text):
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")
-        line, score = _line(rows, row), float(suspicion[row]) + CONTRADICTED * share
+        line = _line(rows, row) if label else tied[row - len(rows)]
+        score = float(suspicion[row]) + CONTRADICTED * (share + against)
         found.append(Suspect(row, line, text, label, score, suggested, tuple(why)))
-    ranked = sorted(found, key=lambda one: (one.label not in misspelt, -one.suspicion, one.row))
+    ranked = sorted(
+        found, key=lambda a: (a.label not in misspelt, bool(a.label), -a.suspicion, a.row)
+    )
     summary = {
         "file": rows.source,
-        "rows": len(rows),
+        "rows": len(ranked),
         "suspects": sum(bool(suspect.suggested) for suspect in ranked),
         "contradictions": len(contradictions),
+        "disputed": disputed,
         "misspelt_labels": misspelt,
-        "mojibake": sum(bool(likely_meant(text)) for text in rows.texts),
-        "scripts": _class_scripts(rows),
+        "mojibake": sum(bool(likely_meant(text)) for text in texts),
+        "scripts": _classes_of(rows, [script_of(text) for text in rows.texts]),
+        "sources": _classes_of(rows, sources),
     }
     return Audit(ranked, names, shares, summary)
 
@@ -168,13 +191,15 @@ def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarra
 
     Args:
         probabilities: `[N, C]`, of a model that has not seen the row.
-        labels: class indices `[N]`, 0 to C - 1, each there.
+        labels: class indices `[N]`, 0 to C - 1, each there; -1 for none, where the second
+            likeliest class counts as a row's own.
     """
-    rows = np.arange(len(labels))
-    classes = np.bincount(labels) / len(labels)
+    rows, known = np.arange(len(labels)), labels >= 0
+    classes = np.bincount(labels[known]) / known.sum()
     likelihoods = np.log(np.maximum(probabilities, 1e-9)) - np.log(classes)
-    given = likelihoods[rows, labels]
-    likelihoods[rows, labels] = -np.inf
+    own = np.where(known, labels, np.argsort(likelihoods, axis=1)[:, -2])
+    given = likelihoods[rows, own]
+    likelihoods[rows, own] = -np.inf
     rivals = likelihoods.argmax(axis=1)
     return likelihoods[rows, rivals] - given, rivals
 
@@ -190,7 +215,7 @@ def out_of_fold(
     """Class probabilities `[N, C]` of each text by a model of the other folds.
 
     Args:
-        labels: class indices `[N]`.
+        labels: class indices `[N]`; -1 for a text that no model learns from.
         groups: numbers `[N]`; rows of one group share a fold.
         vectors: sentence vectors `[N, d]` beside the n-grams, or None.
         source: file name for messages.
@@ -205,7 +230,9 @@ def out_of_fold(
 
     from superconext.probe.ngrams import NgramCounts, TfidfFeatures
 
-    _, first, members = np.unique(groups, return_index=True, return_inverse=True)
+    known = np.flatnonzero(labels >= 0)
+    _, first, members = np.unique(groups[known], return_index=True, return_inverse=True)
+    first = known[first]
     counts = np.bincount(labels[first], minlength=labels.max() + 1)
     if (counts >= 2).sum() < 2 or not any(map(str.split, texts)):
         raise DataError(
@@ -220,7 +247,9 @@ def out_of_fold(
         folds = StratifiedKFold(min(FOLDS, int(counts.max())), shuffle=True, random_state=0)
         for number, (_, asked) in enumerate(folds.split(first, labels[first]), 1):
             held = np.isin(members, asked)
-            fitted, other = np.flatnonzero(~held), np.flatnonzero(held)
+            fitted, other = known[~held], known[held]
+            if number == 1:
+                other = np.concatenate([other, np.flatnonzero(labels < 0)])
             own, others = ngrams.fold(fitted, other)
             tfidf = TfidfFeatures(own, labels[fitted])
             (features,), (questions,) = tfidf.merged(own), tfidf.merged(others)
@@ -266,13 +295,12 @@ def _contradictions(groups: np.ndarray, labels: np.ndarray) -> dict[int, tuple[n
     return found
 
 
-def _class_scripts(rows: Dataset) -> dict[str, dict[str, int]]:
-    """Rows of each class in each script, the most frequent script first."""
-    scripts = [script_of(text) for text in rows.texts]
-    pairs = Counter(zip(scripts, rows.labels, strict=True))
+def _classes_of(rows: Dataset, groups: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Rows of each class in each of the groups `[N]`, the largest group first."""
+    pairs = Counter(zip(groups, rows.labels, strict=False))
     return {
-        script: {label: pairs[script, label] for label in rows.class_counts()}
-        for script, _ in Counter(scripts).most_common()
+        group: {label: pairs[group, label] for label in rows.class_counts()}
+        for group, _ in Counter(groups).most_common()
     }
 
 

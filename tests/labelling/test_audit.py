@@ -211,3 +211,39 @@ def test_what_cannot_be_done_is_one_line(file, tmp_path):
     assert "expected two" in blame(call_main("audit", one))
     assert call_main("audit", file, "-n", 0).code == 2
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_annotators_who_disagree_are_a_reason_and_ties_come_first(tmp_path):
+    """One of three annotators answers `neg` to every tenth text; each thirtieth is a tie."""
+    lines = ["text,annotator_1,annotator_2,annotator_3,platform"]
+    for number, (label, text) in enumerate(rows(120, seed=5)):
+        votes = [label, label, "neg" if number % 10 == 5 else label]
+        votes = ["pos", "neg", ""] if number % 30 == 0 else votes
+        lines.append(",".join([f'"{text}"', *votes, "blog" if number % 3 else "chat"]))
+    file = tmp_path / "votes.csv"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = call_main("audit", file, "--out", tmp_path / "audited.tsv").err
+    cells = [line.split("\t") for line in (tmp_path / "audited.tsv").read_text().splitlines()]
+    assert len(cells) == 121 and [row[0] for row in cells[1:6]] == ["", "", "", "", cells[5][0]]
+    for row in cells[1:5]:
+        assert "annotators disagree: 'neg' 50%, 'pos' 50%" in row[5] and cells[5][0]
+    assert sorted(int(row[2]) for row in cells[1:5]) == [2, 32, 62, 92]
+    shared = [row for row in cells[5:] if "disagree" in row[5]]
+    assert shared and all(row[0] == "pos" and "'pos' 67%, 'neg' 33%" in row[5] for row in shared)
+    assert "have annotators who disagree" in said and "'blog'" in said and "'chat'" in said
+    # What was written is read back once the ties are decided, or without them.
+    again = read_labelled(tmp_path / "audited.tsv", drop_unlabelled=True)
+    assert len(again) == 116
+
+
+def test_annotators_beside_a_column_of_labels_are_a_reason_too(tmp_path):
+    table = ["label,text,rater_a,rater_b"]
+    for number, (label, text) in enumerate(rows(60, seed=6)):
+        other = "pos" if label == "neg" else "neg"
+        table.append(",".join([label, f'"{text}"', *[other if number == 7 else label] * 2]))
+    file = tmp_path / "both.csv"
+    file.write_text("\n".join(table) + "\n", encoding="utf-8")
+    found = json.loads(call_main("audit", file, "--json").out)
+    (row,) = (row for row in found["ranked"] if "disagree" in " ".join(row["why"]))
+    assert row["line"] == 9 and row["suggested"] not in ("", row["label"])
+    assert found["disputed"] == 1 and found["sources"] == {}
