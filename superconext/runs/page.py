@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from superconext.labelling.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
+from superconext.report.table import BASELINE_NAMES
 from superconext.runs.folder import plain_file, read_json, read_manifest
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
@@ -75,8 +77,10 @@ def train_page(
 def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) -> PageContext:
     """The page of labelled rows that the run was not reported on.
 
-    train: the training rows, for nearest sentences, telling words and unknown words.
+    train: the training rows, for baselines, nearest sentences, telling words and unknown words.
     """
+    from superconext.baselines.baseline import baseline_report
+
     evaluation = evaluate(model, corpus.texts, corpus.labels)
     layout = lay_out(evaluation.features)
     rows = _rows(corpus, evaluation)
@@ -85,7 +89,11 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         beside = _rows(train, evaluate(model, train.texts, train.labels))
     known = _vocabulary(model) if train is None else model.tokens(train.texts)
     tokens = model.tokens(corpus.texts)
-    others = {}
+    others: dict[str, Any] = {}
+    if train is not None:
+        split = {"rows": (corpus.texts, corpus.labels)}
+        fitted = baseline_report((train.texts, train.labels), None, split)
+        others = {name: scores["rows"] for name, scores in fitted.items()}
     if evaluation.encoder_alone is not None:
         others["this model, encoder alone"] = evaluation.encoder_alone
     return PageContext(
@@ -99,6 +107,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         layout=layout.points,
         map_title=layout.title,
         history=_history(run),
+        notes=_own_test(run, train is None),
         **_looked_into(model, rows, beside),
         **_made(read_manifest(run), asdict(model.config)),
     )
@@ -165,6 +174,26 @@ def _notes(scores: Mapping[str, Any]) -> list[str]:
         f"Scores are means over {repeats} cross-validations; matrix, map and sentences show the "
         "mean probabilities of all of them, so they count other mistakes."
     ]
+
+
+def _own_test(run: Path, bare: bool) -> list[str]:
+    """What the run scored on its own rows beside its baselines, for a page of other rows.
+
+    bare: whether that page has no baselines for want of training rows.
+    """
+    with suppress(RunError, LookupError, TypeError):
+        metrics = read_json(plain_file(run, "metrics.json"))
+        split = metrics["reported_split"]
+        scores = {"this model": metrics[split], **_others(metrics, split)}
+        named = "; ".join(
+            f"{BASELINE_NAMES.get(name, name)} {score['accuracy']:.1%}"
+            for name, score in scores.items()
+        )
+        kind = "cross-validation" if split == "cv" else f"{split} rows"
+        own = f"On the run's own {kind} ({metrics[split]['n']} rows), accuracy was: {named}."
+        more = " Baselines on the rows of this page need the training rows (--train)."
+        return [own + more * bare]
+    return []
 
 
 def _looked_into(model: Model, rows: PageRows, train: PageRows | None) -> dict[str, Any]:

@@ -47,6 +47,14 @@ def test_other_rows_get_a_page_of_their_own(finished, call, tmp_path):
     assert f"{evaluated['accuracy']:.1%}" in html and "dev.tsv" in html
     assert len(data["rows"]["text"]) == 12 and len(data["train"]["text"]) == 40
     assert set(data["rows"]) >= {"near", "cosine", "unknown", "script", "length", "x", "y"}
+    assert "majority class</th>" in html and "the best baseline" in html
+    own = json.loads((finished.folder / "metrics.json").read_text("utf-8"))["test"]["accuracy"]
+    said = f"(12 rows), accuracy was: this model {own:.1%}; "
+    assert said in html and "need the training rows" not in html
+    bare = tmp_path / "bare.html"
+    assert call("report", finished.folder, finished.data.dev, "--out", bare).code == 0
+    text = bare.read_text("utf-8")
+    assert "majority class</th>" not in text and said in text and "need the training rows" in text
 
 
 def test_without_a_file_the_page_shows_what_the_run_recorded(finished, call, tmp_path):
