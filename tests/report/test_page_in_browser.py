@@ -273,3 +273,21 @@ def test_the_theme_is_switched_and_paper_is_white(opened):
     tab.emulate_media(media="print")
     assert tab.evaluate(ground) == "rgb(255, 255, 255)"
     assert not tab.locator("#theme").is_visible()
+
+
+def test_the_map_is_whole_on_paper(opened):
+    """What is drawn has the shape of the layout on paper too, where the map has another size."""
+    made = context()
+    tab = opened(made, viewport={"width": 1200, "height": 900})
+    tab.emulate_media(media="print")
+    tab.wait_for_function("() => matchMedia('print').matches")
+    wide, tall = tab.evaluate("""() => {
+      const c = document.getElementById("canvas"), w = c.width, xs = [], ys = [];
+      const dots = c.getContext("2d").getImageData(0, 0, w, c.height).data;
+      for (let i = 3, at = 0; i < dots.length; i += 4, at++)
+        if (dots[i]) { xs.push(at % w); ys.push(Math.floor(at / w)); }
+      const most = (all) => all.reduce((a, b) => Math.max(a, b));
+      const span = (all) => most(all) + most(all.map((one) => -one));
+      return [span(xs), span(ys)]; }""")
+    xs, ys = np.ptp(made.layout, axis=0)
+    assert wide / tall == pytest.approx(xs / ys, rel=0.1)

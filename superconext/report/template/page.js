@@ -44,7 +44,7 @@
     draw();
     list();
   });
-  for (const media of [dark, matchMedia("print")]) media.addEventListener("change", () => { legend(); draw(); list(); });
+  for (const media of [dark, matchMedia("print")]) media.addEventListener("change", () => { view = null; legend(); draw(); list(); });
   if (!$("rows")) return;
 
   // What is listed
