@@ -88,11 +88,10 @@ def evaluate(
         more = {"unknown_labels": unknown} if unknown else {}
         echo_json({**evaluation.document(), **more, "overlap": overlap})
         return
-    table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics}
+    table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics, **model.titles}
     if model.ensemble is not None:
         table["combined"] = {"test": evaluation.metrics}
         table["encoder_alone"] = {"test": evaluation.encoder_alone}
-        table["companion"] = model.ensemble.title
     click.echo(score_table(table))
     click.echo("\n" + class_table(evaluation.metrics))
     if "by_script" in evaluation.metrics:

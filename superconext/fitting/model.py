@@ -80,6 +80,20 @@ class Model:
     columns: Any = None
     seen: SeenTexts | None = None
 
+    @property
+    def titles(self) -> dict[str, str]:
+        """What tables call the probe on its encoder, "" where n-grams predict alone, and the
+        ensemble beside it, where it has one."""
+        config, title = self.config, "linear probe"
+        if config.freeze:
+            title = "mean word vectors" if config.encoder == "mean" else "frozen encoder"
+            title = "frozen pretrained encoder" if config.init or config.pretrain else title
+        if self.ensemble is None:
+            return {"probe_title": title}
+        weights = self.ensemble.settings.get("pool_weights", {})
+        title = title if weights.get("encoder", 1) else ""
+        return {"probe_title": title, "companion": self.ensemble.title}
+
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Normalised tokens of each text."""
         return self.indexer.tokenizer.many(texts)

@@ -301,7 +301,8 @@ _COLUMNS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weig
 def score_table(metrics: Mapping[str, Any]) -> str:
     """Scores on the reported split of baselines, native prediction and probe, as text.
 
-    Last the probe together with the n-gram models, where the run predicts by that. Metrics of a
+    Last the probe together with the n-gram models, where the run predicts by that; of a run that
+    predicts by n-grams alone these alone. Metrics of a
     contributor's own, if any, have their columns after the built-in ones.
     """
     split = metrics["reported_split"]
@@ -313,9 +314,13 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
     # Runs of versions before 0.2 have the probe's own figures under the split's name.
     probe = metrics.get("encoder_alone", metrics)[split]
-    rows.append(_row("superconext, linear probe", probe, metrics.get("seconds")))
+    title, seconds = metrics.get("probe_title", "linear probe"), metrics.get("seconds")
+    if title or "combined" not in metrics:
+        rows.append(_row(f"superconext, {title or 'linear probe'}", probe, seconds))
     if "combined" in metrics:
-        rows.append(_row(f"superconext + {metrics['companion']}", metrics["combined"][split], None))
+        joined = {"linear probe": " + ", "": ", "}.get(title, f", {title} + ")
+        name = f"superconext{joined}{metrics['companion']}"
+        rows.append(_row(name, metrics["combined"][split], None if title else seconds))
     note = "" if split == "test" else " (no test file: the run chose its settings on them)"
     title, below = f"{split}, {metrics[split]['n']} rows{note}", ""
     if split == "cv":

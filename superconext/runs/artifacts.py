@@ -86,9 +86,8 @@ class RunResults:
             judged = splits.named()[splits.reported]
         metrics |= {name: block for name, block in blocks.items() if block}
         metrics["baselines"] = baselines
-        metrics |= model.probe.settings
+        metrics |= model.probe.settings | model.titles
         if model.ensemble is not None:
-            metrics["companion"] = model.ensemble.title
             metrics |= model.ensemble.settings
         if "probe_temperature" in fitted.facts:
             metrics["probe_temperature"] = fitted.facts["probe_temperature"]

@@ -76,6 +76,12 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert "best of 3" in told[2], "the choice flatters the chosen one's scores"
     recipes = json.loads((run / "manifest.json").read_text())["recipes"]
     assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
+    titles = {"ngrams": "n-grams", "frozen": "mean word vectors"}
+    titles["frozen+ngrams"] = "mean word vectors + n-grams"
+    for shown in (said.out, call("evaluate", run, few).out):
+        rows = [line.split("  ")[0] for line in shown.splitlines() if "superconext, " in line]
+        assert rows[-1] == f"superconext, {titles[recipes['chosen']]}"
+        assert len(rows) == 1 + (recipes["chosen"] == "frozen+ngrams")
     assert "chosen automatically" in (run / "README.md").read_text()
     config = read_config(run / "config.toml")
     assert config["preset"] == "fast" and config["freeze"]
