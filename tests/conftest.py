@@ -4,6 +4,11 @@ import os
 import signal
 
 import pytest
+from hypothesis import settings
+
+# A busy machine takes long over any example.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 
 def pytest_configure():
