@@ -9,6 +9,7 @@ checkpoints are kept.
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +35,13 @@ if TYPE_CHECKING:
 #: Checkpoints that are kept of each training: a damaged one has the one before to fall back to.
 KEPT = 2
 
+#: What epochs that follow one another write, at most, in bytes a second; a stop then costs a few
+#: seconds more. Checkpoints below `SMALL` bytes do not count.
+RATE, SMALL = 2**24, 2**20
+
 
 class Checkpointer(Callback):
-    """Saves one member's training after every epoch and restores it.
+    """Saves one member's training after an epoch and restores it.
 
     Args:
         folder: made when missing.
@@ -60,6 +65,7 @@ class Checkpointer(Callback):
         self.unit = "step" if every else "epoch"
         self.name = f"member-{member}-{stage}" if stage else f"member-{member}"
         self.progress = progress or Progress()
+        self._next = 0.0  # when the disk is free for another, by the monotonic clock
 
     def path(self, number: int) -> Path:
         """The checkpoint after so many epochs, or with `every` after so many batches."""
@@ -78,7 +84,9 @@ class Checkpointer(Callback):
             self.save(trainer)
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        self.save(trainer)
+        last = trainer.stop or trainer.epoch == trainer.epochs
+        if last or time.monotonic() >= self._next:
+            self.save(trainer)
 
     def save(self, trainer: Trainer) -> None:
         """Write the state, and remove all but the last `KEPT`."""
@@ -99,6 +107,8 @@ class Checkpointer(Callback):
         }
         number = trainer.steps_done if self.every else trainer.epoch
         write_state(self.path(number), facts, tensors)
+        written = self.path(number).stat().st_size
+        self._next = time.monotonic() + written / RATE * (written >= SMALL)
         saved = self.saved()
         kept = [other for other in saved if other <= number][:KEPT]
         for other, path in saved.items():

@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 from superconext.training.optimizer import RowAdam, clip_gradients
 
 
+@pytest.fixture(autouse=True)
+def lazy_tables(monkeypatch):
+    monkeypatch.setattr("superconext.training.optimizer.LAZY_FROM", 0)
+
+
 def sparse(rows, values, shape):
     index = torch.tensor([rows], dtype=torch.int64)
     return torch.sparse_coo_tensor(index, values, shape, check_invariants=False)
@@ -155,6 +160,19 @@ def test_dense_parameters_beside_it_are_adams():
         assert table.grad is not None and table.grad.is_sparse
     assert torch.allclose(weight, other, atol=1e-6)
     assert set(ours.state[weight]) == {"step", "exp_avg", "exp_avg_sq"}
+
+
+def test_a_table_most_of_whose_rows_are_read_is_adams_to_the_bit(monkeypatch):
+    monkeypatch.setattr("superconext.training.optimizer.LAZY_FROM", 6)
+    (ours, lazy), (theirs, dense) = train([[0, 1, 5], [1], [], [4, 2, 2], [0]])
+    fused = RowAdam([torch.nn.Parameter(theirs.detach().clone())], 0.01)
+    assert set(lazy.state[ours]) == set(dense.state[theirs]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert torch.allclose(ours, theirs, rtol=1e-12)
+    fused.load_state_dict(lazy.state_dict())
+    table = fused.param_groups[0]["params"][0]
+    table.grad = sparse([3], gradient(9, [3]), table.shape)  # few rows, and moments of all
+    fused.step()
+    assert set(fused.state[table]) == {"step", "exp_avg", "exp_avg_sq"} and table.grad.is_sparse
 
 
 def test_a_table_without_gradient_stands_still():

@@ -63,6 +63,7 @@ def weights(fitted):
 @pytest.fixture
 def sparse(monkeypatch):
     monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.training.optimizer.LAZY_FROM", 0)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,7 @@ def sparse(monkeypatch):
 def test_it_is_the_dense_training(given, monkeypatch):
     dense, watch = fit(**given), Watch()
     monkeypatch.setattr("superconext.encoders.words.SPARSE_FROM", 1)
+    monkeypatch.setattr("superconext.training.optimizer.LAZY_FROM", 0)
     rows = fit([watch], **given)
     assert watch.rows[-1] and not any(watch.moved_later)
     for name, value in weights(dense).items():
@@ -92,5 +94,17 @@ def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, keep):
     stopped = fit([Stop(2)], tmp_path, keep=keep)
     assert stopped.interrupted
     resumed = fit([], tmp_path, keep=keep)
+    for name, value in weights(whole).items():
+        assert torch.equal(weights(resumed)[name], value), name
+
+
+def test_large_checkpoints_are_fewer_than_epochs_and_cost_only_time(tmp_path, monkeypatch):
+    whole = fit()
+    monkeypatch.setattr("superconext.training.checkpoint.RATE", 1)
+    monkeypatch.setattr("superconext.training.checkpoint.SMALL", 1)
+    fit([Stop(2)], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["member-0-epoch-1.safetensors"]
+    resumed = fit([], tmp_path)
+    assert (tmp_path / "member-0-epoch-3.safetensors").exists(), "the last is always written"
     for name, value in weights(whole).items():
         assert torch.equal(weights(resumed)[name], value), name

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from superconext.encoders import words as embedding
+from superconext.training import optimizer
 from superconext.training.callbacks import Callback, KeepAverage
 from superconext.training.distributed import current_world, joined
 from tests.training.small_trainers import make_trainer, without_chance
@@ -40,6 +41,7 @@ def trained(name, dropout=False):
     """Weights after two of nine epochs, the mean of both."""
     objective, parameters = PLANS[name]
     embedding.SPARSE_FROM = 10 if name == "sparse" else 20_000
+    optimizer.LAZY_FROM = 0
     trainer = make_trainer(objective, epochs=9, **parameters)
     if name == "chunked":
         sys.modules[type(trainer.objective).__module__].CHUNKED_FROM = 10
