@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -198,11 +199,12 @@ class TwoWayLanguageModel(Objective):
         right = (states * rows.index_select(0, true)).sum(1) + bias.index_select(0, true)
         # The true word is compared as if it had been drawn too.
         right = right - torch.from_numpy(np.log(self._expected(targets))).to(right)
-        wrong = states @ rows.index_select(0, others).t() + bias.index_select(0, others)
-        wrong = wrong - torch.from_numpy(np.log(expected)).to(wrong)
-        wrong = wrong.masked_fill(true[:, None] == others[None, :], -math.inf)
-        whole = torch.logsumexp(torch.cat([right[:, None], wrong], dim=1), dim=1)
-        return (whole - right).mean()
+        offsets = bias.index_select(0, others) - torch.from_numpy(np.log(expected)).to(bias)
+        column = np.minimum(np.searchsorted(drawn, targets), len(drawn) - 1)
+        itself = np.flatnonzero(drawn[column] == targets)
+        same = torch.from_numpy(itself), torch.from_numpy(column[itself])
+        loss: Tensor = _Losses.apply(states, rows.index_select(0, others), offsets, right, same)
+        return loss.mean()
 
     def _predictions(self, tokens: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, np.ndarray]:
         """Mapped states `[M, e]` of both directions and the words they are to predict `[M]`."""
@@ -231,6 +233,37 @@ class TwoWayLanguageModel(Objective):
     def _expected(self, words: np.ndarray) -> np.ndarray:
         """The chance that a word is among the distinct words of a sample."""
         return -np.expm1(self.sample * np.log1p(-self._shares[words]))
+
+
+class _Losses(torch.autograd.Function):
+    """log(exp r + sum of exp(x . w + b) over the other words w) - r for each state x, `[M]`.
+
+    Their scores `[M, K]` are most of a step: they are written once and worked on in place, and the
+    gradients are two matrix products with what is left of them.
+
+    Args: states `[M, e]`, words `[K, e]` and their b `[K]`, r `[M]`; which states (first) are not
+    compared with which words (second), those that are to be predicted.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        states, words, offsets, right, same = given
+        scores = torch.addmm(offsets, states, words.t())
+        scores[same] = -math.inf
+        top = torch.maximum(scores.amax(1), right)
+        scores.sub_(top[:, None]).exp_()
+        own = (right - top).exp_()
+        total = scores.sum(1) + own
+        ctx.save_for_backward(states, words, scores, total, own)
+        return top + total.log() - right
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        states, words, scores, total, own = ctx.saved_tensors
+        share = (grads[0] / total)[:, None]
+        both = scores.t() @ torch.cat([states * share, share], dim=1)
+        of_right = own * share.squeeze(1) - grads[0]
+        return (scores @ words) * share, both[:, :-1], both[:, -1], of_right, None
 
 
 class EqualBatches:

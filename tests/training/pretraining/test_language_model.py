@@ -90,9 +90,11 @@ def test_with_every_word_drawn_it_is_the_full_cross_entropy():
     states, targets = built._predictions(*flat(SENTENCES))
     scores = states @ built.words.words.t() + built.bias.words[:, 0]
     full = torch.nn.functional.cross_entropy(scores, torch.from_numpy(targets))
-    assert float(built.loss(*flat(SENTENCES), Fixed(spots)).detach()) == pytest.approx(
-        float(full.detach()), abs=1e-10
-    )
+    loss = built.loss(*flat(SENTENCES), Fixed(spots))
+    assert float(loss.detach()) == pytest.approx(float(full.detach()), abs=1e-10)
+    learned = [p for p in built.parameters() if p.requires_grad and p.numel()]
+    for ours, theirs in zip(*(torch.autograd.grad(x, learned) for x in (loss, full)), strict=True):
+        assert ours.abs().sum() > 0 and torch.allclose(ours, theirs, atol=1e-12)
 
 
 def test_a_prediction_has_not_read_its_word():
