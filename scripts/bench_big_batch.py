@@ -121,7 +121,7 @@ def contestants(size: Size, batch: int, lengths: str) -> dict[str, Callable[[], 
 
 def child(name: str, options: argparse.Namespace) -> None:
     """One contestant: a step on 64 sentences first, then one that counts."""
-    from superconext.core.memory import keep_freed_memory
+    from superconext.core.process import keep_freed_memory
 
     keep_freed_memory()
     import torch

@@ -42,10 +42,9 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
     import torch
 
     from superconext.objectives.base import Batch
-    from superconext.objectives.mining import Miner
     from superconext.objectives.n_pair import NPair
     from superconext.objectives.supcon import Options, SupCon
-    from superconext.objectives.superloss import SuperLoss
+    from superconext.objectives.superloss import Miner, SuperLoss
     from superconext.objectives.triplet import Options as TripletOptions
     from superconext.objectives.triplet import Triplet
 
@@ -169,7 +168,7 @@ def main() -> int:
         return 0
     import torch
 
-    from superconext.core.memory import keep_freed_memory
+    from superconext.core.process import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(1)

@@ -110,7 +110,7 @@ def stage_again(path: Path, home: Path) -> dict:
 
 
 def stage_step(path: Path, home: Path) -> dict:
-    from superconext.core.memory import keep_freed_memory
+    from superconext.core.process import keep_freed_memory
 
     keep_freed_memory()
     import torch

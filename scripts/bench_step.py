@@ -37,7 +37,7 @@ import numpy as np
 from bench_output import give_out, summary
 from step_rivals import RIVALS
 
-from superconext.core.memory import keep_freed_memory
+from superconext.core.process import keep_freed_memory
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 VOCABULARY = 15_000

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 
 from bench_output import give_out, summary
 
-from superconext.core.threads import SPIN, choose_threads, wait_briefly
+from superconext.core.process import SPIN, choose_threads, wait_briefly
 
 #: What OpenMP reads; a policy sets these and no others.
 VARIABLES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
@@ -41,7 +41,7 @@ OURS = "superconext"
 
 def work(size: str, steps: int, all_processors: bool | None) -> dict:
     """In a process of its own: one policy's seconds a step."""
-    from superconext.core.memory import keep_freed_memory
+    from superconext.core.process import keep_freed_memory
 
     if all_processors is None:
         wait_briefly()

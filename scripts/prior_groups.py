@@ -28,7 +28,7 @@ from superconext.baselines.baseline import CorrectedBaseline, fit_baseline
 from superconext.data.reading import read_labelled
 from superconext.probe.group_priors import GroupPriors, fit_group_priors
 from superconext.report.table import Grid
-from superconext.text.scripts import rows_by_script
+from superconext.text.characters import rows_by_script
 
 NAME = "prior_groups"
 

@@ -15,7 +15,7 @@ import click
 
 from superconext.cli import cli, options
 from superconext.config.parameters import GROUPS, PARAMETERS, table_of
-from superconext.data.catalogue import CATALOGUE
+from superconext.data.fetch import CATALOGUE
 from superconext.experiments.protocol import load_protocol, protocol_names
 from superconext.objectives.base import Objective
 from superconext.objectives.catalogue import BUILT_IN, objective_class

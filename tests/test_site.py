@@ -6,7 +6,7 @@ from pathlib import Path
 
 from superconext.cli import cli
 from superconext.config.parameters import PARAMETERS
-from superconext.data.catalogue import CATALOGUE
+from superconext.data.fetch import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -22,7 +22,7 @@ BASELINES: Registry[type[Baseline]] = Registry(
         ),
         "tfidf_svm": Entry("superconext.baselines.linear:TfidfSvm", "TF-IDF, linear SVM"),
         "nbsvm": Entry("superconext.baselines.linear:NbSvm", "naive Bayes features, linear SVM"),
-        "fasttext": Entry("superconext.baselines.fasttext:FastText", "fastText's classifier"),
+        "fasttext": Entry("superconext.baselines.linear:FastText", "fastText's classifier"),
         "ngrams": Entry(
             "superconext.baselines.linear:NgramPool", "TF-IDF and log-count ratios, pooled"
         ),
@@ -35,11 +35,11 @@ BASELINES: Registry[type[Baseline]] = Registry(
             "frozen pretrained encoder, logistic regression",
         ),
         "vectors_mteb": Entry(
-            "superconext.fitting.frozen_benchmark:VectorsBenchmark",
+            "superconext.fitting.controls:VectorsBenchmark",
             "mean word vectors, MTEB's logistic regression",
         ),
         "pretrained_mteb": Entry(
-            "superconext.fitting.frozen_benchmark:PretrainedBenchmark",
+            "superconext.fitting.controls:PretrainedBenchmark",
             "frozen pretrained encoder, MTEB's logistic regression",
         ),
     },

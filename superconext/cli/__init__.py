@@ -16,22 +16,17 @@ import click
 
 from superconext._version import __version__
 from superconext.cli.cache import cache
-from superconext.cli.compare import compare
 from superconext.cli.data import data, sample
-from superconext.cli.export import export, pull, push
-from superconext.cli.fewshot import fewshot
+from superconext.cli.experiments import compare, fewshot, sweep
+from superconext.cli.export import export, pull, push, serve
 from superconext.cli.labelling import audit, merge, suggest
 from superconext.cli.labelling import explain as explain_texts
 from superconext.cli.pretrain import pretrain
-from superconext.cli.report import report
-from superconext.cli.serve import serve
-from superconext.cli.sweep import sweep
 from superconext.cli.train import train
-from superconext.cli.use import embed, evaluate, predict
+from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
 from superconext.core.errors import SuperConTextError
-from superconext.core.memory import skip_final_collection
-from superconext.core.threads import wait_briefly
+from superconext.core.process import skip_final_collection, wait_briefly
 
 _ROOM = "expected free disk space: make room and run the command again"
 _MEMORY = "out of memory; expected more of it: close other programs or lower batch_size"

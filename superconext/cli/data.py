@@ -105,8 +105,7 @@ def inspect(
     from superconext.core.progress import TerminalProgress
     from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
-    from superconext.report.datasets import inspection, leaks
-    from superconext.report.vectors import coverage_of, said_in
+    from superconext.report.datasets import coverage_of, inspection, leaks, said_in
 
     if deduplicate is not None:
         check_folder(deduplicate, force)
@@ -141,7 +140,7 @@ def inspect(
         return
     click.echo(inspection(report))
     if "vectors" in report:
-        from superconext.report.vectors import coverage_table
+        from superconext.report.datasets import coverage_table
 
         for found in report["vectors"]:
             click.echo("\n" + coverage_table(found))
@@ -349,7 +348,7 @@ def agreement(
 @JSON
 def list_sets(name: str | None, as_json: bool) -> None:
     """Public sets that `data fetch` knows, or all about the one called NAME."""
-    from superconext.data.catalogue import CATALOGUE
+    from superconext.data.fetch import CATALOGUE
     from superconext.report.datasets import catalogue_table, set_facts, set_table
 
     if name is not None:
@@ -422,7 +421,7 @@ def fetch(
 
 def _find(name: str) -> Any:
     from superconext.core.errors import DataError
-    from superconext.data import catalogue
+    from superconext.data import fetch as catalogue
 
     try:
         return catalogue.find(name)
@@ -447,7 +446,7 @@ def _read(
 @switch("--force", "Replace its files in DIR.")
 def sample(folder: str, force: bool) -> None:
     """Write the sample to DIR: 630 invented labelled reviews and 4,000 unlabelled ones."""
-    from superconext.data.sample import write_sample
+    from superconext.data.folder import write_sample
 
     for path in write_sample(Path(folder), force):
         click.echo(path)

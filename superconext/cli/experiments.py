@@ -1,7 +1,8 @@
-"""Options that `compare`, `fewshot` and `sweep` share, and what they become."""
+"""`superconext compare`, `fewshot` and `sweep`, and the options that they share."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,24 @@ from superconext.cli.options import (
     JSON,
     QUIET,
     READING,
+    SPLITS,
+    GroupedCommand,
     as_usage,
+    echo_json,
     given_parameters,
     number,
+    parameters,
     shared,
     switch,
 )
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.catalogue import OBJECTIVES
 
 if TYPE_CHECKING:
     from superconext.core.progress import Progress
-    from superconext.experiments.datasets import DataSet
-    from superconext.experiments.parallel import Workers
-    from superconext.experiments.plan import Request
-    from superconext.experiments.systems import System
+    from superconext.experiments.compare import Compared
+    from superconext.experiments.plan import Request, Workers
+    from superconext.experiments.systems import DataSet, System
 
 #: Fields of a data set that are options of all three commands.
 OF_DATA = ("deduplicate", "deduplicate_near", "at_most", "text_column", "label_column")
@@ -140,7 +144,7 @@ def given_on_all(options: dict[str, Any], verb: str, progress: Progress) -> dict
 
 def one_dataset(train_file: str, options: dict[str, Any], *also: str) -> tuple[DataSet]:
     """The data set of a command that takes one; `also`: its fields beside those of all commands."""
-    from superconext.experiments.datasets import DataSet
+    from superconext.experiments.systems import DataSet
 
     names = ("dev", "test", *OF_DATA, *also)
     fields = {name: options[name] for name in names} | options["reading"]
@@ -159,8 +163,383 @@ def make_request(ctx: click.Context, options: dict[str, Any], verb: str, **own: 
 
 def chosen_workers(options: dict[str, Any]) -> Workers:
     """What runs the fits. Wrong usage for options that do not go together."""
-    from superconext.experiments.parallel import Workers
+    from superconext.experiments.plan import Workers
 
     workers = Workers(options["jobs"], options["backend"], options["scheduler"])
     as_usage(workers.check)
     return workers
+
+
+#: What `--protocol` takes to explain every protocol.
+_LIST = "list"
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
+@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
+@click.option("--test", metavar="FILE", help="Rows to report on; unset: splits are drawn.")
+@click.option("--datasets", metavar="TOML", help="Data sets from a file, in place of TRAIN.")
+@SYSTEMS
+@SPLITS
+@click.option(
+    "--cv",
+    type=click.IntRange(0, 100),
+    metavar="K",
+    help="Cross-validate on K folds of TRAIN in place of test rows; 0: never.  [default: 5 for "
+    "fewer than 300 rows without --test]",
+)
+@click.option(
+    "--protocol",
+    metavar="NAME",
+    help="Compare what a paper compared, beside its figures; list: describe each.",
+)
+@click.option(
+    "--study",
+    "studies",
+    multiple=True,
+    metavar="NAME",
+    help="Of the protocol, this study alone; may be repeated.  [default: all]",
+)
+@RUNS
+@click.option(
+    "--verify",
+    type=(str, click.IntRange(1)),
+    metavar="DIR N",
+    help="Re-run N fits of DIR, drawn at random: do they match?",
+)
+@parameters(without=SYSTEMS_DECIDED)
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    train_files: tuple[str, ...],
+    verify: tuple[str, int] | None,
+    protocol: str | None,
+    studies: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Compare systems and baselines on TRAIN over several seeds and write DIR.
+
+    The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
+    always fitted too, vectors_logreg wherever there are word vectors, pretrained_logreg
+    wherever --init or --pretrain is given; nbsvm, fasttext and ngrams where --objectives names
+    them. A fit that DIR already holds is not run again. With several TRAIN files, or data sets
+    from a file, each has a table of its own. With --protocol the systems are those of a paper;
+    parameters given apply to all of them that do not set these.
+    """
+    from superconext.core.progress import TerminalProgress
+
+    progress = TerminalProgress(quiet)
+    if verify:
+        allowed = {"verify", "jobs", "backend", "scheduler", "as_json", "quiet"}
+        source = click.core.ParameterSource.DEFAULT
+        named = [name for name in ctx.params if ctx.get_parameter_source(name) != source]
+        if set(named) - allowed:
+            raise click.UsageError(
+                "--verify takes its files and parameters from DIR; leave out everything but "
+                "--jobs, --backend, --scheduler, --json and --quiet"
+            )
+        _verify(*verify, options, as_json, progress)
+        return
+    if protocol == _LIST:
+        from superconext.experiments.protocol import explained, load_protocol, protocol_names
+
+        click.echo("\n\n".join(explained(load_protocol(name)) for name in protocol_names()))
+        return
+    if studies and not protocol:
+        raise click.UsageError("--study belongs to --protocol: name that too")
+    if protocol:
+        if options["objectives"] or options["systems"]:
+            raise click.UsageError(
+                "a protocol names its systems; leave out --objectives and --systems beside it"
+            )
+        require(options, out="folder")
+        given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
+        wanted = make_request(
+            ctx,
+            options,
+            "compare",
+            datasets=_datasets(train_files, options | {"protocol": protocol}),
+            systems=(),
+            seeds=1,
+            given=given_on_all(options, "compare", progress),
+            reference=options["reference"] * given,
+        )
+        reports = _run_protocol(protocol, studies, wanted, options["seeds"], progress)
+        _show_reports(reports, as_json)
+        click.echo(f"comparison folder: {options['out']}", err=True)
+        return
+    if not options["systems"]:
+        require(options, objectives="names")
+    seedless = options["cv"] or not (options["test"] or options["splits"] or options["cv"] == 0)
+    options["seeds"] = options["seeds"] or 0
+    require(options, **({} if seedless else {"seeds": "number"}), out="folder")
+    from superconext.experiments import compare as comparing
+
+    request = make_request(
+        ctx,
+        options,
+        "compare",
+        datasets=_datasets(train_files, options | {"protocol": protocol}),
+        systems=chosen_systems(options),
+        given=given_on_all(options, "compare", progress),
+    )
+    as_usage(request.check)
+    compared = comparing.compare(request, progress)
+    if as_json:
+        echo_json(_document(compared, options["reference"]))
+    else:
+        click.echo(_text(compared))
+    click.echo(f"comparison folder: {options['out']}", err=True)
+
+
+def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
+    from superconext.experiments.systems import from_files, read_datasets
+
+    if options["protocol"] and options["cv"]:
+        raise click.UsageError("a protocol says how rows are split; leave out --cv beside it")
+    fields = {name: options[name] for name in ("splits", *OF_DATA)} | options["reading"]
+    fields["cv"] = 0 if options["protocol"] else options["cv"]
+    if options["datasets"]:
+        if train_files or options["dev"] or options["test"]:
+            raise click.UsageError(
+                "--datasets names the files; leave out TRAIN, --dev and --test beside it"
+            )
+        return read_datasets(Path(options["datasets"]), fields)
+    if not train_files:
+        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
+    fields |= {"dev": options["dev"], "test": options["test"]}
+    datasets: tuple[DataSet, ...] = as_usage(lambda: from_files(train_files, **fields))
+    return datasets
+
+
+def _text(compared: Compared) -> str:
+    from superconext.experiments.tables import script_grid, to_grid
+
+    parts = []
+    for name, table in compared.tables.items():
+        by_script = script_grid(table)
+        grids = [to_grid(table), *([] if by_script is None else [by_script])]
+        parts.append("\n\n".join([*([name] if name else []), *(grid.text() for grid in grids)]))
+    if compared.overview is None:
+        return parts[0]
+    return "\n\n".join([*parts, f"all data sets\n\n{compared.overview.text()}"])
+
+
+def _document(compared: Compared, reference: str) -> dict[str, Any]:
+    from superconext.experiments.tables import mean_ranks, to_csv_rows
+
+    tables = {
+        name: {
+            "rows": to_csv_rows(table),
+            "notes": table.notes,
+            **({"by_script": table.by_script} if table.by_script else {}),
+        }
+        for name, table in compared.tables.items()
+    }
+    if compared.overview is None:
+        return {"reference": reference, **tables[""]}
+    ranks = mean_ranks(compared.tables)
+    return {"reference": reference, "datasets": tables, "mean_ranks": ranks}
+
+
+def _verify(
+    folder: str, number: int, options: dict[str, Any], as_json: bool, progress: Any
+) -> None:
+    from superconext.experiments.runner import verify
+
+    checks = verify(Path(folder), number, progress, workers=chosen_workers(options))
+    if as_json:
+        documents = [
+            {
+                **({"dataset": check.fit.dataset} if check.fit.dataset else {}),
+                "system": check.fit.system.name,
+                "objective": check.fit.system.objective,
+                "seed": check.fit.seed,
+                "split": check.fit.split,
+                "match": check.same,
+                "predictions": check.rows,
+                "differing": check.differing,
+            }
+            for check in checks
+        ]
+        echo_json({"checks": documents})
+    else:
+        for check in checks:
+            click.echo(str(check))
+    wrong = [check for check in checks if not check.same]
+    if wrong:
+        raise RunError(
+            f"{folder}: {len(wrong)} of {len(checks)} fits did not come out as they were written; "
+            "expected all to match: compare the versions and processor with those in "
+            "comparison.json"
+        )
+
+
+def _run_protocol(
+    name: str, studies: tuple[str, ...], wanted: Request, seeds: int | None, progress: Any
+) -> dict[str, Any]:
+    """Run the studies of a protocol, each into a folder of its own; the figures of each."""
+    from superconext.experiments.protocol import chosen_studies, expand, load_protocol, run_study
+
+    protocol = as_usage(load_protocol, name)
+    chosen = as_usage(chosen_studies, protocol, studies)
+    requests = [
+        as_usage(lambda study=study: expand(protocol, study, wanted, seeds=seeds))
+        for study in chosen
+    ]
+    for request in requests:
+        as_usage(request.plan)
+    return {
+        study.name: run_study(protocol, study, request, progress)
+        for study, request in zip(chosen, requests, strict=True)
+    }
+
+
+def _show_reports(reports: dict[str, Any], as_json: bool) -> None:
+    """Print what came out."""
+    if as_json:
+        document = {
+            name: {"rows": report.rows, "notes": report.notes} for name, report in reports.items()
+        }
+        echo_json({"studies": document})
+        return
+    click.echo("\n\n".join(report.text() for report in reports.values()))
+
+
+def _numbers(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        return tuple(int(piece) for piece in value.split(",") if piece.strip())
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r}: expected whole numbers, as 4,8,16", ctx, option
+        ) from None
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("train_file", metavar="TRAIN", required=True)
+@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: as many are drawn.")
+@click.option("--test", metavar="FILE", help="Rows to report on.")
+@click.option(
+    "--shots", metavar="4,8,16", callback=_numbers, help="Rows of each class to draw, several."
+)
+@SYSTEMS
+@RUNS
+@parameters(without=SYSTEMS_DECIDED)
+@click.pass_context
+def fewshot(
+    ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any
+) -> None:
+    """Draw a few rows of each class from TRAIN, several times; write curves to DIR.
+
+    Each seed draws its own rows. Without --objectives or --systems: superloss and
+    cross_entropy. The baselines of compare are fitted on the same rows.
+    """
+    from superconext.core.progress import TerminalProgress
+    from superconext.experiments import compare as drawing
+    from superconext.experiments.systems import parse_systems
+    from superconext.experiments.tables import to_long_rows
+
+    require(options, test="file", shots="numbers", seeds="number", out="folder")
+    if not options["objectives"] and not options["systems"]:
+        options["objectives"] = parse_systems("superloss,cross_entropy")
+    progress = TerminalProgress(quiet)
+    request = make_request(
+        ctx,
+        options,
+        "fewshot",
+        datasets=one_dataset(train_file, options),
+        systems=chosen_systems(options),
+        given=given_on_all(options, "fewshot", progress),
+        draws=as_usage(drawing.shot_draws, options["shots"]),
+    )
+    as_usage(request.plan)
+    curve = drawing.fewshot(request, progress)
+    if as_json:
+        rows = to_long_rows("shots", curve.tables)
+        document = {"reference": request.reference, "rows": rows, "notes": curve.table.notes}
+        echo_json(document)
+    else:
+        click.echo(f"{replace(curve.overview, notes=[]).text()}\n\n{curve.table.text()}")
+    click.echo(f"few-shot folder: {request.out}", err=True)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("train_file", metavar="TRAIN", required=True)
+@click.option("--dev", metavar="FILE", help="Rows to choose on; unset: a tenth of TRAIN.")
+@click.option("--test", metavar="FILE", help="Rows the chosen one is reported on.")
+@click.option("--parameter", multiple=True, metavar="NAME", help="What to vary; may be repeated.")
+@click.option(
+    "--values",
+    multiple=True,
+    metavar="A,B,C",
+    help="Its values, one list for each --parameter; with --optuna also LOW:HIGH[:log].",
+)
+@click.option(
+    "--optuna",
+    "trials",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Search by N trials of one fit each, in place of a grid (extra optuna).",
+)
+@SPLITS
+@RUNS
+@parameters(without=DECIDED)
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    train_file: str,
+    parameter: tuple[str, ...],
+    values: tuple[str, ...],
+    trials: int | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Vary a parameter, or several as a grid; choose on dev, report the chosen on test.
+
+    The other parameters apply to every grid point. The baselines are fitted too. With
+    --optuna each trial is a fit with seed 0, and the chosen values get the other seeds.
+    """
+    from superconext.core.progress import TerminalProgress
+    from superconext.experiments import sweep as sweeping
+    from superconext.experiments.tables import to_csv_rows, to_grid
+
+    if not parameter:
+        raise click.UsageError("Missing option '--parameter': the name of what to vary.")
+    require(options, seeds="number", out="folder")
+    progress = TerminalProgress(quiet)
+    given = given_on_all(options, "sweep", progress)
+    twice = sorted(set(parameter) & set(given))
+    if twice:
+        raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
+    objective = given.pop("objective", "superloss")
+    names = tuple(name.replace("-", "_") for name in parameter)
+    if trials:
+        axes = as_usage(sweeping.parse_axes, names, values)
+        systems = ()
+    else:
+        systems = as_usage(sweeping.make_grid, objective, names, values)
+    datasets = one_dataset(train_file, options, "splits")
+    request = make_request(ctx, options, "sweep", datasets=datasets, systems=systems, given=given)
+    if trials:
+        swept = sweeping.search(request, objective, axes, trials, progress)
+    else:
+        as_usage(request.plan)
+        swept = sweeping.sweep(request, progress)
+    if as_json:
+        document = {
+            "chosen": swept.chosen.values,
+            "dev": sweeping.to_dev_rows(swept.points, swept.chosen),
+            "test": to_csv_rows(swept.table),
+            "notes": [*swept.grid.notes, *swept.table.notes],
+        }
+        echo_json(document)
+    else:
+        click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_grid(swept.table).text()}")
+    click.echo(f"sweep folder: {request.out}", err=True)

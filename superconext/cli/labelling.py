@@ -279,8 +279,8 @@ def merge(
     A text with several labels is listed on stderr and kept with each of them, unless --keep
     decides. Columns and encoding are those of both files.
     """
+    from superconext.data.agreement import merge as merge_sets
     from superconext.data.lines import shown
-    from superconext.data.merge import merge as merge_sets
     from superconext.data.reading import read_labelled
 
     _check_out(out)

@@ -77,7 +77,7 @@ COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
 
 
 def _known_encoding(ctx: click.Context, option: click.Parameter, name: str | None) -> str | None:
-    from superconext.data.encodings import check_encoding
+    from superconext.data.lines import check_encoding
 
     return None if name is None else as_usage(check_encoding, name)
 

@@ -85,7 +85,7 @@ def pretrain(
     it. The same call resumes where it stopped, and finished work is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.report.vectors import facts_table
+    from superconext.report.datasets import facts_table
     from superconext.training.pretraining.language_model import Settings
     from superconext.training.pretraining.make import PretrainRequest
     from superconext.training.pretraining.make import pretrain as make

@@ -68,8 +68,8 @@ def train(
     predicts), a few are compared and the best is taken, unless --preset fast is given.
     """
     from superconext.config.files import read_config
+    from superconext.core.process import choose_threads
     from superconext.core.progress import TerminalProgress
-    from superconext.core.threads import choose_threads
 
     progress = TerminalProgress(quiet)
     named = given_parameters(options)

@@ -91,7 +91,7 @@ def train(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.duplicates import Decontamination
-    from superconext.report.vectors import facts_of, tokens_of
+    from superconext.report.datasets import facts_of, tokens_of
     from superconext.vectors.text_corpus import Lines, Sentences, make_tokenizer, record_tokenizer
     from superconext.vectors.training import cached_vectors
 
@@ -138,7 +138,7 @@ def info(
 ) -> None:
     """Describe the word vectors VECTORS, and how much of a text they cover."""
     from superconext.core.progress import TerminalProgress
-    from superconext.report.vectors import coverage_table, facts_of, nearest_table
+    from superconext.report.datasets import coverage_table, facts_of, nearest_table
     from superconext.vectors.coverage import count_words, coverage
     from superconext.vectors.readers import read_vectors
     from superconext.vectors.text_corpus import Lines, recorded_tokenizer
@@ -197,7 +197,7 @@ def convert(
     """Write VECTORS, of any form that can be read, as a folder that opens at once."""
     from superconext.core.errors import VectorsError
     from superconext.core.progress import TerminalProgress
-    from superconext.report.vectors import facts_of
+    from superconext.report.datasets import facts_of
     from superconext.vectors.coverage import count_words
     from superconext.vectors.readers import read_vectors
     from superconext.vectors.text_corpus import Lines, record_tokenizer, recorded_tokenizer
@@ -268,6 +268,6 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         echo_json(facts)
         return
-    from superconext.report.vectors import facts_table
+    from superconext.report.datasets import facts_table
 
     click.echo(facts_table(facts))

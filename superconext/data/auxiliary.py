@@ -1,21 +1,30 @@
-"""Auxiliary data: rows of a related labelled set that the encoder learns from too.
+"""Rows that train the encoder beside the training rows: those of a related set, and soft labels.
 
 Another dialect of the same task, another source of the same dialect: what makes a sentence positive
 there is much the same, while how often it is, and in what words, is not. So these rows train the
 encoder, and the probe, which says how often and where the classes part, is fitted on the training
 rows alone. It is transfer from a source domain with labels (Pan and Yang, 2010), in one training.
+
+Soft labels are texts whose target is a share of each class in place of one label. They come from a
+file, such as the probabilities that another model gives unlabelled texts (distillation: Hinton,
+Vinyals and Dean, 2015), and from annotators who differ. Such rows train encoder and probe; nothing
+is evaluated or chosen on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from superconext.core.errors import ConfigError
+import numpy as np
+
+from superconext.core.errors import ConfigError, DataError
 from superconext.data.duplicates import Decontamination
-from superconext.data.reading import read_labelled
+from superconext.data.lines import shown
+from superconext.data.reading import RowStream, read_labelled
 from superconext.text.tokenize import Tokenizer
 
 
@@ -71,3 +80,124 @@ def auxiliary_rows(
         "held": held_back.removed,
     }
     return AuxiliaryRows(tokens, labels, facts)
+
+
+#: How far from 1 the shares of a text may sum, for their rounding; they are divided by the sum.
+TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class SoftRows:
+    """Tokens and shares float64 `[M, C]` of the rows kept.
+
+    facts: rows kept and rows left out for what they say; file and hash, where there is one.
+    """
+
+    tokens: list[list[str]]
+    shares: np.ndarray
+    facts: dict[str, Any]
+
+
+def soft_rows(
+    path: str | None,
+    ties: Sequence[tuple[str, Mapping[str, float]]],
+    tokenizer: Tokenizer,
+    classes: Sequence[str],
+    held: Sequence[str],
+) -> SoftRows | None:
+    """The rows of a file and of annotators' ties whose words are not those of a held text; None
+    where there are none.
+
+    Raises DataError for a file that cannot be read, ConfigError where no row of it is left.
+    """
+    if path is None and not ties:
+        return None
+    facts: dict[str, Any] = {}
+    texts, rows = [text for text, _ in ties], list(share_matrix([s for _, s in ties], classes))
+    if path is not None:
+        more, shares, sha256 = _read(path, classes)
+        texts, rows = [*texts, *more], [*rows, *shares]
+        facts = {"file": Path(path).name, "sha256": sha256}
+    held_back = Decontamination(held, tokenizer)
+    kept = [
+        (words, shares)
+        for words, shares in zip(tokenizer.many(texts), rows, strict=True)
+        if shares.any() and not held_back.holds(words)
+    ]
+    if not kept:
+        if path is None:
+            return None
+        raise ConfigError(
+            f"soft_labels = {path!r}: found {len(rows)} texts that say what a dev or test text "
+            "says and no other; expected some to learn from: take other texts"
+        )
+    facts |= {"rows": len(kept), "held": held_back.removed}
+    return SoftRows([words for words, _ in kept], np.array([s for _, s in kept]), facts)
+
+
+def share_matrix(shares: Sequence[Mapping[str, float]], classes: Sequence[str]) -> np.ndarray:
+    """Shares by label as float64 `[N, C]`, those of other labels left out; a row sums to 1, or to 0
+    where it has no class."""
+    matrix = np.array([[row.get(name, 0.0) for name in classes] for row in shares])
+    matrix = matrix.reshape(len(shares), len(classes))
+    sums = matrix.sum(axis=1, keepdims=True)
+    divided: np.ndarray = np.divide(matrix, sums, out=matrix, where=sums > 0)
+    return divided
+
+
+def targets(
+    labels: np.ndarray, given: np.ndarray | None, soft: SoftRows | None, classes: int
+) -> np.ndarray | None:
+    """The target of every training row float64 `[N + M, C]`; None where each is one class.
+
+    labels: class indices `[N]`. given: shares of the first of these rows. soft: M rows behind them.
+    """
+    every = np.eye(classes)[labels]
+    if given is not None:
+        every[: len(given)] = given
+    if soft is not None:
+        every = np.concatenate([every, soft.shares])
+    return None if (every.max(axis=1) == 1).all() else every
+
+
+def drawn_labels(shares: np.ndarray, stream: np.random.Generator) -> np.ndarray:
+    """A class index for each row `[N]`, drawn with the probabilities `[N, C]`."""
+    edges = shares.cumsum(axis=1, dtype=np.float64)
+    below = stream.random((len(shares), 1)) * edges[:, -1:] >= edges[:, :-1]
+    drawn: np.ndarray = below.sum(axis=1, dtype=np.int64)
+    return drawn
+
+
+def _read(path: str, classes: Sequence[str]) -> tuple[list[str], list[np.ndarray], str]:
+    """Texts and their shares `[C]`, without rows that have neither; and the file's SHA-256."""
+    stream = RowStream(path, classes=classes, every_row=True)
+    rows, sha256 = stream.collect()
+    texts, shares = [], []
+    for text, line, given in zip(rows.texts, rows.lines, rows.votes, strict=True):
+        where, cells = f"{stream.name}, line {line}", dict(given)
+        if not text.strip() and cells:
+            raise DataError(f"{where}: found an empty text, expected one: remove the row")
+        if text.strip():
+            numbers = np.array([_share(cells.get(name, ""), name, where) for name in classes])
+            if abs(numbers.sum() - 1) > TOLERANCE:
+                raise DataError(
+                    f"{where}: found shares of {', '.join(shown(name, 24) for name in classes[:8])}"
+                    f" that sum to {numbers.sum():.4g}, expected 1: give every class of the "
+                    "training rows, and no other, a column"
+                )
+            texts.append(text)
+            shares.append(numbers / numbers.sum())
+    return texts, shares, sha256
+
+
+def _share(cell: str, name: str, where: str) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1 + TOLERANCE:
+        raise DataError(
+            f"{where}: found {shown(cell, 24)} as the share of {shown(name, 24)}, expected a "
+            "number from 0 to 1: correct the row"
+        )
+    return number

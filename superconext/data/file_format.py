@@ -389,11 +389,11 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
         ),
         "tsv": Entry(_BUILT_IN + "Tsv", "columns separated by tabs"),
         "csv": Entry(_BUILT_IN + "Csv", "columns separated by commas, semicolons or tabs"),
-        "parquet": Entry("superconext.data.arrow:Parquet", "columns of a Parquet file"),
+        "parquet": Entry("superconext.data.binary_formats:Parquet", "columns of a Parquet file"),
         "arrow": Entry(
-            "superconext.data.arrow:Arrow", "columns of a folder of Hugging Face datasets"
+            "superconext.data.binary_formats:Arrow", "columns of a folder of Hugging Face datasets"
         ),
-        "xlsx": Entry("superconext.data.spreadsheet:Spreadsheet", "columns of an Excel sheet"),
+        "xlsx": Entry("superconext.data.binary_formats:Spreadsheet", "columns of an Excel sheet"),
     },
     "SUPERCONEXT_FILE_FORMATS",
 )

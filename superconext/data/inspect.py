@@ -19,8 +19,8 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
 from superconext.data.folder import Row
 from superconext.data.lines import STDIN
+from superconext.text.characters import script_counts, script_groups
 from superconext.text.mojibake import is_garbled
-from superconext.text.scripts import script_counts, script_groups
 
 _PERCENTILES = (50, 90, 99)
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from superconext.core.errors import RunError
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
+from superconext.text.characters import letters_of
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.rules import PLACEHOLDERS
-from superconext.text.scripts import letters_of
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
 from superconext.vectors.subwords import SubwordTable

@@ -23,8 +23,7 @@ from superconext.config.parameters import (
     with_files,
 )
 from superconext.core.errors import ConfigError
-from superconext.estimator.loading import PredictMixin
-from superconext.estimator.validation import check_labels, check_texts, refuse_arguments
+from superconext.estimator.loading import PredictMixin, check_labels, check_texts, refuse_arguments
 
 if TYPE_CHECKING:
     from typing import Self

@@ -35,11 +35,10 @@ from superconext.core import locks
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
 from superconext.core.progress import Progress
-from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Fit, Key, Request, key_of
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import OWN_PARAMETERS, System
+from superconext.experiments.systems import OWN_PARAMETERS, DataSet, System
 
 RESULTS = "results.jsonl"
 LOCK = ".lock"

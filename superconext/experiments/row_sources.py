@@ -34,8 +34,8 @@ from superconext.data.duplicates import (
 from superconext.data.lines import STDIN
 from superconext.data.reading import read_labelled
 from superconext.data.splits import stratified_holdout
-from superconext.experiments.datasets import READING, DataSet
 from superconext.experiments.plan import Labelled
+from superconext.experiments.systems import READING, DataSet
 
 #: Parts, and the later parts that none of their texts may stand in.
 _LATER_PARTS = {"train": ("dev", "test"), "dev": ("test",)}

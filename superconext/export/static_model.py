@@ -24,7 +24,7 @@ import numpy as np
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError
 from superconext.core.files import file_sha256
-from superconext.core.memory import gc_paused
+from superconext.core.process import gc_paused
 from superconext.probe.base import softmax
 
 #: Of `static.json`.

@@ -8,14 +8,17 @@ unlabelled text.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
 from superconext.baselines.baseline import (
+    Baseline,
     ProbabilisticBaseline,
     RunText,
     Split,
@@ -202,3 +205,49 @@ def frozen_encoder(run: RunText, pooling: str) -> Encoder:
     with torch.random.fork_rng(devices=[]):
         encoder = encoder_class(config.encoder).build(config, run.indexer)
     return encoder.to(torch.device(config.device)).finish()
+
+
+#: Of the regression.
+ITERATIONS, SEED = 100, 42
+
+
+def fit_benchmark(features: np.ndarray, labels: Sequence[str]) -> Any:
+    """MTEB's classifier on features `[N, d]`."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(max_iter=ITERATIONS, random_state=SEED)
+        return model.fit(features, labels)
+
+
+class VectorsBenchmark(VectorsLogisticRegression):
+    """MTEB's classifier on the mean of the word vectors that the run starts from."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> VectorsBenchmark:
+        self.model = fit_benchmark(self._features(train[0]), train[1])
+        return self
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        return [str(label) for label in self.model.predict(self._features(texts))]
+
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        shares: np.ndarray = self.model.predict_proba(self._features(texts))
+        return shares
+
+    out_of_fold = Baseline.out_of_fold
+
+
+class PretrainedBenchmark(PretrainedLogisticRegression):
+    """MTEB's classifier on the mean token states of the pretrained encoder, frozen."""
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> PretrainedBenchmark:
+        assert self.run is not None
+        self.encoder = frozen_encoder(self.run, "mean")
+        self.model = fit_benchmark(self._features(train[0]), train[1])
+        return self
+
+    predict = VectorsBenchmark.predict
+    predict_proba = VectorsBenchmark.predict_proba
+    out_of_fold = Baseline.out_of_fold

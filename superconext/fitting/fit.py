@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from superconext.config.parameters import Config
-from superconext.core.memory import give_back_freed_memory, keep_freed_memory
+from superconext.core.process import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.seen_texts import SeenTexts
+from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
 from superconext.fitting.model import Evaluation, Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from superconext.config.parameters import Config
-from superconext.core.memory import gc_paused
-from superconext.data.seen_texts import SeenTexts
+from superconext.core.process import gc_paused
+from superconext.data.duplicates import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
     Encoder,

@@ -13,10 +13,9 @@ from superconext.config.options import other_options
 from superconext.config.parameters import Config, names_of
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
-from superconext.data.auxiliary import auxiliary_rows
+from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_texts
-from superconext.data.soft_labels import share_matrix, soft_rows, targets
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
 from superconext.encoders import encoder_class
 from superconext.encoders.base import TextIndexer

@@ -23,9 +23,8 @@ from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import near_duplicate_groups, text_keys
 from superconext.data.lines import shown
-from superconext.text.characters import INVISIBLE
+from superconext.text.characters import INVISIBLE, script_of
 from superconext.text.mojibake import likely_meant
-from superconext.text.scripts import script_of
 
 #: Parts of the rows, each predicted by a model of the others.
 FOLDS = 5

@@ -20,7 +20,7 @@ import numpy as np
 from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.duplicates import near_duplicate_groups, text_keys
-from superconext.text.scripts import script_of
+from superconext.text.characters import script_of
 
 if TYPE_CHECKING:
     from superconext.fitting.model import Model

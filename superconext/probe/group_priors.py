@@ -24,7 +24,7 @@ import numpy as np
 from superconext.probe.base import softmax
 from superconext.probe.cross_validation import folds
 from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, fit_probe
-from superconext.text.scripts import FEWEST_OF_SCRIPT, OTHER, script_groups
+from superconext.text.characters import FEWEST_OF_SCRIPT, OTHER, script_groups
 
 if TYPE_CHECKING:
     from superconext.config.parameters import Config

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from superconext.probe import METRICS
-from superconext.text.scripts import rows_by_script
+from superconext.text.characters import rows_by_script
 
 #: Bins of equal width that confidences are sorted into.
 BINS = 15
@@ -120,7 +120,7 @@ def script_metrics(
 ) -> dict[str, dict[str, float]]:
     """`n` and every metric of `METRICS` of the rows `[N]` of each script, by the script's name.
 
-    Empty where fewer than two scripts have rows enough, see `text.scripts.rows_by_script`.
+    Empty where fewer than two scripts have rows enough, see `text.characters.rows_by_script`.
     """
     scores = {}
     for script, rows in rows_by_script(texts).items():

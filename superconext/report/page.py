@@ -27,7 +27,7 @@ from superconext.labelling.explain import Explanation, word_spans
 from superconext.report.canvas import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import BASELINE_NAMES, Grid, clean, wilson
-from superconext.text.scripts import script_of
+from superconext.text.characters import script_of
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
 MOST_ROWS = 5000

@@ -12,7 +12,7 @@
 | `ngrams.safetensors` | beside these two with `encoder+ngrams` |
 | `report.html` | the page of the run, with its sentences; for nobody else until you have looked |
 | `group_priors.json` | with `prior_groups`: class shares of each script |
-| `seen.safetensors` | keyed hashes of the texts it was made from (`data.seen_texts`); optional |
+| `seen.safetensors` | keyed hashes of the texts it was made from (`data.duplicates`); optional |
 | `history.csv`, `metrics.json`, `predictions.tsv`, `figures/`, `README.md` | what came out |
 
 Nothing is pickled and nothing is ever unpickled. A folder may come from a stranger: nothing in
@@ -44,7 +44,7 @@ from superconext.core.files import (
     staging_folder,
     write_json,
 )
-from superconext.data.seen_texts import SeenTexts
+from superconext.data.duplicates import SeenTexts
 from superconext.encoders import encoder_class
 from superconext.encoders.base import check_affordable
 from superconext.fitting.model import Model

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from superconext.config.parameters import Config
 from superconext.core.errors import TrainingError
 from superconext.core.random_streams import SOFT_LABELS, random_stream
+from superconext.data.auxiliary import drawn_labels
 from superconext.data.sampler import Batches
-from superconext.data.soft_labels import drawn_labels
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.objectives.base import Batch, Objective

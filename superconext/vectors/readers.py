@@ -31,8 +31,8 @@ from superconext.vectors.binary_formats import (
     read_fasttext_binary,
     read_gensim_vectors,
     read_word2vec_binary,
+    readable,
 )
-from superconext.vectors.inert_pickle import readable
 from superconext.vectors.table import TEXT_ROWS, RowCollector, WordVectors, collect_rows
 from superconext.vectors.torchtext_format import (
     LEGACY_TORCH,

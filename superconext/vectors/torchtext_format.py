@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
-from superconext.vectors.inert_pickle import AGAIN, Inert, load_inert, readable
+from superconext.vectors.binary_formats import AGAIN, Inert, load_inert, readable
 from superconext.vectors.table import WordVectors, collect_rows
 
 LEGACY_TORCH = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # torch.save before torch 1.6

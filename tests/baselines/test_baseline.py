@@ -9,18 +9,16 @@ import pytest
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from superconext.baselines import fasttext as fasttext_baseline
+from superconext.baselines import linear as fasttext_baseline
 from superconext.baselines.baseline import fit_baseline
-from superconext.baselines.fasttext import FastText
-from superconext.baselines.linear import NBSVM_GRID, NbSvm
+from superconext.baselines.linear import NBSVM_GRID, FastText, NbSvm
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Progress
-from superconext.experiments.compare import compare
-from superconext.experiments.fewshot import fewshot
+from superconext.experiments.compare import compare, fewshot
 from superconext.experiments.plan import make_plan
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.systems import check_reference, parse_systems, plain, read_systems
-from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard, changed
 
 MARKS = {"bad": ["khayb", "خايب"], "good": ["zwin", "مزيان"], "so so": ["3adi", "عادي"]}

@@ -10,8 +10,8 @@ from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.systems import parse_systems
-from superconext.experiments.verify import verify
 from tests.cli.conftest import call_main
 
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from superconext.cli import cli
-from superconext.cli.compare import compare
+from superconext.cli.experiments import compare
 from tests.cli.conftest import environment
 
 if "compare" not in cli.commands:
@@ -21,7 +21,7 @@ if "compare" not in cli.commands:
 PAUSING = """
 import sys, time
 from superconext.cli import cli, main
-from superconext.cli.compare import compare
+from superconext.cli.experiments import compare
 from superconext.experiments import runner
 cli.add_command(compare)
 progress_line = runner.progress_line
@@ -190,7 +190,7 @@ def test_a_stopped_comparison_goes_on(finished, call, data, tmp_path, number, co
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\n"
-        "from superconext.cli.compare import compare\n"
+        "from superconext.cli.experiments import compare\n"
         "compare.main(['--help'], standalone_mode=False)\n"
         "assert not {'torch', 'sklearn', 'gensim', 'joblib', 'scipy'} & set(sys.modules)\n"
     )

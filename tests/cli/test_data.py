@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from superconext.data import catalogue
+from superconext.data import fetch as catalogue
 from superconext.data.reading import read_labelled
 from tests.cli.conftest import blame, call_main, environment, rows, write_table
 

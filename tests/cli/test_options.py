@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from superconext.cli import cli
 from superconext.cli.experiments import DECIDED
 from superconext.config.parameters import BY_NAME, GROUPS
-from superconext.data.sample import FILES
+from superconext.data.folder import SAMPLE_FILES
 from superconext.objectives.catalogue import OBJECTIVES
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
@@ -113,8 +113,8 @@ def test_the_wheel_has_the_sample():
     settings = ConfigParser()
     settings.read(SAMPLE.parents[1] / "setup.cfg", encoding="utf-8")
     listed = settings["options.data_files"]["share/superconext/sample"].split()
-    assert sorted(listed) == sorted(f"data/sample/{name}" for name in FILES)
-    assert sorted(FILES) == sorted(path.name for path in SAMPLE.iterdir())
+    assert sorted(listed) == sorted(f"data/sample/{name}" for name in SAMPLE_FILES)
+    assert sorted(SAMPLE_FILES) == sorted(path.name for path in SAMPLE.iterdir())
 
 
 def test_all_that_train_misses_is_said_at_once():

@@ -60,7 +60,7 @@ def test_wrong_usage(call, data, tmp_path, more, message):
 def test_help_imports_nothing_heavy(verb):
     code = (
         "import sys\n"
-        f"from superconext.cli.{verb} import {verb} as command\n"
+        f"from superconext.cli.experiments import {verb} as command\n"
         "command.main(['--help-all'], standalone_mode=False)\n"
         "assert not {'torch', 'sklearn', 'gensim', 'joblib', 'scipy'} & set(sys.modules)\n"
     )

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from superconext.core import memory
+from superconext.core import process
 
 FAULTS = """
 import resource
-from superconext.core.memory import keep_freed_memory
+from superconext.core.process import keep_freed_memory
 kept = keep_freed_memory()
 import torch
 def faults():
@@ -41,16 +41,16 @@ def test_a_freed_block_is_used_again():
 )
 def test_the_users_own_settings_stand(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    assert memory.keep_freed_memory() is False
+    assert process.keep_freed_memory() is False
 
 
 def test_other_systems_are_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert memory.keep_freed_memory() is False
+    assert process.keep_freed_memory() is False
 
 
 RESIDENT = """
-from superconext.core.memory import give_back_freed_memory, keep_freed_memory
+from superconext.core.process import give_back_freed_memory, keep_freed_memory
 kept = keep_freed_memory()
 import torch
 def resident():

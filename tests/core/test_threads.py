@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from superconext.core import threads
-from superconext.core.threads import MOST, choose_threads, idle_between, read_times, wait_briefly
+from superconext.core import process
+from superconext.core.process import MOST, choose_threads, idle_between, read_times, wait_briefly
 
 #: user nice system idle iowait irq softirq steal guest guest_nice
 STAT = """cpu  0 0 0 0 0 0 0 0 0 0
@@ -52,7 +52,7 @@ def test_one_thread_for_each_idle_processor(seen, expected):
     environment: dict[str, str] = {}
     wait_briefly(environment)
     assert choose_threads(lambda: seen, environment) == expected
-    assert environment["GOMP_SPINCOUNT"] == threads.SPIN
+    assert environment["GOMP_SPINCOUNT"] == process.SPIN
 
 
 @pytest.mark.parametrize(("there", "expected"), [(1, 1), (2, 2), (64, MOST)])
@@ -71,8 +71,8 @@ def test_waiting_that_the_user_chose_stays():
 
 def test_train_chooses_before_torch_is_there(tmp_path):
     code = (
-        "import sys; from superconext import cli; from superconext.core import threads; "
-        "threads.choose_threads = lambda: print('torch' in sys.modules) or 1; "
+        "import sys; from superconext import cli; from superconext.core import process; "
+        "process.choose_threads = lambda: print('torch' in sys.modules) or 1; "
         "cli.main(['train', 'missing.tsv', '--out', 'run'])"
     )
     done = subprocess.run(
@@ -91,32 +91,32 @@ def test_without_the_systems_file_it_is_one(monkeypatch):
     def refuse(*_, **__):
         raise OSError
 
-    monkeypatch.setattr(threads, "open", refuse, raising=False)
+    monkeypatch.setattr(process, "open", refuse, raising=False)
     assert choose_threads() == 1
 
 
 def test_this_machine_is_read_quickly():
-    found = threads.idle_processors(0.02)
+    found = process.idle_processors(0.02)
     assert found is None or 0 <= found[0] <= found[1] <= (os.cpu_count() or 1)
 
 
 def test_what_has_just_ended_is_no_neighbour(monkeypatch):
     busy_once = iter([{0: (0, 0), 1: (0, 0)}, {0: (9, 10), 1: (2, 10)}, {0: (18, 20), 1: (11, 20)}])
-    monkeypatch.setattr(threads, "_times", lambda: next(busy_once))
-    assert threads.idle_processors(0.0) == (2, 2)
+    monkeypatch.setattr(process, "_times", lambda: next(busy_once))
+    assert process.idle_processors(0.0) == (2, 2)
 
 
 def test_a_neighbour_is_busy_at_every_look(monkeypatch):
-    looks = iter([{0: (9 * k, 10 * k), 1: (0, 10 * k)} for k in range(threads.LOOKS + 1)])
-    monkeypatch.setattr(threads, "_times", lambda: next(looks))
-    assert threads.idle_processors(0.0) == (1, 2)
+    looks = iter([{0: (9 * k, 10 * k), 1: (0, 10 * k)} for k in range(process.LOOKS + 1)])
+    monkeypatch.setattr(process, "_times", lambda: next(looks))
+    assert process.idle_processors(0.0) == (1, 2)
     assert next(looks, None) is None
 
 
 def test_waiting_is_set_unless_the_user_did():
     fresh: dict[str, str] = {}
     wait_briefly(fresh)
-    assert fresh == {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": threads.SPIN}
+    assert fresh == {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": process.SPIN}
     for name in fresh:
         own = {name: "active" if name == "OMP_WAIT_POLICY" else "7"}
         wait_briefly(own)
@@ -124,6 +124,6 @@ def test_waiting_is_set_unless_the_user_did():
 
 
 def test_importing_it_imports_no_torch():
-    code = "import superconext.core.threads, sys; print('torch' in sys.modules)"
+    code = "import superconext.core.process, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.data.archives import read_tar, read_zip
+from superconext.data.parsers import read_tar, read_zip
 
 TEXTS = {"set/train/a.txt": b"zwin", "set/train/b.txt": "شكرا".encode(), "set/README": b"hello"}
 
@@ -87,7 +87,7 @@ def test_what_explodes(tmp_path):
 
 
 def test_too_many_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("superconext.data.archives.MOST", 2)
+    monkeypatch.setattr("superconext.data.parsers.MOST", 2)
     for read, path in (
         (read_tar, tar(tmp_path / "a.tar.gz", TEXTS)),
         (read_zip, zipped(tmp_path / "a.zip", TEXTS)),
@@ -98,7 +98,7 @@ def test_too_many_files(tmp_path, monkeypatch):
 
 def test_a_header_that_explodes(tmp_path, monkeypatch):
     """A name of 30 MB in a pax header is small when packed and no member at all."""
-    monkeypatch.setattr("superconext.data.archives._OVERHEAD", 1 << 20)
+    monkeypatch.setattr("superconext.data.parsers._OVERHEAD", 1 << 20)
     path = tar(tmp_path / "a.tar.gz", {"x" * 30_000_000: b""})
     assert path.stat().st_size < 100_000
     with pytest.raises(DataError, match=r"unpacks to more than"):

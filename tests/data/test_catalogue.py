@@ -9,7 +9,7 @@ import pytest
 
 from superconext.core.download import PublicFile
 from superconext.core.errors import DataError
-from superconext.data.catalogue import CATALOGUE, find
+from superconext.data.fetch import CATALOGUE, find
 from superconext.data.parsers import PARSERS
 
 ASKED = """

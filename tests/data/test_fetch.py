@@ -15,8 +15,7 @@ import pytest
 
 from superconext.core.download import PublicFile
 from superconext.core.errors import DataError
-from superconext.data.catalogue import CATALOGUE, PublicSet
-from superconext.data.fetch import fetch, with_split
+from superconext.data.fetch import CATALOGUE, PublicSet, fetch, with_split
 
 TRAIN = b"".join(b"%d sentence number %d\n" % (i % 2, i) for i in range(40)) + b"1 \n"
 TEST = b"0 bad\n1 good\n"

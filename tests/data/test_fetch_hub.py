@@ -8,8 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from superconext.core.errors import DataError, MissingExtraError
-from superconext.data.catalogue import CATALOGUE
-from superconext.data.fetch import hub_parts
+from superconext.data.fetch import CATALOGUE, hub_parts
 
 
 class Split(list):

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from superconext.core.errors import DataError
-from superconext.data.catalogue import CATALOGUE
+from superconext.data.fetch import CATALOGUE
 from superconext.data.parsers import PARSERS
 
 

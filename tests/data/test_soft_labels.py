@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.soft_labels import drawn_labels, share_matrix, soft_rows, targets
+from superconext.data.auxiliary import drawn_labels, share_matrix, soft_rows, targets
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 

@@ -6,10 +6,9 @@ import random
 import pytest
 
 from superconext.core.progress import Progress
-from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Request
 from superconext.experiments.row_sources import read_rows
-from superconext.experiments.systems import parse_systems
+from superconext.experiments.systems import DataSet, parse_systems
 from superconext.report import figures
 
 GOOD = ["زوين", "مزيان", "zwin", "mzyan", "bnin"]

@@ -15,11 +15,10 @@ from superconext.data.reading import read_labelled
 from superconext.experiments import compare as comparing
 from superconext.experiments import fit_job
 from superconext.experiments.compare import compare
-from superconext.experiments.datasets import DataSet
-from superconext.experiments.parallel import Workers
+from superconext.experiments.plan import Workers
 from superconext.experiments.record import only_writer, read_results
-from superconext.experiments.systems import System
-from superconext.experiments.verify import verify
+from superconext.experiments.runner import verify
+from superconext.experiments.systems import DataSet, System
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
@@ -251,7 +250,7 @@ def test_verify_needs_the_same_files_and_version(request_of, data, tmp_path, mon
     train.write_bytes((data / "train.tsv").read_bytes())
     compare(request_of(train=str(train), objectives="superloss", seeds=1), Progress())
     with monkeypatch.context() as patch:
-        patch.setattr("superconext.experiments.verify.__version__", "99.0")
+        patch.setattr("superconext.experiments.runner.__version__", "99.0")
         with pytest.raises(RunError, match=r"this is 99\.0"):
             verify(tmp_path / "out", 1, Progress())
     train.write_text(train.read_text("utf-8") + "neg\tkhayb\n", "utf-8")

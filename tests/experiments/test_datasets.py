@@ -3,7 +3,7 @@
 import pytest
 
 from superconext.core.errors import ConfigError
-from superconext.experiments.datasets import DataSet, from_files, read_datasets
+from superconext.experiments.systems import DataSet, from_files, read_datasets
 
 
 def test_one_file_needs_no_name():

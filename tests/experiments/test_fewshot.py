@@ -9,12 +9,11 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
-from superconext.experiments.compare import compare
-from superconext.experiments.fewshot import FIGURE, fewshot, shot_draws
+from superconext.experiments.compare import CURVE, compare, fewshot, shot_draws
 from superconext.experiments.paired_tests import hierarchical_bootstrap
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.subsampling import draw_rows, parse_draw
-from superconext.experiments.verify import verify
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
@@ -137,5 +136,5 @@ def test_the_curve_is_drawn_where_it_can_be(wanted, tmp_path, monkeypatch):
     if not figures.available():
         pytest.skip("figures need the extra plots")
     fewshot(wanted(shots=(2,), seeds=1), Progress())
-    picture = tmp_path / "out" / "figures" / f"{FIGURE}.png"
+    picture = tmp_path / "out" / "figures" / f"{CURVE}.png"
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

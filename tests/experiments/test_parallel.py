@@ -11,9 +11,9 @@ import pytest
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.progress import Progress
-from superconext.experiments import parallel
+from superconext.experiments import plan as parallel
 from superconext.experiments.compare import compare
-from superconext.experiments.parallel import Workers
+from superconext.experiments.plan import Workers
 from superconext.experiments.record import read_results
 from tests.experiments.conftest import changed
 

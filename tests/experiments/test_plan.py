@@ -6,9 +6,8 @@ import pytest
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
-from superconext.experiments.datasets import choose_scheme
 from superconext.experiments.plan import Fit, cut, make_plan
-from superconext.experiments.systems import parse_systems, plain
+from superconext.experiments.systems import choose_scheme, parse_systems, plain
 
 
 def pool(count, start=0):

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from superconext.core.errors import ConfigError
-from superconext.experiments.datasets import DataSet
 from superconext.experiments.plan import Request
 from superconext.experiments.protocol import (
     chosen_studies,
@@ -17,11 +16,11 @@ from superconext.experiments.protocol import (
     key_in,
     load_protocol,
     protocol_names,
+    run_study,
 )
-from superconext.experiments.protocol_report import run_study
+from superconext.experiments.runner import verify
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import OWN_RULE, check_reference, fit_config
-from superconext.experiments.verify import verify
+from superconext.experiments.systems import OWN_RULE, DataSet, check_reference, fit_config
 from tests.experiments.conftest import Heard, changed
 
 NAMES = [

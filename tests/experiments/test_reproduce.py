@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from superconext.cli import cli
-from superconext.experiments.datasets import read_datasets
+from superconext.experiments.systems import read_datasets
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "reproduce_results.py"
 

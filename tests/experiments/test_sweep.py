@@ -10,9 +10,9 @@ from superconext.core.errors import ConfigError, RunError, TrainingError
 from superconext.core.progress import Progress
 from superconext.experiments import fit_job
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.sweep import FIGURE, make_grid, sweep
 from superconext.experiments.tables import make_table
-from superconext.experiments.verify import verify
 from superconext.report import figures
 from tests.experiments.conftest import Heard
 

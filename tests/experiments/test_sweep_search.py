@@ -7,8 +7,8 @@ import pytest
 from superconext.core.errors import ConfigError, MissingExtraError
 from superconext.experiments import fit_job, sweep
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.sweep import Axis, parse_axes
-from superconext.experiments.verify import verify
 from tests.experiments.conftest import Heard, changed
 
 

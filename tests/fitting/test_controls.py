@@ -18,11 +18,10 @@ from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.encoders import encoder_class
 from superconext.encoders.base import sentence_vectors
-from superconext.experiments.compare import compare
-from superconext.experiments.fewshot import fewshot
+from superconext.experiments.compare import compare, fewshot
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.systems import parse_systems, read_systems
-from superconext.experiments.verify import verify
 from superconext.fitting.controls import POOLINGS, prepare_run_text, run_text
 from superconext.fitting.fit import fit_model
 from superconext.fitting.preprocess import preprocess

@@ -16,7 +16,7 @@ from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.reading import read_labelled
 from superconext.labelling.suggest import UNCERTAIN, interface, select, suggest
-from superconext.text.scripts import script_of
+from superconext.text.characters import script_of
 from tests.cli.conftest import blame, call_main, rows
 
 UNLABELLED = "data/sample/unlabelled.txt"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.css_lm import first_drop
-from superconext.objectives.css_terms import RetrievalOptions, choose_queries, retrieve
+from superconext.objectives.css_lm import RetrievalOptions, choose_queries, first_drop, retrieve
 from tests.objectives import css_oracles
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.oracles import cross_entropy, supcon

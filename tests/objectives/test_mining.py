@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.mining import Miner, Tally
+from superconext.objectives.superloss import Miner, Tally
 
 
 def similarities(n=12, classes=3, seed=0):

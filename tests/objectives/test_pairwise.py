@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.objectives import pairwise
-from superconext.objectives.mining import Miner
 from superconext.objectives.pairwise import class_blocks
 from superconext.objectives.supcon import Options, SupCon
-from superconext.objectives.superloss import CHUNKED_FROM, SuperLoss
+from superconext.objectives.superloss import CHUNKED_FROM, Miner, SuperLoss
 from superconext.objectives.superloss import Options as SuperLossOptions
 from tests.objectives.batches import COMPOSITIONS, Largest, make_batch, random_vectors
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from superconext.core.random_streams import SOFT_LABELS, random_stream
-from superconext.data.soft_labels import drawn_labels
+from superconext.data.auxiliary import drawn_labels
 from tests.objectives.batches import build, classifier, make_batch, random_vectors
 from tests.training.small_trainers import make_trainer, without_chance
 

@@ -12,8 +12,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.objectives.base import Batch, Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.objectives.mining import Miner
-from superconext.objectives.superloss import Options, SuperLoss
+from superconext.objectives.superloss import Miner, Options, SuperLoss
 from tests.objectives.oracles import superloss as oracle
 
 torch.set_num_threads(1)

@@ -7,9 +7,8 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
-from superconext.objectives.mining import Miner
 from superconext.objectives.pairwise import pairs
-from superconext.objectives.superloss import Options, SuperLoss, sampled
+from superconext.objectives.superloss import Miner, Options, SuperLoss, sampled
 from tests.objectives.batches import make_batch, random_vectors
 from tests.objectives.oracles import superloss as oracle
 

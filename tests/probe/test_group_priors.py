@@ -19,7 +19,7 @@ from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
 from superconext.probe.group_priors import FILE, GroupPriors, balanced_cells, fit_group_priors
 from superconext.runs.folder import load_model, save_run
-from superconext.text.scripts import OTHER, script_groups
+from superconext.text.characters import OTHER, script_groups
 from tests.probe.test_cross_validation import tfidf
 
 ARABIC, LATIN = "زوين", "zwin"

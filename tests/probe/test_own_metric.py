@@ -11,8 +11,8 @@ from superconext.core.errors import RunError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare
 from superconext.experiments.record import read_results
+from superconext.experiments.runner import verify
 from superconext.experiments.tables import to_grid
-from superconext.experiments.verify import verify
 from superconext.probe import METRICS
 from superconext.probe.metrics import classification_metrics
 from tests.cli.conftest import call_main

@@ -147,13 +147,13 @@ def _systems(path: Path) -> None:
 
 
 def _datasets(path: Path) -> None:
-    from superconext.experiments.datasets import read_datasets
+    from superconext.experiments.systems import read_datasets
 
     read_datasets(path, {"splits": None, "deduplicate": False})
 
 
 def _archive(path: Path) -> None:
-    from superconext.data.archives import read_tar, read_zip
+    from superconext.data.parsers import read_tar, read_zip
 
     reader = read_zip if path.suffix == ".zip" else read_tar
     for _, data in reader(path, lambda name: True, limit=1 << 22):

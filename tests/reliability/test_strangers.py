@@ -22,7 +22,7 @@ import torch
 from superconext.config.files import read_config
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError, VectorsError
-from superconext.data.archives import read_tar, read_zip
+from superconext.data.parsers import read_tar, read_zip
 from superconext.data.reading import read_labelled
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from superconext.data.catalogue import CATALOGUE
 from superconext.data.dataset import Dataset
+from superconext.data.fetch import CATALOGUE
 from superconext.data.inspect import inspect_parts
 from superconext.report.datasets import (
     catalogue_table,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from superconext.text.scripts import rows_by_script, script_counts, script_groups, script_of
+from superconext.text.characters import rows_by_script, script_counts, script_groups, script_of
 
 
 @pytest.mark.parametrize(

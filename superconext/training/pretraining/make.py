@@ -25,7 +25,7 @@ from superconext.core import cache
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
 from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
-from superconext.core.memory import keep_freed_memory
+from superconext.core.process import keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
