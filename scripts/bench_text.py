@@ -18,8 +18,7 @@ from statistics import median
 
 from sklearn.feature_extraction.text import CountVectorizer
 
-from superconext.text.normalize import Normalizer
-from superconext.text.rules import PROFILES
+from superconext.text.normalize import PROFILES, Normalizer
 from superconext.text.tokenize import Tokenizer, tokenize
 
 

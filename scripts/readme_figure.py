@@ -15,7 +15,7 @@ import numpy as np
 
 from superconext import load
 from superconext.data.reading import read_labelled
-from superconext.report.canvas import FONT, label_text
+from superconext.report.figures import FONT, label_text
 from superconext.report.run_figures import place
 
 INK = "#808890"

@@ -18,9 +18,9 @@ from superconext.baselines.baseline import (
 )
 from superconext.core.errors import MissingExtraError, TrainingError
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax, softmax
-from superconext.probe.cross_validation import Predictor, choose_c
 from superconext.probe.ensemble import fit_weights, pooled
 from superconext.probe.group_priors import out_of_fold
+from superconext.probe.logistic_regression import Predictor, choose_c
 from superconext.probe.ngrams import (
     WORD_OPTIONS,
     NgramCounts,

@@ -103,8 +103,8 @@ def inspect(
     every text is written once, in the last file that has it, with its most frequent label.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.data.folder import check_folder, write_folder
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
+    from superconext.data.splits import check_folder, write_folder
     from superconext.report.datasets import coverage_of, inspection, leaks, said_in
 
     if deduplicate is not None:
@@ -195,8 +195,7 @@ def split(
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.data.folder import check_folder, write_folder
-    from superconext.data.splits import split_dataset
+    from superconext.data.splits import check_folder, split_dataset, write_folder
     from superconext.report.datasets import part_table
 
     if dev + test >= 1:
@@ -389,7 +388,7 @@ def fetch(
     from superconext.core.progress import TerminalProgress
     from superconext.data.fetch import fetch as fetch_set
     from superconext.data.fetch import with_split
-    from superconext.data.folder import check_folder, write_folder
+    from superconext.data.splits import check_folder, write_folder
     from superconext.report.datasets import part_table
 
     entry = _find(name)
@@ -446,7 +445,7 @@ def _read(
 @switch("--force", "Replace its files in DIR.")
 def sample(folder: str, force: bool) -> None:
     """Write the sample to DIR: 630 invented labelled reviews and 4,000 unlabelled ones."""
-    from superconext.data.folder import write_sample
+    from superconext.data.splits import write_sample
 
     for path in write_sample(Path(folder), force):
         click.echo(path)

@@ -139,8 +139,8 @@ def info(
     """Describe the word vectors VECTORS, and how much of a text they cover."""
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import coverage_table, facts_of, nearest_table
-    from superconext.vectors.coverage import count_words, coverage
     from superconext.vectors.readers import read_vectors
+    from superconext.vectors.table import count_words, coverage
     from superconext.vectors.text_corpus import Lines, recorded_tokenizer
 
     with TerminalProgress().bar("reading word vectors"):
@@ -198,8 +198,8 @@ def convert(
     from superconext.core.errors import VectorsError
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_of
-    from superconext.vectors.coverage import count_words
     from superconext.vectors.readers import read_vectors
+    from superconext.vectors.table import count_words
     from superconext.vectors.text_corpus import Lines, record_tokenizer, recorded_tokenizer
 
     folder = free_folder(out, force)

@@ -25,7 +25,9 @@ MOVED = {
     "superconext.loading": "superconext.estimator.loading",
     "superconext.training.early_stopping": "superconext.training.callbacks",
     "superconext.training.tensorboard": "superconext.training.callbacks",
-    "superconext.objectives.options": "superconext.config.options",
+    "superconext.objectives.options": "superconext.config.parameters",
+    "superconext.config.options": "superconext.config.parameters",
+    "superconext.report.canvas": "superconext.report.figures",
 }
 
 

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.rules import PLACEHOLDERS
+from superconext.text.normalize import PLACEHOLDERS, Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 
 Rows = NDArray[np.int64]

@@ -17,9 +17,8 @@ from typing import Any
 from superconext.core.download import Downloader, PublicFile
 from superconext.core.errors import DataError, MissingExtraError, suggestion
 from superconext.data.dataset import Dataset
-from superconext.data.folder import Row
 from superconext.data.parsers import PARSERS
-from superconext.data.splits import split_dataset
+from superconext.data.splits import Row, split_dataset
 
 
 @dataclass(frozen=True)

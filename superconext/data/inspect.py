@@ -17,8 +17,8 @@ import numpy as np
 from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, without_copies
-from superconext.data.folder import Row
 from superconext.data.lines import STDIN
+from superconext.data.splits import Row
 from superconext.text.characters import script_counts, script_groups
 from superconext.text.mojibake import is_garbled
 

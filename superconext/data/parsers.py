@@ -20,9 +20,9 @@ from typing import IO, Any
 from superconext.core.errors import DataError
 from superconext.data.columns import resolve
 from superconext.data.file_format import RowFile, Wanted
-from superconext.data.folder import Row
 from superconext.data.formats import Csv, TableFormat, Tsv
 from superconext.data.lines import OpenFile, open_bytes, open_file, whole_lines
+from superconext.data.splits import Row
 
 #: Bytes all members together may unpack to, and how many there may be.
 LIMIT = 1 << 30

@@ -55,7 +55,7 @@ from superconext.data.file_format import (
 )
 from superconext.data.lines import STDIN, open_file, open_stream
 from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
-from superconext.text import rules
+from superconext.text import normalize as rules
 from superconext.text.language import Resemblance
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer

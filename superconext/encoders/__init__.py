@@ -20,7 +20,7 @@ ENCODERS: Registry[type[Encoder]] = Registry(
     "superconext.encoders.base:Encoder",
     {
         "bilstm": Entry("superconext.encoders.bilstm:BiLSTMEncoder", "BiLSTM over word vectors"),
-        "mean": Entry("superconext.encoders.mean:MeanEncoder", "mean of the word vectors"),
+        "mean": Entry("superconext.encoders.words:MeanEncoder", "mean of the word vectors"),
         "transformer": Entry(
             "superconext.encoders.transformer:TransformerEncoder", "pretrained transformer"
         ),

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.config.options import CheckedOptions, own_options, parse_options
+from superconext.config.parameters import CheckedOptions, own_options, parse_options
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenStore
@@ -76,7 +76,7 @@ class Encoder(nn.Module):
             what stands between white space, as it is written unless `normalize` names a profile.
         reads_model: whether it starts from `model`, a pretrained model of others.
         poolings: values of `pooling` that it can have.
-        options_type: dataclass of the settings that it alone has, see `config.options`.
+        options_type: dataclass of the settings that it alone has, see `config.parameters`.
     """
 
     indexer_class: ClassVar[type[TextIndexer]]

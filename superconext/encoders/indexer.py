@@ -22,7 +22,7 @@ from superconext.core.errors import RunError
 from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.text.characters import letters_of
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
-from superconext.text.rules import PLACEHOLDERS
+from superconext.text.normalize import PLACEHOLDERS
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
 from superconext.vectors.subwords import SubwordTable
@@ -228,7 +228,7 @@ class WordIndexer(TextIndexer):
     def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Word vectors float32 `[C, e]` of what each class is called, and for which classes there
         is one, bool `[C]`."""
-        from superconext.vectors.coverage import label_vectors
+        from superconext.vectors.table import label_vectors
 
         assert self.table is not None
         words = self.tokenizer, self.vocabulary, self.table, self.oov_vectors

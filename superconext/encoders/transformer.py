@@ -24,8 +24,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from superconext.config.options import CheckedOptions, own_options, parse_options
-from superconext.config.parameters import Config, parameter
+from superconext.config.parameters import (
+    CheckedOptions,
+    Config,
+    own_options,
+    parameter,
+    parse_options,
+)
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,12 +18,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from superconext.config.parameters import Config
+from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.token_store import OovWords, TokenRows
-from superconext.encoders.base import Encoder, check_affordable
+from superconext.encoders.base import Encoder, EncoderOutput, check_affordable
 from superconext.encoders.indexer import TextIndexer, WordIndexer
+from superconext.encoders.layers import pool_mean
 from superconext.text.ngrams import WordNgrams
 from superconext.text.vocabulary import UNK_ID
+
+if TYPE_CHECKING:
+    from superconext.encoders.onnx_graph import GraphBuilder
 
 #: Rows from which a table's gradient names the rows of the batch alone; below, a pass over all
 #: rows costs no more than choosing among them.
@@ -258,3 +263,46 @@ class WordEncoder(Encoder):
         """The unknown word's vector `[e]` and n-gram vectors `[G, e]`."""
         unknown = self.embedding.words[UNK_ID].detach().cpu().numpy().copy()
         return {"unknown": unknown, "ngrams": self.embedding.ngrams.detach().cpu().numpy()}
+
+
+class MeanEncoder(WordEncoder):
+    """Mean of a text's word vectors, `[N, e]`.
+
+    With `freeze` it is the control `vectors_logreg` as a run. Trained, it has the vectors of
+    n-grams, and with `tune_vectors` those of words, to change.
+    """
+
+    def __init__(self, embedding: WordEmbedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.sentence_size = embedding.dimension
+        self.pool = pool_mean
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        if not (config.freeze or config.subwords or config.tune_vectors):
+            raise ConfigError(
+                f"encoder = {config.encoder!r} without subwords and tune_vectors has nothing to "
+                "train; expected one of them, or freeze: add freeze"
+            )
+
+    @classmethod
+    def over_words(cls, embedding: WordEmbedding, config: Config, class_tokens: int) -> MeanEncoder:
+        return cls(embedding)
+
+    @classmethod
+    def width_of(cls, config: Config) -> int:
+        return config.vector_dimension
+
+    def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
+        from superconext.encoders.onnx_graph import WordNodes
+
+        nodes = WordNodes(graph, self, lengths)
+        return nodes.pooled(nodes.words(oov_vectors))
+
+    def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
+        words = self.embedding(ids) if table is None else functional.embedding(ids, table)
+        columns = torch.arange(ids.shape[1], device=ids.device)
+        mask = columns[None, :] < lengths[:, None]
+        return EncoderOutput(words, mask, pool_mean(words, mask))

@@ -385,7 +385,7 @@ def run_on_folds(
     from superconext.baselines.baseline import fit_baseline
     from superconext.fitting import cross_validation as cross
     from superconext.fitting.controls import run_text
-    from superconext.probe.folds import ALONE
+    from superconext.probe.ensemble import ALONE
 
     started, name, facts = time.perf_counter(), fit.system.objective, {}
     config = fit_config(given, fit.system, fit.seed)

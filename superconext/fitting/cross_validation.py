@@ -34,8 +34,16 @@ from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
 from superconext.probe.base import softmax
-from superconext.probe.ensemble import ENSEMBLES
-from superconext.probe.folds import ALONE, MEAN, POOL, Fold, OnFolds, Settings, out_of_folds
+from superconext.probe.ensemble import (
+    ALONE,
+    ENSEMBLES,
+    MEAN,
+    POOL,
+    Fold,
+    OnFolds,
+    Settings,
+    out_of_folds,
+)
 from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, along_c
 from superconext.probe.metrics import by_script, metric_values, probability_metrics

@@ -24,9 +24,7 @@ from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
 from superconext.probe import probe_class
 from superconext.probe.base import FEWEST_DEV_ROWS, Probe
-from superconext.probe.cross_validation import cross_fitting_parts
-from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble
-from superconext.probe.folds import Settings
+from superconext.probe.ensemble import ENSEMBLES, DevRows, Ensemble, Settings
 from superconext.probe.group_priors import (
     NO_GROUPS,
     GroupPriors,
@@ -38,6 +36,7 @@ from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
     adjusted,
     calibrate,
+    cross_fitting_parts,
     fit_cross_fitted,
     fit_probe,
 )

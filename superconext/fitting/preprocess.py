@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.config.options import other_options
-from superconext.config.parameters import Config, names_of
+from superconext.config.parameters import Config, names_of, other_options
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets

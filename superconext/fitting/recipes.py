@@ -42,8 +42,16 @@ from superconext.fitting.cross_validation import (
 from superconext.fitting.fit import Fitted, fit_model
 from superconext.fitting.preprocess import Prepared
 from superconext.probe.base import softmax
-from superconext.probe.ensemble import PoolWithNgrams, fit_weights, out_of_fold
-from superconext.probe.folds import ALONE, POOL, Fold, Settings, row_losses
+from superconext.probe.ensemble import (
+    ALONE,
+    POOL,
+    Fold,
+    PoolWithNgrams,
+    Settings,
+    fit_weights,
+    out_of_fold,
+    row_losses,
+)
 from superconext.probe.metrics import metric_values
 from superconext.training.callbacks import Callback
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from superconext.config.options import own_options
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, own_options
 from superconext.core.progress import Progress
 from superconext.data.sampler import Batches, make_batches
 from superconext.encoders import encoder_class

@@ -6,7 +6,7 @@ the trainer reads them and provides it.
 
 Settings that several objectives share (temperature, ...) are parameters of the run. What one
 objective alone has is a frozen dataclass of int, float, bool and str fields, its
-`options_type`, see `config.options`.
+`options_type`, see `config.parameters`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from typing import Any, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from superconext.config.options import CheckedOptions, other_options, parse_options
-from superconext.config.parameters import Config, parameter
+from superconext.config.parameters import (
+    CheckedOptions,
+    Config,
+    other_options,
+    parameter,
+    parse_options,
+)
 from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
 
@@ -112,7 +117,7 @@ class Objective(nn.Module):
     #: `class_states` are then there, in a `Batch` and in `class_scores`.
     needs_class_tokens: bool = False
     #: Where class tokens start: "words", at the word vectors of what the label is called as far
-    #: as they are known (`vectors.coverage`), or "random".
+    #: as they are known (`vectors.table`), or "random".
     class_tokens: str = "random"
     #: Whether it reads token ids itself, without labels, as pre-training does: a `Batch` then has
     #: `tokens` and `lengths`, and is not encoded.

@@ -26,7 +26,7 @@ _BUILT_IN = {
     "ce_cl": ("cross_entropy:CECL", "cross-entropy + contrast of two dropout views"),
     "lacon": ("lacon:LaCon", "sentences and label embeddings contrasted"),
     "leam": ("leam:LEAM", "classifier on tokens weighted by label embeddings"),
-    "lsan": ("lsan:LSAN", "a sentence vector for each class, by attention"),
+    "lsan": ("leam:LSAN", "a sentence vector for each class, by attention"),
     "css_lm": ("css_lm:CSSLM", "semi-supervised, with retrieved unlabelled text"),
     "scf": ("css_lm:SCF", "CSS-LM's classifier and contrast, labelled text alone"),
     "css_lm_st": ("css_lm:CSSLMST", "CSS-LM's retrieval with pseudo labels"),

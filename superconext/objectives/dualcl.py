@@ -83,7 +83,7 @@ class DualCLNoDual(Objective):
     The paper has tokens of its own for the classes ("[POS]"); its public code takes the label's
     words from BERT's vocabulary, so that what they mean is there from the start. As there, a
     token starts at the mean vector of its label's words, if vocabulary or word vectors know
-    one, else at random (`vectors.coverage`): labels of a dialect corpus are often no words
+    one, else at random (`vectors.table`): labels of a dialect corpus are often no words
     of the dialect. `class_tokens=random` is the paper's. Either way the tokens are trained.
 
     Source: DualCL, equations 8 and 10 and section 4.4.2; its row "w/o L_Dual" in Table 2.

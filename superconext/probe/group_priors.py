@@ -22,8 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superconext.probe.base import softmax
-from superconext.probe.cross_validation import folds
-from superconext.probe.logistic_regression import LogisticRegressionProbe, adjusted, fit_probe
+from superconext.probe.logistic_regression import (
+    LogisticRegressionProbe,
+    adjusted,
+    fit_probe,
+    folds,
+)
 from superconext.text.characters import FEWEST_OF_SCRIPT, OTHER, script_groups
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from superconext.core.errors import DataError
 from superconext.core.files import atomic_write, write_json
 from superconext.core.random_streams import COLUMNS, random_stream
 from superconext.probe.base import scores_of_both, softmax
-from superconext.probe.cross_validation import Predictor, choose_c
-from superconext.probe.logistic_regression import GRID
+from superconext.probe.logistic_regression import GRID, Predictor, choose_c
 
 #: Rows of TF-IDF have unit length and want less regularisation than standardised features.
 TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
@@ -390,7 +389,7 @@ def fit_tfidf_model(
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
 ) -> TfidfModel:
-    """Fit on texts `[N]` and class indices `[N]`; C as `cross_validation.choose_c` has it.
+    """Fit on texts `[N]` and class indices `[N]`; C as `choose_c` has it.
 
     Args:
         labels: 0 to C - 1, each there.

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.encoders import ENCODERS
-from superconext.report.canvas import replacing
+from superconext.report.figures import replacing
 from superconext.report.table import BASELINE_NAMES, clean, escape_markdown, markdown, wilson
 
 _SPLITS = ("train", "dev", "test", "cv")

@@ -13,9 +13,8 @@ from superconext.data.fetch import PublicSet
 from superconext.report.table import clean, clip, render
 from superconext.text.normalize import Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
-from superconext.vectors.coverage import count_words, coverage
 from superconext.vectors.readers import read_vectors
-from superconext.vectors.table import WordVectors
+from superconext.vectors.table import WordVectors, count_words, coverage
 from superconext.vectors.text_corpus import Lines, recorded_tokenizer
 
 _WIDTH = 72  # cells of a text that is shown as an example
@@ -131,7 +130,7 @@ def pool_table(sources: Sequence[Mapping[str, Any]]) -> str:
 
 
 def part_table(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Rows of each class in each file, from the record of `data.folder.write_folder`."""
+    """Rows of each class in each file, from the record of `data.splits.write_folder`."""
     return _counted(
         "class", {name.rsplit(".", 1)[0]: file["classes"] for name, file in files.items()}
     )
@@ -277,7 +276,7 @@ def _value(value: Any) -> str:
 
 
 def coverage_table(report: Mapping[str, Any]) -> str:
-    """The report of `vectors.coverage.coverage`, with its `file` and `profile`, as text."""
+    """The report of `vectors.table.coverage`, with its `file` and `profile`, as text."""
     lines = [
         f"coverage of {report['file']} (profile {report['profile']})",
         f"{'':<14}{'types':>18}{'tokens':>20}",

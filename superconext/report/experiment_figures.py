@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.report.canvas import label_text, mark, new_figure, note, save
-from superconext.report.figures import BandsContext, Chosen, ComparisonContext, Figure
+from superconext.report.figures import (
+    BandsContext,
+    Chosen,
+    ComparisonContext,
+    Figure,
+    label_text,
+    mark,
+    new_figure,
+    note,
+    save,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

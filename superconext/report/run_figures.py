@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.report.canvas import BLUE, ORANGE, class_marks, label_text, new_figure, note, save
-from superconext.report.figures import Figure, RunContext
+from superconext.report.figures import (
+    BLUE,
+    ORANGE,
+    Figure,
+    RunContext,
+    class_marks,
+    label_text,
+    new_figure,
+    note,
+    save,
+)
 from superconext.report.table import display_width
 
 if TYPE_CHECKING:

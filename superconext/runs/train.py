@@ -22,7 +22,7 @@ from superconext.data.lines import STDIN
 from superconext.fitting.checks import check_config
 from superconext.fitting.recipes import check_open
 from superconext.runs.artifacts import RunResults, write_run
-from superconext.runs.output_folder import (
+from superconext.runs.folder import (
     CHECKPOINT,
     check_out,
     epochs_kept,

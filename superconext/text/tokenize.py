@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from superconext.core.errors import ConfigError
 from superconext.text import characters
 from superconext.text.bridge import Bridge
-from superconext.text.normalize import Normalizer
-from superconext.text.rules import CONNECTORS, number_pattern
+from superconext.text.normalize import CONNECTORS, Normalizer, number_pattern
 
 # A run of one of these is one token (`!!!`, `...`); any other symbol stands alone.
 _RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~،؛؟٪…“”«»‘’•·–—¡¿°。、！？।॥።፣፤፧"

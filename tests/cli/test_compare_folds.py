@@ -15,7 +15,7 @@ from superconext.fitting.cross_validation import (
     CrossValidation,
     cross_validate,
 )
-from superconext.probe.folds import ALONE
+from superconext.probe.ensemble import ALONE
 from tests.cli.conftest import call_main, write_table
 from tests.fitting.test_cross_validation import dataset
 

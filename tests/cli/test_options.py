@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from superconext.cli import cli
 from superconext.cli.experiments import DECIDED
 from superconext.config.parameters import BY_NAME, GROUPS
-from superconext.data.folder import SAMPLE_FILES
+from superconext.data.splits import SAMPLE_FILES
 from superconext.objectives.catalogue import OBJECTIVES
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"

@@ -14,7 +14,7 @@ import pytest
 from superconext._version import __version__
 from superconext.config.files import read_config
 from superconext.config.parameters import PARAMETERS
-from superconext.report.canvas import available as can_draw
+from superconext.report.figures import available as can_draw
 from superconext.report.table import BASELINE_NAMES
 from superconext.text.tokenize import Tokenizer
 from tests.cli.conftest import environment, write_table

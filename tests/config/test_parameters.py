@@ -22,7 +22,7 @@ from superconext.config.presets import PRESETS
 from superconext.core.errors import ConfigError
 from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
 from superconext.text.bridge import DIALECTS
-from superconext.text.rules import PROFILES
+from superconext.text.normalize import PROFILES
 from superconext.training.callbacks import KEEPERS
 from superconext.training.trainer import epochs_of
 

@@ -16,7 +16,7 @@ import pytest
 from superconext.core import locks
 from superconext.core.errors import RunError
 from superconext.core.files import staging_folder
-from superconext.runs.output_folder import only_run
+from superconext.runs.folder import only_run
 from tests.cli.conftest import call_main, environment
 from tests.reliability.commands import contents, make_files
 
@@ -25,7 +25,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 HOLDING = """
 import sys, time
 from pathlib import Path
-from superconext.runs.output_folder import only_run
+from superconext.runs.folder import only_run
 with only_run(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(300)

@@ -11,7 +11,7 @@ from superconext.data.dataset import Dataset
 from superconext.fitting import recipes
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.recipes import RECIPES, choose, fit_on_dev, is_open
-from superconext.probe.folds import row_losses
+from superconext.probe.ensemble import row_losses
 from superconext.runs.folder import load_model, save_run
 from tests.fitting.test_cross_validation import TINY, dataset
 

@@ -8,7 +8,7 @@ import torch
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.lsan import Options
+from superconext.objectives.leam import Options
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, token_batch
 from tests.objectives.label_oracles import log_softmax_at, lsan_scores

@@ -7,8 +7,12 @@ from sklearn.linear_model import LogisticRegression
 from superconext import SuperConTextClassifier, load
 from superconext.core.errors import ConfigError
 from superconext.data.token_store import build_store
-from superconext.probe.cross_validation import FEWEST_ROWS, cross_fitting_parts
-from superconext.probe.logistic_regression import GRID, fit_cross_fitted
+from superconext.probe.logistic_regression import (
+    FEWEST_ROWS,
+    GRID,
+    cross_fitting_parts,
+    fit_cross_fitted,
+)
 
 QUICK = {
     "epochs": 3,

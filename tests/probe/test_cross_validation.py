@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_union
 
 from superconext.probe.base import FEWEST_DEV_ROWS
-from superconext.probe.cross_validation import LARGE_DEV, MANY_ROWS, choose_c, folds
+from superconext.probe.logistic_regression import LARGE_DEV, MANY_ROWS, choose_c, folds
 from superconext.probe.ngrams import (
     NgramCounts,
     RatioFeatures,

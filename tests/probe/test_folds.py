@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from superconext.probe.base import softmax
-from superconext.probe.folds import ALONE, MEAN, POOL, Fold, OnFolds, out_of_folds, row_losses
+from superconext.probe.ensemble import ALONE, MEAN, POOL, Fold, OnFolds, out_of_folds, row_losses
 
 ROWS, CLASSES = 60, 3
 

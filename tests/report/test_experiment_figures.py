@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from superconext.report import canvas, figures
+from superconext.report import figures
 from superconext.report.experiment_figures import Bands, Comparison
 from superconext.report.figures import BandsContext, Chosen, ComparisonContext, Level
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not figures.available(), reason="needs the extra
 def saved(monkeypatch):
     """The figures that are saved, to look at what they hold."""
     kept = []
-    original = canvas.save
+    original = figures.save
     keep = lambda figure, path: kept.append(figure) or original(figure, path)  # noqa: E731
     monkeypatch.setattr("superconext.report.experiment_figures.save", keep)
     return kept
@@ -78,7 +78,7 @@ def test_what_is_far_below_is_a_number_at_the_edge(axes_of, majority, far):
 def test_nothing_is_cut_off_at_the_edge(axes_of):
     long = {f"superloss fine-tuned at length {name}": values for name, values in VALUES.items()}
     axes = axes_of(long, reference=next(iter(long)), significant=list(long))
-    axes.figure.canvas.draw()
+    axes.figure.figures.draw()
     told = [*axes.figure.texts, *axes.get_yticklabels(), axes.xaxis.label]
     shown = [text for text in told if text.get_text()]
     assert len(shown) == 4

@@ -19,7 +19,7 @@ OWN = '''
 """Rows of each class, a bar each."""
 from collections import Counter
 
-from superconext.report.canvas import label_text, new_figure, save
+from superconext.report.figures import label_text, new_figure, save
 from superconext.report.figures import Figure, RunContext
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, DataError, MissingExtraError, RunError
-from superconext.report import canvas, figures
+from superconext.report import figures
 from superconext.report.run_figures import (
     count_pairs,
     draw_confusion,
@@ -86,11 +86,11 @@ BLINDNESS = (
 
 
 def test_classes_differ_in_shape_and_in_colour_for_every_eye():
-    marks = [canvas.mark(i) for i in range(88)]
+    marks = [figures.mark(i) for i in range(88)]
     assert len(set(marks)) == 88
     for (shape_a, colour_a), (shape_b, colour_b) in pairwise(marks):
         assert shape_a != shape_b and colour_a != colour_b
-    rgb = [matplotlib.colors.to_rgb(colour) for colour in canvas.COLOURS[:4]]
+    rgb = [matplotlib.colors.to_rgb(colour) for colour in figures.COLOURS[:4]]
     for matrix in (np.eye(3), *map(np.array, BLINDNESS)):
         seen = np.array(rgb) ** 2.2 @ matrix.T
         apart = np.linalg.norm(seen[:, None] - seen[None], axis=2) + np.eye(4)
@@ -99,8 +99,8 @@ def test_classes_differ_in_shape_and_in_colour_for_every_eye():
 
 def test_what_classes_are_called_decides_their_colour():
     names = ["negative", "neutral", "positive", "post", " NEG "]
-    assert canvas.class_colours(names) == [1, 7, 0, 2, 1]
-    assert canvas.class_colours(["a", "b"]) == [0, 1]
+    assert figures.class_colours(names) == [1, 7, 0, 2, 1]
+    assert figures.class_colours(["a", "b"]) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def ink(text):
 
     figure = Figure(figsize=(3, 1), dpi=100)
     sheet = FigureCanvasAgg(figure)
-    figure.text(0.1, 0.4, text, fontsize=30, fontfamily=canvas.FONT)
+    figure.text(0.1, 0.4, text, fontsize=30, fontfamily=figures.FONT)
     sheet.draw()
     dark = np.asarray(sheet.buffer_rgba())[:, :, 0] < 128
     rows, columns = np.nonzero(dark)
@@ -362,7 +362,7 @@ def test_the_font_has_every_letter_of_the_labels():
     from matplotlib.font_manager import findfont
     from matplotlib.ft2font import FT2Font
 
-    glyphs = FT2Font(findfont(canvas.FONT)).get_charmap()
+    glyphs = FT2Font(findfont(figures.FONT)).get_charmap()
     assert all(ord(letter) in glyphs for letter in "".join(ARABIC) + "ڭگڤڨپچ" + "ⴰⵣ")
 
 
@@ -424,7 +424,7 @@ def test_without_matplotlib(tmp_path, monkeypatch):
 
 
 def test_a_matplotlib_that_does_not_shape_arabic_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(canvas, "version", lambda name: "3.10.8")
+    monkeypatch.setattr(figures, "version", lambda name: "3.10.8")
     assert not figures.available()
     with pytest.raises(MissingExtraError, match=r"superconext\[plots\]"):
         draw_curves(HISTORY, tmp_path / "h.png")

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.text import rules
-from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.rules import PROFILES, RULE_NAMES, RULES
+from superconext.text import normalize as rules
+from superconext.text.normalize import PROFILES, RULE_NAMES, RULES, Normalizer, choose_profile
 from tests.text.strategies import texts
 
 MANUAL = Path(__file__).parents[2] / "docs" / "text.md"

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.text.normalize import Normalizer
-from superconext.text.rules import PLACEHOLDERS, PROFILES
+from superconext.text.normalize import PLACEHOLDERS, PROFILES, Normalizer
 from superconext.text.tokenize import Tokenizer, tokenize
 from tests.text.strategies import texts
 

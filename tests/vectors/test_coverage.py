@@ -6,9 +6,8 @@ import pytest
 from superconext.text.normalize import Normalizer
 from superconext.text.tokenize import Tokenizer
 from superconext.text.vocabulary import Vocabulary
-from superconext.vectors.coverage import label_vectors
 from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import WordVectors
+from superconext.vectors.table import WordVectors, label_vectors
 
 VOCABULARY = Vocabulary(["very", "زوين", "7azin"], [3, 2, 1])
 TABLE = np.arange(10, dtype=np.float32).reshape(5, 2)  # <pad>, <unk>, then the three
