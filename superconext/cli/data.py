@@ -309,7 +309,7 @@ def agreement(
 
     from superconext.core.errors import DataError
     from superconext.core.files import tsv_cell, write_text
-    from superconext.data.agreement import agreement_report
+    from superconext.data.labels import agreement_report
     from superconext.data.reading import read_labelled
     from superconext.report.table import agreement_line, render
 

@@ -279,7 +279,7 @@ def merge(
     A text with several labels is listed on stderr and kept with each of them, unless --keep
     decides. Columns and encoding are those of both files.
     """
-    from superconext.data.agreement import merge as merge_sets
+    from superconext.data.labels import merge as merge_sets
     from superconext.data.lines import shown
     from superconext.data.reading import read_labelled
 

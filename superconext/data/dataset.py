@@ -13,8 +13,8 @@ from superconext.data.duplicates import leaks
 from superconext.data.lines import shown
 
 if TYPE_CHECKING:
-    from superconext.data.agreement import Annotated
     from superconext.data.file_rows import TrainingRows
+    from superconext.data.labels import Annotated
 
 
 @dataclass(frozen=True)

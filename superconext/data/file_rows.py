@@ -47,8 +47,7 @@ from superconext.data.duplicates import text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.data.token_store import FileStore, IdFile, chunks, open_ids, write_cut
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 
 #: Blocks given to each process before the next ones are read.
 _AHEAD = 4

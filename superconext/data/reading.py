@@ -14,11 +14,10 @@ from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.progress import WARNING
-from superconext.data.agreement import Annotated
 from superconext.data.columns import SOURCE_NAMES, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
-from superconext.data.labels import LabelReader, Places
+from superconext.data.labels import Annotated, LabelReader, Places
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import garbled_rows, mended
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from superconext.core.files import write_array
 from superconext.text.ngrams import WordNgrams
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import PAD_ID, UNK_ID, Vocabulary
+from superconext.text.tokenize import PAD_ID, UNK_ID, Tokenizer, Vocabulary
 
 #: Tokens handled at once when a whole file is passed over.
 CHUNK = 1 << 20

@@ -29,7 +29,7 @@ from superconext.encoders.packed_inference import PACKED_POOLING, pooled_rows, r
 from superconext.encoders.packed_lstm import Packing, align, packed_bilstm, surround
 from superconext.encoders.pretrained import start_from
 from superconext.encoders.words import WordEmbedding, WordEncoder
-from superconext.text.vocabulary import PAD_ID, UNK_ID
+from superconext.text.tokenize import PAD_ID, UNK_ID
 
 if TYPE_CHECKING:
     from superconext.encoders.onnx_graph import GraphBuilder

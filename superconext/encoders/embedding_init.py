@@ -14,8 +14,7 @@ from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.token_store import TokenRows
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors

@@ -23,8 +23,7 @@ from superconext.data.token_store import OovWords, TokenRows, TokenStore
 from superconext.text.characters import letters_of
 from superconext.text.ngrams import NgramVocabulary, WordNgrams
 from superconext.text.normalize import PLACEHOLDERS
-from superconext.text.tokenize import Pieces, Tokenizer
-from superconext.text.vocabulary import PAD, UNK, UNK_ID, Vocabulary
+from superconext.text.tokenize import PAD, UNK, UNK_ID, Pieces, Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 

@@ -25,7 +25,7 @@ from superconext.encoders.base import Encoder, EncoderOutput, check_affordable
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.layers import pool_mean
 from superconext.text.ngrams import WordNgrams
-from superconext.text.vocabulary import UNK_ID
+from superconext.text.tokenize import UNK_ID
 
 if TYPE_CHECKING:
     from superconext.encoders.onnx_graph import GraphBuilder

@@ -40,7 +40,7 @@ from superconext.fitting.model import Model
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.logistic_regression import LogisticRegressionProbe
-from superconext.text.vocabulary import PAD_ID
+from superconext.text.tokenize import PAD_ID
 
 #: Written by every onnx since 2022, read by every onnxruntime since then.
 IR_VERSION = 8

@@ -36,7 +36,7 @@ from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe, log_loss
-from superconext.text.vocabulary import UNK_ID
+from superconext.text.tokenize import UNK_ID
 
 #: Poolings of the frozen encoder, in the order they are tried on dev; the first without dev.
 POOLINGS = ("mean", "max", "last")

@@ -373,7 +373,7 @@ def script_table(metrics: Mapping[str, Any]) -> str:
 
 
 def agreement_line(report: Mapping[str, Any]) -> str:
-    """How far annotators agree, of a report of `data.agreement`."""
+    """How far annotators agree, of a report of `data.labels`."""
     if report["human_ceiling"] is None:
         return "no text has the labels of two annotators"
     alpha = MISSING if report["alpha"] is None else f"{report['alpha']:.3f}"

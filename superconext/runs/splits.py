@@ -21,13 +21,13 @@ from superconext.core.errors import DataError
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
-from superconext.data.agreement import agreement_report
 from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
     tokenised_rows,
 )
+from superconext.data.labels import agreement_report
 from superconext.data.lines import STDIN
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
 from superconext.core.files import replace_folder, staging_folder, write_array
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"

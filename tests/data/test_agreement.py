@@ -8,7 +8,7 @@ import random
 import pytest
 from sklearn.metrics import f1_score
 
-from superconext.data.agreement import Annotated, krippendorff_alpha, pairwise_f1
+from superconext.data.labels import Annotated, krippendorff_alpha, pairwise_f1
 from tests.cli.conftest import blame, call_main
 
 

@@ -19,8 +19,7 @@ from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
 from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 
 TOKENIZER = Tokenizer(Normalizer("arabic"))
 WORDS = ["khoya", "zwin", "bzaf", "3la", "رائع", "فيلم", "<unk>", "walo", "!", "محترم"]

@@ -7,8 +7,8 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from superconext.data.agreement import merge
 from superconext.data.dataset import Dataset
+from superconext.data.labels import merge
 from superconext.data.reading import read_labelled
 from tests.cli.conftest import blame, call_main
 

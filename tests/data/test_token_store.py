@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.data.token_store import build_store
-from superconext.text.vocabulary import PAD_ID, UNK_ID
+from superconext.text.tokenize import PAD_ID, UNK_ID
 
 SENTENCES = st.lists(st.lists(st.integers(2, 99), max_size=9), min_size=1, max_size=12)
 

@@ -12,7 +12,7 @@ from superconext.encoders.base import encode_rows, length_groups, sentence_vecto
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.layers import POOLING
 from superconext.encoders.words import WordEmbedding
-from superconext.text.vocabulary import UNK_ID
+from superconext.text.tokenize import UNK_ID
 
 torch.set_num_threads(1)
 

@@ -9,7 +9,7 @@ import torch
 from superconext.data.token_store import OovWords
 from superconext.encoders.words import WordEmbedding
 from superconext.text.ngrams import NgramVocabulary
-from superconext.text.vocabulary import UNK_ID
+from superconext.text.tokenize import UNK_ID
 
 WORDS = ["<pad>", "<unk>", "bzaf", "bezaf", "bzzaf", "walo", "wala"]
 

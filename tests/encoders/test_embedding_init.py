@@ -9,8 +9,7 @@ from superconext.core.progress import Progress
 from superconext.data.token_store import MemoryRows
 from superconext.encoders.embedding_init import initial_vectors
 from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import record_tokenizer
 

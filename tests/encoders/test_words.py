@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from superconext.encoders.indexer import store_with_oov
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import UNK_ID, Vocabulary
+from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary
 from superconext.vectors.table import WordVectors
 
 WORDS = ["aa", "ab", "bbb", "cab", "xy", "<pad>", "<unk>", "<url>", "zz", "abab"]

@@ -26,8 +26,7 @@ from superconext.probe.ngrams import fit_tfidf_model
 from superconext.runs.folder import load_model, save_run
 from superconext.text.ngrams import NgramVocabulary
 from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 from tests.cli.conftest import environment

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError, RunError
-from superconext.text.vocabulary import PAD, UNK, Vocabulary
+from superconext.text.tokenize import PAD, UNK, Vocabulary
 
 TEXTS = [["b", "a", "c"], ["a", "b"], ["a", "d"], []]
 token_lists = st.lists(st.lists(st.text(min_size=1, max_size=3), max_size=8), max_size=8)

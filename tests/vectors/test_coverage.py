@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from superconext.text.normalize import Normalizer
-from superconext.text.tokenize import Tokenizer
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors, label_vectors
 

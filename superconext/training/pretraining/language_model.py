@@ -41,7 +41,7 @@ from superconext.encoders.packed_lstm import Packing
 from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
 from superconext.encoders.words import row_table
 from superconext.objectives.base import Batch, Objective
-from superconext.text.vocabulary import Vocabulary
+from superconext.text.tokenize import Vocabulary
 from superconext.training.callbacks import Callback, Record
 from superconext.training.checkpoint import Checkpointer
 from superconext.training.distributed import World
