@@ -8,7 +8,7 @@ import torch
 
 from superconext.core.errors import ConfigError, TrainingError
 from superconext.encoders.base import EncoderOutput
-from superconext.objectives.leam import Options
+from superconext.objectives.leam import LSANOptions
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.label_batches import LENGTHS, arrays, token_batch
 from tests.objectives.label_oracles import log_softmax_at, lsan_scores
@@ -157,7 +157,7 @@ def test_nothing_random_in_prediction():
 
 def test_options_and_declarations():
     objective = build("lsan", d=8)
-    assert objective.options == Options(200, "class")
+    assert objective.options == LSANOptions(200, "class")
     assert (objective.batches, objective.uses_projection) == ("shuffled", False)
     assert objective.needs_token_states
 

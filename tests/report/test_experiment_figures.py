@@ -78,7 +78,7 @@ def test_what_is_far_below_is_a_number_at_the_edge(axes_of, majority, far):
 def test_nothing_is_cut_off_at_the_edge(axes_of):
     long = {f"superloss fine-tuned at length {name}": values for name, values in VALUES.items()}
     axes = axes_of(long, reference=next(iter(long)), significant=list(long))
-    axes.figure.figures.draw()
+    axes.figure.canvas.draw()
     told = [*axes.figure.texts, *axes.get_yticklabels(), axes.xaxis.label]
     shown = [text for text in told if text.get_text()]
     assert len(shown) == 4
