@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any, TypeVar
 
-from superconext.config.presets import FORMER_PRESETS, OF_ENCODERS, PRESETS
+from superconext.config.presets import BY_ROWS, FORMER_PRESETS, OF_ENCODERS, PRESETS
 from superconext.core.errors import ConfigError, suggestion
 
 #: Headings of `--help`, in their order.
@@ -216,9 +216,10 @@ class Config:
     word_dropout: float = _encoder(
         0.2, "Share of training words hidden behind <unk>.", low=0.0, high=0.95
     )
-    pooling: str = _encoder(
+    pooling: str | None = _encoder(
         "max",
-        "Token states to sentence vector; cls, the first token's, is for transformers.",
+        "Token states to sentence vector; cls, the first token's, is for transformers. Unset with "
+        "a pretrained BiLSTM: mean for fewer than 600 rows or where it is frozen.",
         choices=("last", "mean", "max", "cls"),
     )
     epochs: int | None = _training(
@@ -234,7 +235,12 @@ class Config:
         low=1,
     )
     batch_size: int = _training(200, "Sentences in a batch, shared equally by the classes.", low=4)
-    learning_rate: float = _training(0.001, "Adam's step size.", low=0.0, open_low=True)
+    learning_rate: float | None = _training(
+        0.001,
+        "Adam's step size; unset with a pretrained BiLSTM: 0.0002 for fewer than 600 rows.",
+        low=0.0,
+        open_low=True,
+    )
     keep: str = _training(
         "average",
         "Weights to end with: the mean over the last 40% of the epochs, the epoch with the "
@@ -509,8 +515,12 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     BY_NAME["preset"].check(preset)
     if preset in FORMER_PRESETS:
         preset = explicit["preset"] = FORMER_PRESETS[preset]
-    of_encoder = OF_ENCODERS.get(explicit.get("encoder", BY_NAME["encoder"].default), {})
-    return Config(**{**PRESETS[preset].values, **of_encoder, **explicit})
+    encoder = explicit.get("encoder", BY_NAME["encoder"].default)
+    values = {**PRESETS[preset].values, **OF_ENCODERS.get(encoder, {})}
+    pretrained = explicit.get("init") or explicit.get("pretrain")
+    if pretrained and all(values[name] == many for name, (_, many) in BY_ROWS.items()):
+        values.update(dict.fromkeys(BY_ROWS))  # decided once the rows are counted
+    return Config(**{**values, **explicit})
 
 
 def options_text(options: str | Mapping[str, Any] | None, more: Mapping[str, Any]) -> str | None:

@@ -86,6 +86,12 @@ OF_ENCODERS: dict[str, dict[str, Any]] = {
     }
 }
 
+#: Values of an encoder that starts pretrained and is then trained: of fewer than `FEW_ROWS` rows,
+#: and of more. Few rows pay with small steps from the mean of the states, which pretraining on
+#: emoji has trained (docs/research.md).
+FEW_ROWS = 600
+BY_ROWS: dict[str, tuple[Any, Any]] = {"pooling": ("mean", "max"), "learning_rate": (2e-4, 1e-3)}
+
 #: `auto` chooses among recipes (`fitting.recipes`); what it does not choose is as in `fast`.
 PRESETS: dict[str, Preset] = {"fast": _FAST, "auto": _FAST, "best": _BEST, "paper": _PAPER}
 

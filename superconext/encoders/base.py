@@ -101,7 +101,7 @@ class Encoder(nn.Module):
                 f"model = {config.model!r} with encoder = {config.encoder!r}, which starts from no "
                 "model; expected an encoder that does: add encoder transformer, or leave it out"
             )
-        if config.pooling not in cls.poolings:
+        if config.pooling is not None and config.pooling not in cls.poolings:
             raise ConfigError(
                 f"pooling = {config.pooling!r} with encoder = {config.encoder!r}; expected one of "
                 f"{', '.join(cls.poolings)}"

@@ -85,6 +85,7 @@ class BiLSTMEncoder(WordEncoder):
     def over_words(
         cls, embedding: WordEmbedding, config: Config, class_tokens: int
     ) -> BiLSTMEncoder:
+        assert config.pooling is not None  # decided once the rows are counted
         return cls(
             embedding,
             hidden_size=config.hidden_size,

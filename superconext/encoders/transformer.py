@@ -110,6 +110,7 @@ class TransformerEncoder(Encoder):
         architecture: Any = model.config
         self.model, self.options = model, _options(config)
         self.sentence_size = int(architecture.hidden_size)
+        assert config.pooling is not None  # its default is mean
         self.class_tokens, self.pooling = class_tokens, config.pooling
         self.word_dropout = config.word_dropout
         self.cache: VectorCache | None = None

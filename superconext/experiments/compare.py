@@ -35,7 +35,7 @@ from superconext.experiments.tables import (
 from superconext.objectives.catalogue import objective_class
 from superconext.report.figures import BandsContext, ComparisonContext, Level, draw_figures
 from superconext.report.table import Grid
-from superconext.training.trainer import decided_epochs, with_epochs
+from superconext.training.trainer import decided, decided_epochs
 
 FIGURE = "weighted_f1"
 
@@ -260,7 +260,7 @@ def _warn_of_few_steps(request: Request, shots: int, progress: Progress) -> None
         if system.is_baseline:
             continue
         given = fit_config(request.given_on(request.datasets[0]), system, 0)
-        config = with_epochs(given, shots * 2)
+        config = decided(given, shots * 2)
         if config.steps_per_epoch is None and shots * 2 <= config.batch_size:
             balanced = objective_class(system.objective).batches == "balanced"
             steps = decided_epochs(config) * (FEWEST_BATCHES if balanced else 1)

@@ -49,7 +49,7 @@ from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe,
 from superconext.probe.metrics import by_script, metric_values, probability_metrics
 from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures
 from superconext.training.callbacks import Callback
-from superconext.training.trainer import Trainer, with_epochs
+from superconext.training.trainer import Trainer, decided
 
 #: Folds where the number is not given, and the rows below which `train` makes them by itself.
 FOLDS, FEW_ROWS = 5, 300
@@ -264,7 +264,7 @@ class CrossValidation:
 
     def _add_trained(self, model: OnFolds, fold: Fold, latest: float, number: int) -> None:
         rows = self.prepared.without(fold.held)
-        config = with_epochs(self.config, len(rows.labels))
+        config = decided(self.config, len(rows.labels))
         label = f"fold {number} of {len(self.folds)}"
         with (
             fixed_threads(config.threads),

@@ -44,7 +44,7 @@ from superconext.probe.metrics import collapse_report
 from superconext.text.tokenize import Pieces
 from superconext.training.callbacks import Callback, Record
 from superconext.training.distributed import leave_to_main
-from superconext.training.trainer import with_epochs
+from superconext.training.trainer import decided
 
 
 @dataclass
@@ -125,7 +125,7 @@ def fit_model(
                 on_prepared(prepared)
         if train.on_disk is not None:
             give_back_freed_memory()
-        config = with_epochs(config, len(prepared.labels))
+        config = decided(config, len(prepared.labels))
         planned = total_epochs(config)
         parts = _parts(prepared, config, progress)
         members = train_members(prepared, config, parts, progress, callbacks, checkpoint, monitor)
@@ -202,7 +202,7 @@ def train_members(
     checkpoint: Path | None = None,
     monitor: bool = True,
 ) -> Members:
-    """Train every member of a configuration whose epochs are decided (`with_epochs`).
+    """Train every member of a configuration whose epochs are decided (`decided`).
 
     parts: rows that each leaves out. The other arguments are those of `fit_model`.
     """

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from superconext.config.parameters import Config
+from superconext.config.presets import BY_ROWS, FEW_ROWS
 from superconext.core.errors import TrainingError
 from superconext.core.random_streams import SOFT_LABELS, random_stream
 from superconext.data.auxiliary import drawn_labels
@@ -43,12 +44,17 @@ def epochs_of(rows: int) -> int:
     return min(max(ROWS_READ // max(rows, 1), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
-def with_epochs(config: Config, rows: int) -> Config:
-    """The configuration with its epochs decided: as given, or by the number of training rows.
+def decided(config: Config, rows: int) -> Config:
+    """The configuration with its epochs decided: as given, or by the number of training rows; so
+    are pooling and learning rate of an encoder that starts pretrained.
 
     Where `steps_per_epoch` is given an epoch has nothing to do with the rows, and there are
     `MOST_EPOCHS`.
     """
+    for name, (few, many) in BY_ROWS.items():
+        if getattr(config, name) is None:
+            small = rows < FEW_ROWS or (config.freeze and name == "pooling")
+            config = replace(config, **{name: few if small else many})
     if config.epochs is not None:
         return config
     by_rows = epochs_of(rows) if config.steps_per_epoch is None else MOST_EPOCHS
@@ -56,9 +62,9 @@ def with_epochs(config: Config, rows: int) -> Config:
 
 
 def decided_epochs(config: Config) -> int:
-    """The epochs of a configuration that `with_epochs` has seen, or that was given them."""
+    """The epochs of a configuration that `decided` has seen, or that was given them."""
     if config.epochs is None:
-        raise ValueError("found a configuration whose epochs are not decided; see with_epochs")
+        raise ValueError("found a configuration whose epochs are not decided; see decided")
     return config.epochs
 
 
@@ -115,6 +121,7 @@ class Trainer:
         self.modules.to(self.device)
         self.parameters = [p for p in self.modules.parameters() if p.requires_grad]
         others = [p for part in (head, objective) for p in part.parameters() if p.requires_grad]
+        assert config.learning_rate is not None  # decided with the epochs
         groups = encoder.parameter_groups(config.learning_rate, others)
         self.optimizer = make_optimizer(self.modules, groups)
         self.world = world or current_world()
@@ -308,7 +315,7 @@ class Trainer:
         return context
 
     def _not_finite(self, what: str, step: int) -> TrainingError:
-        advice = f"lower learning_rate (now {self.config.learning_rate:g})"
+        advice = f"lower learning_rate (now {self.config.learning_rate})"
         if not self.objective.reads_tokens:
             advice += f" or raise temperature (now {self.config.temperature:g})"
         return TrainingError(
