@@ -22,6 +22,7 @@ import platform
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -32,7 +33,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "results"
-PAGES = ("README.md", "docs/results.md", "docs/protocols.md")
+PAGES = ("README.md", "docs/results.md", "docs/protocols.md", "docs/transformer.md")
 
 #: Sets in the order of the tables, with their heading.
 SETS = {
@@ -105,6 +106,18 @@ MTEB = {
     "vectors_mteb": "mean word vectors (ours)",
     "pretrained_mteb": "pretrained encoder, frozen (ours)",
     "tfidf_logreg": "TF-IDF + LR, tuned on the same rows",
+}
+#: Systems of `bench_transformer.py`, in the order of its table.
+TRANSFORMERS = {
+    "tfidf_logreg": "TF-IDF + LR",
+    "frozen": "MiniLM frozen + LR",
+    "cross_entropy": "cross-entropy",
+    "ce_scl": "CE + SCL",
+    "superloss": "SuperLoss",
+    "dualcl": "DualCL",
+    "lacon": "LaCon",
+    "css_lm": "CSS-LM",
+    "setfit": "SetFit",
 }
 #: Corrected p below which a difference counts.
 LEVEL = 0.05
@@ -423,6 +436,54 @@ def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines + [[n, *(cells[n].get(of, (0.0, ""))[1] for of in ("arq", "ary"))] for n in order]
 
 
+def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Accuracy on drawn test rows, beside SetFit's on the same draws with a 95% interval of t."""
+    lines = [["set", "per class", "system", "draws", "accuracy", "minus SetFit", "seconds", "MB"]]
+    tests = [row for row in rows if row["rows"] == "test"]
+    groups = sorted({(row["set"], int(row["shots"])) for row in tests})
+    for name, shots in groups:
+        own = [r for r in tests if (r["set"], r["shots"]) == (name, str(shots))]
+        of = {
+            system: {r["seed"]: 100 * float(r["accuracy"]) for r in own if r["system"] == system}
+            for system in TRANSFORMERS
+        }
+        for system, scores in of.items():
+            if len(scores) < 2:
+                continue
+            cost = [r for r in own if r["system"] == system]
+            seconds = statistics.mean(float(r["seconds"]) for r in cost)
+            found = [*scores.values()]
+            mean = f"{statistics.mean(found):.1f} ± {statistics.stdev(found):.1f}"
+            shared = [scores[seed] - of["setfit"][seed] for seed in scores if seed in of["setfit"]]
+            minus = interval(shared) if system != "setfit" else ""
+            most = max(int(r["peak_mb"]) for r in cost)
+            count = str(len(found))
+            cells = [TRANSFORMERS[system], count, mean, minus, f"{seconds:.0f}", str(most)]
+            lines.append([name, str(shots), *cells])
+    return lines
+
+
+def interval(values: list[float]) -> str:
+    """The mean and its 95% interval by Student's t."""
+    if len(values) < 2:
+        return ""
+    from scipy.stats import t
+
+    mean, count = statistics.mean(values), len(values)
+    half = t.ppf(0.975, count - 1) * statistics.stdev(values) / count**0.5
+    return f"{mean:+.1f}, {mean - half:+.1f} to {mean + half:+.1f}"
+
+
+def on_dev(rows: list[dict[str, str]]) -> str:
+    """Mean accuracy on rows to choose on, best first."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["rows"] == "dev":
+            found.setdefault(TRANSFORMERS[row["system"]], []).append(100 * float(row["accuracy"]))
+    means = sorted(((statistics.mean(own), name) for name, own in found.items()), reverse=True)
+    return ", ".join(f"{name} {mean:.1f}" for mean, name in means)
+
+
 def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -> list[list[str]]:
     """The README's table: 16 rows a class of two sets, all labels of four, what is published."""
     shown = [("msac", "16"), ("arq", "16")]
@@ -500,6 +561,8 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
     names = ("all-labels", "few-labels", "mteb")
     full, few, of_mteb = (read_csv(stored / f"{name}.csv") for name in names)
     about = json.loads((stored / "about.json").read_text(encoding="utf-8"))
+    path = stored / "transformer.csv"
+    fits = read_csv(path) if path.exists() else []
     made = "Commit `{commit}`, Python {python}, PyTorch {torch}, processor with {processor}."
     return {
         "about": made.format(**about),
@@ -525,6 +588,8 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "few-gain": few_gain(few),
         "front": markdown(front(full, few, stored)),
         "choice": choice(stored),
+        "transformer": markdown(transformers(fits)),
+        "transformer-dev": on_dev(fits),
     }
 
 

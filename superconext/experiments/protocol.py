@@ -276,6 +276,9 @@ def explained(protocol: Protocol) -> str:
 FILE = "protocol"
 FIGURE = "draws"
 
+#: How a departure begins that is none where another encoder is given.
+_OUR_ENCODER = "A BiLSTM"
+
 #: Marks beside a number of the paper.
 _MISPRINT, _NEAR = "†", "‡"
 
@@ -323,7 +326,7 @@ def _publish(protocol: Protocol, study: Study, finished: Finished, progress: Pro
         grid, cells = _grid(protocol, table, finished, tables)
         grids[table.title] = grid
         rows += cells
-    notes = _notes(protocol)
+    notes = _notes(protocol, finished.request.given)
     text = [f"# {protocol.title}: {study.name}", study.answers, *notes]
     for title, grid in grids.items():
         text += [f"## {title}", grid.markdown()]
@@ -333,9 +336,13 @@ def _publish(protocol: Protocol, study: Study, finished: Finished, progress: Pro
     return Reported(grids, rows, notes)
 
 
-def _notes(protocol: Protocol) -> list[str]:
+def _notes(protocol: Protocol, given: Mapping[str, Any]) -> list[str]:
     notes = [f"The paper: {protocol.paper}; its encoder: {protocol.encoder}."]
-    notes += [f"Departs from it: {line}" for line in protocol.departs]
+    departs = [*protocol.departs]
+    if given.get("model"):
+        departs = [line for line in departs if not line.startswith(_OUR_ENCODER)]
+        departs.insert(0, f"Its encoder here: {Path(given['model']).name}.")
+    notes += [f"Departs from it: {line}" for line in departs]
     return notes + [f"Misprint: {line}" for line in protocol.misprints]
 
 

@@ -146,6 +146,7 @@ def test_pages_say_what_the_tables_say(script, results, tmp_path):
     (tmp_path / "README.md").write_text(page.replace("all-labels", "front"), encoding="utf-8")
     (tmp_path / "docs" / "results.md").write_text(page, encoding="utf-8")
     (tmp_path / "docs" / "protocols.md").write_text(page, encoding="utf-8")
+    (tmp_path / "docs" / "transformer.md").write_text("no table", encoding="utf-8")
     with pytest.raises(SystemExit, match=r"README.md is not what docs/results/ says"):
         script.render(check=True, root=tmp_path)
     script.render(check=False, root=tmp_path)
@@ -159,6 +160,23 @@ def test_pages_say_what_the_tables_say(script, results, tmp_path):
     assert [cell.strip("*") for cell in ours if "100" in cell] == ["100.0 ± 0.0"] * 3
     assert {row["dataset"] for row in stored_rows} == {"arq", "ary", "tsac"}
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n")
+
+
+def test_transformers_stand_beside_setfit_on_the_same_draws(script):
+    def fits(rows, system, *scores):
+        more = {"rows": rows, "set": "sst2", "shots": "8", "system": system, "seconds": "4"}
+        return [
+            {**more, "seed": str(i), "accuracy": str(score), "peak_mb": "9"}
+            for i, score in enumerate(scores)
+        ]
+
+    rows = fits("test", "setfit", 0.6, 0.7, 0.5) + fits("test", "lacon", 0.62, 0.74)
+    rows += fits("dev", "lacon", 0.5, 0.6) + fits("dev", "ce_scl", 0.7) + fits("test", "frozen", 1)
+    _, ours, theirs = script.transformers(rows)
+    # Differences 2 and 4; t is 12.706, so the interval is 3 ± 12.706.
+    assert ours == ["sst2", "8", "LaCon", "2", "68.0 ± 8.5", "+3.0, -9.7 to +15.7", "4", "9"]
+    assert theirs[2:6] == ["SetFit", "3", "60.0 ± 10.0", ""]
+    assert script.on_dev(rows) == "CE + SCL 70.0, LaCon 55.0"
 
 
 def test_a_table_nobody_knows_is_refused(script):

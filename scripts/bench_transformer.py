@@ -1,0 +1,259 @@
+"""A pretrained transformer with few rows a class: frozen, fine-tuned, and SetFit beside it.
+
+    python scripts/bench_transformer.py run DATA --model FOLDER --out DIR [--dev]
+    python scripts/bench_transformer.py collect DIR
+
+DATA has a folder for each set with train.tsv and test.tsv, label TAB text. All systems that read
+the model start from the same weights, and all learn from the same drawn rows. `run` adds one line
+of results for each fit, and does none again that is there. With `--dev` it draws other training
+rows, and scores are those of training rows that were not drawn: what is chosen is chosen there.
+`collect` makes docs/results/transformer.csv of the lines, which `reproduce_results.py render`
+prints into the page. Packages: superconext[transformers] and setfit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import f1_score
+
+from superconext import SuperConTextClassifier
+from superconext.baselines import BASELINES
+from superconext.data.reading import read_labelled
+
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "docs" / "results"
+
+#: Folder of each set, and what its labels are called: DualCL and LaCon read the names.
+SETS = {
+    "sst2": ("sst2_sentence", {"0": "negative", "1": "positive"}),
+    "trec": (
+        "trec",
+        {
+            "0": "description",
+            "1": "entity",
+            "2": "abbreviation",
+            "3": "person",
+            "4": "location",
+            "5": "number",
+        },
+    ),
+}
+
+#: Parameters of each of ours that is fine-tuned, beside the defaults.
+FINE_TUNED: dict[str, dict[str, Any]] = {
+    "cross_entropy": {},
+    "ce_scl": {},
+    "superloss": {},
+    "dualcl": {},
+    "lacon": {},
+    "css_lm": {},
+}
+#: Of all of them: 24 steps. The rate is of dev draws of SST-2, 16 rows a class.
+TRANSFORMER: dict[str, Any] = {"learning_rate": 1e-4, "epochs": 4, "steps_per_epoch": 6}
+#: Rows of a batch at most.
+BATCH = 32
+
+Rows = tuple[list[str], list[str]]
+
+
+def drawn_rows(labels: list[str], shots: int, seed: int) -> list[int]:
+    """`shots` rows of each class."""
+    draw = np.random.default_rng(seed).permutation(len(labels))
+    rows: list[int] = []
+    for name in sorted(set(labels)):
+        rows += [int(row) for row in draw if labels[row] == name][:shots]
+    return rows
+
+
+def ours(given: dict[str, Any], model: str | None, seed: int, train: Rows, pool: list[str]) -> Any:
+    """Fit one of ours; pool: unlabelled texts, for the objective that reads them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SUPERCONEXT_CACHE"] = folder  # else the time would be that of reading it
+        if given.get("objective") == "css_lm":
+            file = Path(folder) / "pool.txt"
+            file.write_text("\n".join(pool), encoding="utf-8")
+            given = {**given, "unlabelled": str(file)}
+        if model:
+            batch = {"batch_size": min(BATCH, len(train[0]))}
+            given = {**TRANSFORMER, **batch, **given, "encoder": "transformer", "model": model}
+        return SuperConTextClassifier(seed=seed, **given).fit(*train).predict
+
+
+def setfit(model: str, seed: int, train: Rows) -> Callable[[list[str]], Any]:
+    """SetFit with its defaults: one epoch over the pairs that it draws, then a logistic
+    regression."""
+    from datasets import Dataset
+    from setfit import SetFitModel, Trainer, TrainingArguments
+
+    started = SetFitModel.from_pretrained(model)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, seed=seed, save_strategy="no", report_to="none", use_amp=False
+        )
+        rows = Dataset.from_dict({"text": train[0], "label": train[1]})
+        Trainer(model=started, args=arguments, train_dataset=rows).train()
+    return lambda texts: started.predict(texts, use_labels=False)
+
+
+def tfidf(seed: int, train: Rows) -> Callable[[list[str]], Any]:
+    return BASELINES.get("tfidf_logreg")().fit(train, None, seed).predict
+
+
+def fit(
+    system: str, model: str, vectors: str | None, seed: int, train: Rows, pool: list[str]
+) -> Any:
+    """Fit a system, which may have parameters behind it: NAME:PARAMETER=VALUE:..."""
+    name, *more = system.split(":")
+    given = {key: _value(text) for key, text in (part.split("=", 1) for part in more)}
+    if name == "setfit":
+        return setfit(model, seed, train)
+    if name == "tfidf_logreg":
+        return tfidf(seed, train)
+    if name == "frozen":
+        return ours({"freeze": True, **given}, model, seed, train, pool)
+    if name == "bilstm":
+        return ours({"vectors": vectors, **given}, None, seed, train, pool)
+    return ours({**FINE_TUNED[name], "objective": name, **given}, model, seed, train, pool)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def measured(*arguments: Any, test: Rows, results: Any) -> None:
+    """Fit in a process of its own, so that its largest memory is known."""
+    began = time.process_time()  # of the processor: others may be at work on it
+    predict = fit(*arguments)
+    seconds = time.process_time() - began
+    began = time.process_time()
+    predicted = [str(label) for label in predict(test[0])]
+    line = {
+        "accuracy": float(np.mean(np.array(predicted) == np.array(test[1]))),
+        "f1_weighted": float(f1_score(test[1], predicted, average="weighted")),
+        "seconds": round(seconds, 1),
+        "predict_seconds": round(time.process_time() - began, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    results.put(line)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    file = arguments.out / ("dev.jsonl" if arguments.dev else "test.jsonl")
+    done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    keys = {(line["set"], line["shots"], line["seed"], line["system"]) for line in done}
+    apart = multiprocessing.get_context("fork")
+    for shots in map(int, arguments.shots.split(",")):
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
+            for system in arguments.systems.split(","):
+                key = (arguments.set, shots, seed, system)
+                if key in keys:
+                    continue
+                train, pool, test = rows_of(arguments, shots, seed)
+                results = apart.SimpleQueue()
+                given = (system, arguments.model, arguments.vectors, seed, train, pool)
+                child = apart.Process(
+                    target=measured, args=given, kwargs={"test": test, "results": results}
+                )
+                child.start()
+                child.join()
+                if child.exitcode:
+                    print(f"{key}: failed", file=sys.stderr)
+                    continue
+                line = dict(zip(("set", "shots", "seed", "system"), key, strict=True))
+                line |= results.get()
+                with file.open("a") as stream:
+                    stream.write(json.dumps(line) + "\n")
+                print(line, file=sys.stderr)
+
+
+def rows_of(arguments: argparse.Namespace, shots: int, seed: int) -> tuple[Rows, list[str], Rows]:
+    """Training rows, unlabelled texts, and rows to score."""
+    folder, names = SETS[arguments.set]
+    train = read_labelled(arguments.data / folder / "train.tsv")
+    labels = [names[label] for label in train.labels]
+    # Draws to choose on are never those that are reported.
+    drawn = drawn_rows(labels, shots, seed + 1000 * arguments.dev)
+    rest = np.random.default_rng(7).permutation(sorted({*range(len(labels))} - {*drawn}))
+    held = [int(row) for row in rest[: arguments.test_rows]]
+    pool = [train.texts[row] for row in rest[arguments.test_rows :]]
+    if arguments.dev:
+        scored = [train.texts[row] for row in held], [labels[row] for row in held]
+    else:
+        test = read_labelled(arguments.data / folder / "test.tsv")
+        order = np.random.default_rng(0).permutation(len(test.labels))[: arguments.test_rows]
+        scored = [test.texts[r] for r in order], [names[test.labels[r]] for r in order]
+    return ([train.texts[r] for r in drawn], [labels[r] for r in drawn]), pool, scored
+
+
+def collect(arguments: argparse.Namespace) -> None:
+    """Copy the lines, which were made by the present commit's package, into docs/results/."""
+    lines = [
+        {"rows": rows, **json.loads(line)}
+        for rows in ("dev", "test")
+        if (arguments.out / f"{rows}.jsonl").exists()
+        for line in (arguments.out / f"{rows}.jsonl").read_text().splitlines()
+    ]
+    lines.sort(key=lambda line: (line["set"], line["shots"], line["system"], line["seed"]))
+    with (STORED / "transformer.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, [*lines[0]], lineterminator="\n", restval="")
+        writer.writeheader()
+        writer.writerows(lines)
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    about = {
+        "commit": arguments.commit or subprocess.check_output(git, text=True).strip(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("torch", "transformers", "setfit")},
+        "fine_tuned": {**TRANSFORMER, "batch_size": f"{BATCH}, or all rows where they are fewer"},
+    }
+    text = json.dumps(about, indent=1) + "\n"
+    (STORED / "transformer.json").write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run")
+    one.set_defaults(do=run)
+    one.add_argument("data", type=Path)
+    one.add_argument("--model", required=True, help="folder of the weights")
+    one.add_argument("--vectors", help="word vectors of the BiLSTM")
+    one.add_argument("--out", required=True, type=Path)
+    one.add_argument("--set", choices=SETS, default="sst2")
+    one.add_argument("--shots", default="16,8,64")
+    one.add_argument("--seeds", type=int, default=5)
+    one.add_argument("--first-seed", type=int, default=0)
+    one.add_argument("--test-rows", type=int, default=500)
+    one.add_argument("--systems", default="setfit,frozen,tfidf_logreg," + ",".join(FINE_TUNED))
+    one.add_argument("--dev", action="store_true", help="draws and rows to choose on")
+    other = commands.add_parser("collect")
+    other.set_defaults(do=collect)
+    other.add_argument("out", type=Path)
+    other.add_argument("--commit", help="that the lines were made by; unset: the present one")
+    arguments = parser.parse_args()
+    arguments.do(arguments)
+
+
+if __name__ == "__main__":
+    main()
