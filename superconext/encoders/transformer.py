@@ -79,6 +79,9 @@ class Options(CheckedOptions):
         low=0,
         open_low=True,
     )
+    unit: bool = parameter(
+        False, "Whether sentence vectors have one length, the square root of their size."
+    )
     lora: int = parameter(
         0,
         "Rank of adapters (LoRA) that are trained beside every linear layer in place of all "
@@ -215,7 +218,9 @@ class TransformerEncoder(Encoder):
             raise _unusable(config, error) from None
         encoder = cls(model, indexer, config, class_tokens)
         if config.freeze:
-            settings = (found.sha256(), encoder.options.layer, config.pooling, indexer.prefix)
+            options = encoder.options
+            settings: tuple[Any, ...] = (found.sha256(), options.layer, config.pooling)
+            settings += (indexer.prefix, "unit") if options.unit else (indexer.prefix,)
             encoder.cache = VectorCache(cache_dir() / "transformers", repr(settings))
         return encoder
 
@@ -324,6 +329,9 @@ class TransformerEncoder(Encoder):
         pooling |= {f"pooling_mode_{mode}": key == self.pooling for key, mode in modes.items()}
         write_json(folder / "1_Pooling" / "config.json", pooling)
         kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+        if self.options.unit:  # of length 1 there; similarities are the same
+            (folder / "2_Normalize").mkdir()
+            kinds["2_Normalize"] = "Normalize"
         return [{"path": p, "type": f"sentence_transformers.models.{k}"} for p, k in kinds.items()]
 
     def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
@@ -368,6 +376,8 @@ class TransformerEncoder(Encoder):
         pooled = read & ((columns < first) | (columns >= last))
         classes = states[:, first:last] if self.class_rows is not None else None
         sentence = states[:, 0] if self.pooling == "cls" else POOLING[self.pooling](states, pooled)
+        if self.options.unit:
+            sentence = self.sentence_size**0.5 * nn.functional.normalize(sentence)
         return EncoderOutput(states[:, front : front + width], mask, sentence, classes)
 
     def _with_classes(self, whole: Tensor, first: int, last: int) -> dict[str, Any]:

@@ -77,6 +77,13 @@ def test_frozen_vectors_are_the_librarys(pooling, layer, model):
     assert np.allclose(fitted.transform(texts), expected, atol=1e-5)
 
 
+def test_vectors_of_one_length(model):
+    vectors = expected_vectors(model, NEW[:2], "mean")
+    expected = 4 * vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert not np.allclose(frozen(model).transform(NEW[:2]), expected, atol=1e-2)  # also cached
+    assert np.allclose(frozen(model, options="unit=true").transform(NEW[:2]), expected, atol=1e-5)
+
+
 def test_roberta_has_its_positions_and_long_texts_are_cut(tmp_path):
     folder = make_model(tmp_path / "roberta", RobertaConfig, type_vocab_size=1)
     texts = ["mzyan", "zwin bzaf " * 60]

@@ -45,6 +45,14 @@ def test_sentence_transformers_opens_it_without_superconext(pooling, folder, tmp
     assert np.abs(vectors - expected).max() < 1e-5
 
 
+def test_vectors_of_one_length_have_length_1_there(folder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    model = trained(folder, options="unit=true")
+    write_sentence_transformer(model, tmp_path)
+    vectors = library.SentenceTransformer(str(tmp_path), device="cpu").encode(SENTENCES)
+    assert np.abs(4 * vectors - model.features(SENTENCES)).max() < 1e-5
+
+
 @pytest.mark.parametrize(
     "given", [{"objective": "dualcl"}, {"options": "layer=1"}, {"normalize": "arabizi"}]
 )
@@ -57,7 +65,12 @@ def test_what_is_no_plain_transformer_is_wrapped(given, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"pooling": "max", "options": "layer=1"}, {"objective": "dualcl", "members": 2}]
+    "given",
+    [
+        {},
+        {"pooling": "max", "options": "layer=1"},
+        {"options": "unit=true", "objective": "dualcl", "members": 2},
+    ],
 )
 def test_onnx_gives_torchs_numbers_from_text(given, folder, tmp_path):
     pytest.importorskip("onnx")
