@@ -3,8 +3,9 @@
     python scripts/audit_precision.py DATA --out RESULTS.json [--sets msac,afrisenti_arq,twifil]
 
 DATA holds a folder for each set with all.tsv or train.tsv (label TAB text). Copies are left out.
-Labels are flipped, to any other class or from `positive` to `negative` alone, and the flipped rows
-are looked for among the first 50 and 200 rows of each ranking. Errors that a set had before count
+Labels are flipped: to any other class, from `positive` to `negative` alone, or as annotators err, a
+third from `positive` to `negative` in Arabic script and the rest to any class. The flipped rows are
+looked for among the first 50 and 200 rows of each ranking. Errors that a set had before count
 as false alarms, so that true precision is higher. Where cleanlab is installed its confident
 learning ranks the same probabilities. The table is printed; RESULTS.json has every figure.
 """
@@ -23,8 +24,11 @@ from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
 from superconext.labelling.audit import audit
 from superconext.report.table import markdown, spread
+from superconext.text.scripts import script_of
 
 SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
+MIXED = "as annotators err"
+PATTERNS = ("to any class", "positive to negative", MIXED)
 
 
 def read(folder: Path, most: int) -> Dataset:
@@ -38,23 +42,31 @@ def read(folder: Path, most: int) -> Dataset:
 
 
 def flipped(
-    rows: Dataset, share: float, one_way: bool, seed: int
+    rows: Dataset, share: float, pattern: str, seed: int
 ) -> tuple[Dataset, np.ndarray, np.ndarray]:
     """The rows with wrong labels, these as class indices, and which rows they are."""
     names, labels = np.unique(rows.labels, return_inverse=True)
     draw = np.random.default_rng(seed)
     count = round(share * len(rows))
-    if one_way:
-        positive, negative = (
-            next(k for k, name in enumerate(names) if name.lower().startswith(start))
-            for start in ("pos", "neg")
-        )
-        pool = np.flatnonzero(labels == positive)
-        wrong = draw.permutation(pool)[: min(count, len(pool) // 2)]
-        labels[wrong] = negative
+    positive, negative = (
+        next(k for k, name in enumerate(names) if name.lower().startswith(start))
+        for start in ("pos", "neg")
+    )
+    pool = np.flatnonzero(labels == positive)
+    if pattern == MIXED:
+        arabic = np.array([script_of(text) == "Arabic" for text in rows.texts])
+        pool = pool[arabic[pool]]
+    asked = {PATTERNS[0]: 0, MIXED: count // 3}.get(pattern, count)
+    wrong = (draw.permutation(pool) if asked else pool)[: min(asked, len(pool) // 2)]
+    if pattern in (PATTERNS[0], MIXED):
+        others = np.setdiff1d(np.arange(len(rows)), wrong)
+        others = draw.permutation(others)[: count - len(wrong)]
+        moved = draw.integers(1, len(names), len(others))
+        labels[others] = (labels[others] + moved) % len(names)
     else:
-        wrong = draw.permutation(len(rows))[:count]
-        labels[wrong] = (labels[wrong] + draw.integers(1, len(names), count)) % len(names)
+        others = wrong[:0]
+    labels[wrong] = negative
+    wrong = np.concatenate([wrong, others])
     return Dataset(rows.texts, names[labels].tolist(), rows.lines, rows.source), labels, wrong
 
 
@@ -88,21 +100,22 @@ def main() -> None:
     parser.add_argument("--sets", default="msac,afrisenti_arq,twifil")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-most", type=int, default=10_000, help="rows of a set")
+    parser.add_argument("--patterns", default=",".join(PATTERNS))
     asked = parser.parse_args()
     results = []
     for name in asked.sets.split(","):
         rows = read(asked.data / name, asked.at_most)
-        for one_way in (False, True):
+        for pattern in asked.patterns.split(","):
             for share in SHARES:
                 for seed in range(asked.seeds):
-                    noisy, labels, wrong = flipped(rows, share, one_way, seed)
+                    noisy, labels, wrong = flipped(rows, share, pattern, seed)
                     for ranking, order in rankings(noisy, labels).items():
                         precision = {
                             str(first): float(np.isin(order[:first], wrong).mean())
                             for first in FIRST
                         }
                         results.append(
-                            {"set": name, "rows": len(rows), "one_way": one_way, "share": share}
+                            {"set": name, "rows": len(rows), "pattern": pattern, "share": share}
                             | {"flipped": len(wrong), "seed": seed, "ranking": ranking}
                             | {"precision": precision}
                         )
@@ -115,13 +128,12 @@ def table(results: list[dict[str, Any]]) -> str:
     """Precision among the first 50, mean ± sd over seeds in percent, a column for each ranking."""
     groups: dict[tuple[Any, ...], list[float]] = {}
     for line in results:
-        key = line["set"], line["one_way"], line["share"], line["ranking"]
+        key = line["set"], line["pattern"], line["share"], line["ranking"]
         groups.setdefault(key, []).append(100 * line["precision"]["50"])
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for (name, one_way, share, ranking), values in groups.items():
-        flips = "positive to negative" if one_way else "to any class"
-        first = {"set": name, "flipped": f"{share:.0%} {flips}"}
-        row = rows.setdefault((name, one_way, share), first)
+    for (name, pattern, share, ranking), values in groups.items():
+        first = {"set": name, "flipped": f"{share:.0%} {pattern}"}
+        row = rows.setdefault((name, pattern, share), first)
         row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
     columns = list(dict.fromkeys(line["ranking"] for line in results))
     return markdown(list(rows.values()), ["set", "flipped", *columns])

@@ -137,6 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
         with _on_signal(signal.SIGTERM, _interrupt):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
+        error = _all_missing(error)
         error.show()
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
@@ -149,6 +150,19 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("interrupted before anything could be saved; run the command again", debug)
     except Exception as error:
         _fail(explain(error), debug)
+
+
+def _all_missing(error: click.ClickException) -> click.ClickException:
+    """The error, with all that is missing where click names the first alone."""
+    context = getattr(error, "ctx", None)
+    if not isinstance(error, click.MissingParameter) or context is None:
+        return error
+    missing = [
+        f"{one.param_type_name} {one.get_error_hint(context)}"
+        for one in context.command.params
+        if one.required and one.name not in context.params
+    ]
+    return click.UsageError(f"Missing {'; missing '.join(missing)}.", context)
 
 
 def _interrupt(*_: object) -> None:

@@ -300,11 +300,10 @@ class GroupedCommand(Command):
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = self.get_params(ctx)
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         if not ctx.meta.get(_ALL):
-            shown = [option for option in options if not isinstance(option, click.Option)]
             named = {option.name: option for option in options}
-            shown += [named[name] for name in _ESSENTIAL if name in named]
+            shown = [named[name] for name in _ESSENTIAL if name in named]
             records = [option.get_help_record(ctx) for option in shown]
             with formatter.section("Options"):
                 formatter.write_dl([record for record in records if record is not None])

@@ -242,15 +242,15 @@ class CrossValidation:
                     self.models[name].add(predict, self.labels[fold.held], len(self.labels))
                 advance((number + 1) / len(self.folds))
 
-    def add_encoder(self, deadline: float = float("inf")) -> None:
-        """Train the encoder of the configuration, anew for each fold, and probe it. With a
-        deadline of `clock` as many folds are done as leave the time of another fit, which
-        may be none."""
+    def add_encoder(self, deadline: float = float("inf"), most: int | None = None) -> None:
+        """Train the encoder of the configuration, anew for each fold, or for the `most` first, and
+        probe it. With a deadline of `clock` as many folds are done as leave the time of another
+        fit, which may be none."""
         kind = probe_class(self.config.probe_features)
         grid = GRID if issubclass(kind, LogisticRegressionProbe) else (0.0,)
         model = self.models[ENCODER] = OnFolds(grid)
         longest, _ = 0.0, self.prepared
-        for number, fold in enumerate(self.folds, 1):
+        for number, fold in enumerate(self.folds[:most], 1):
             began = clock()
             if began + 2 * longest > deadline:
                 return
@@ -288,7 +288,8 @@ class CrossValidation:
             def predict(c: float) -> np.ndarray:
                 return shares
 
-        model.add(predict, self.labels[fold.held], len(self.labels))
+        with fixed_threads(1):  # more of BLAS wait for each other longer than they work
+            model.add(predict, self.labels[fold.held], len(self.labels))
 
     def keep(self, count: int) -> None:
         """Leave out all folds but the first so many, and a repeat that this would cut in two."""

@@ -163,7 +163,9 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
         dict.fromkeys([TFIDF, NGRAMS, VECTORS, untrained]),
         began + _FOR_THE_QUICK * seconds,
     )
-    cv.add_encoder(began + seconds)
+    # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
+    first = sum(fold.repeat == 0 for fold in cv.folds)
+    cv.add_encoder(began + seconds, first if dealt > 2 * first else None)
     every, done = cv.folds, len(cv.models[ENCODER])
 
     def held_out(recipe: Recipe) -> OutOfFold:

@@ -120,3 +120,13 @@ def test_the_wheel_has_the_sample():
 def test_all_that_train_misses_is_said_at_once():
     said = CliRunner().invoke(cli, ["train"]).output
     assert "'TRAIN'" in said and "'--out'" in said
+
+
+def test_all_that_is_missing_is_named_at_once(call):
+    said = call("suggest")
+    assert said.code == 2 and "Missing argument 'RUN'; missing argument 'UNLABELLED'." in said.err
+    said = call("sample")
+    assert said.code == 2 and "Missing argument 'DIR'." in said.err
+    said = call("embed", "run")
+    assert said.code == 2 and "Missing argument 'FILE'; missing option '--out'." in said.err
+    assert "[TRAIN]\n" not in output("train", "--help").split("Options:")[1]
