@@ -24,7 +24,7 @@ from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
 from superconext.labelling.audit import audit
 from superconext.report.table import markdown, spread
-from superconext.text.scripts import script_of
+from superconext.text.characters import script_of
 
 SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
 MIXED = "as annotators err"
