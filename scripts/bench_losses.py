@@ -42,8 +42,7 @@ def contestants(rows: int, dimension: int, classes: int) -> dict[str, Callable[[
     import torch
 
     from superconext.objectives.base import Batch
-    from superconext.objectives.n_pair import NPair
-    from superconext.objectives.supcon import Options, SupCon
+    from superconext.objectives.supcon import NPair, Options, SupCon
     from superconext.objectives.superloss import Miner, SuperLoss
     from superconext.objectives.triplet import Options as TripletOptions
     from superconext.objectives.triplet import Triplet

@@ -21,8 +21,7 @@ from superconext.cli.experiments import compare, fewshot, sweep
 from superconext.cli.export import export, pull, push, serve
 from superconext.cli.labelling import audit, merge, suggest
 from superconext.cli.labelling import explain as explain_texts
-from superconext.cli.pretrain import pretrain
-from superconext.cli.train import train
+from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
 from superconext.core.errors import SuperConTextError

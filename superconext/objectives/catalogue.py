@@ -20,7 +20,7 @@ _BUILT_IN = {
     "cross_entropy": ("cross_entropy:CrossEntropy", "linear softmax classifier"),
     "ce_ce": ("cross_entropy:CECE", "cross-entropy, and again on unit vectors with temperature"),
     "triplet": ("triplet:Triplet", "triplet margin loss, batch-hard by default"),
-    "n_pair": ("n_pair:NPair", "a positive against one row of each other class"),
+    "n_pair": ("supcon:NPair", "a positive against one row of each other class"),
     "supcon": ("supcon:SupCon", "supervised contrastive loss of Khosla et al."),
     "ce_scl": ("cross_entropy:CESCL", "cross-entropy + supervised contrastive loss"),
     "ce_cl": ("cross_entropy:CECL", "cross-entropy + contrast of two dropout views"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
-from superconext.objectives.n_pair import NPair, Options, tuple_sets
+from superconext.objectives.supcon import NPair, NPairOptions, tuple_sets
 from tests.objectives.batches import COMPOSITIONS, build, make_batch, random_vectors
 from tests.objectives.oracles import n_pair as oracle
 
@@ -68,7 +68,7 @@ def test_equals_the_definition(labels, temperature):
 
 def test_inner_products_without_temperature_and_with_a_norm_penalty():
     vectors = random_vectors(4)
-    loss, _ = NPair(0.1, Options(normalise=False, l2=0.5))(make_batch(vectors, [0, 0, 1, 1]))
+    loss, _ = NPair(0.1, NPairOptions(normalise=False, l2=0.5))(make_batch(vectors, [0, 0, 1, 1]))
     (((a, p), (b, q)),) = sets([0, 0, 1, 1])
     dot = (vectors @ vectors.T).tolist()
     expected = (
@@ -86,7 +86,7 @@ def test_every_tuple_set_counts_the_same():
     assert float(loss) == pytest.approx(oracle(vectors.numpy(), sets(labels), 0.2), rel=1e-9)
 
 
-@pytest.mark.parametrize("options", [Options(), Options(normalise=False)])
+@pytest.mark.parametrize("options", [NPairOptions(), NPairOptions(normalise=False)])
 def test_gradcheck(options):
     vectors = random_vectors(9, 3, seed=3).requires_grad_()
 
@@ -106,6 +106,6 @@ def test_log_of_the_number_of_classes_at_collapse(classes):
 
 def test_options():
     assert build("n_pair", temperature=0.2).temperature == 0.2
-    assert build("n_pair", "normalise=no,l2=0.1").options == Options(False, 0.1)
+    assert build("n_pair", "normalise=no,l2=0.1").options == NPairOptions(False, 0.1)
     with pytest.raises(ConfigError, match=r"l2 = -1.0: expected a value of at least 0"):
         build("n_pair", "l2=-1")
