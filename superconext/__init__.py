@@ -3,15 +3,21 @@
     from superconext import SuperConTextClassifier, SuperConTextEncoder, load
 
 `SuperConTextClassifier` is a scikit-learn classifier, `SuperConTextEncoder` a transformer of texts
-to vectors, and `load` opens a saved run. Names are imported when first used.
+to vectors, and `load` opens a saved run. Names are imported when first used. Import paths of
+earlier versions still work, with a warning that names the new one.
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from superconext._version import __version__
-from superconext.core import moved
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
@@ -25,16 +31,55 @@ _HOMES = {
 
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]
 
-moved.install()
+#: Modules that documentation named and that have moved: old path, new path.
+_MOVED = {
+    "superconext.errors": "superconext.core.errors",
+    "superconext.data.corpus": "superconext.data.reading",
+    "superconext.lexical": "superconext.probe.ngrams",
+    "superconext.probe.tfidf": "superconext.probe.ngrams",
+    "superconext.probe.log_count_ratios": "superconext.probe.ngrams",
+    "superconext.metrics": "superconext.probe.metrics",
+    "superconext.calibration": "superconext.probe.metrics",
+    "superconext.model": "superconext.fitting.model",
+    "superconext.fitting.evaluation": "superconext.fitting.model",
+    "superconext.presets": "superconext.config.presets",
+    "superconext.loading": "superconext.estimator.loading",
+    "superconext.training.early_stopping": "superconext.training.callbacks",
+    "superconext.training.tensorboard": "superconext.training.callbacks",
+    "superconext.objectives.options": "superconext.config.parameters",
+    "superconext.config.options": "superconext.config.parameters",
+    "superconext.report.canvas": "superconext.report.figures",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        import importlib
-
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'superconext' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _MovedFinder:
+    """Finder of moved modules; it is asked last, so it costs nothing while all is found."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        return ModuleSpec(name, cls()) if name in _MOVED else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        new = _MOVED[spec.name]
+        warnings.warn(f"{spec.name} has moved: import {new}", DeprecationWarning, stacklevel=2)
+        # A module of its own, so that the import system does not rewrite the real one's spec.
+        alias = ModuleType(spec.name)
+        real = importlib.import_module(new)
+        alias.__dict__.update({k: v for k, v in vars(real).items() if not k.startswith("__")})
+        return alias
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: the names are there already."""
+
+
+sys.meta_path.append(_MovedFinder)  # type: ignore[arg-type]

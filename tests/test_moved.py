@@ -6,14 +6,14 @@ import warnings
 
 import pytest
 
-from superconext.core import moved
+import superconext
 
 
-@pytest.mark.parametrize("old", sorted(moved.MOVED))
+@pytest.mark.parametrize("old", sorted(superconext._MOVED))
 def test_an_old_path_works_and_warns(old):
     sys.modules.pop(old, None)
-    new = importlib.import_module(moved.MOVED[old])
-    with pytest.warns(DeprecationWarning, match=moved.MOVED[old]):
+    new = importlib.import_module(superconext._MOVED[old])
+    with pytest.warns(DeprecationWarning, match=superconext._MOVED[old]):
         alias = importlib.import_module(old)
     public = [name for name in vars(new) if not name.startswith("_")]
     assert public and all(getattr(alias, name) is getattr(new, name) for name in public)
