@@ -13,6 +13,7 @@ from superconext.report.table import Grid
 ROOT = Path(__file__).parents[2]
 TABLES = {
     "bench_inference": "inference.md",
+    "bench_much_text": "performance.md",
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
     "prior_groups": "probe.md",
