@@ -61,12 +61,19 @@ FINE_TUNED: dict[str, dict[str, Any]] = {
     "cross_entropy": {},
     "ce_scl": {},
     "superloss": {},
+    "supcon": {"temperature": 0.3},
     "dualcl": {},
     "lacon": {},
     "css_lm": {},
 }
-#: Of all of them: 24 steps. The rate is of dev draws of SST-2, 16 rows a class.
-TRANSFORMER: dict[str, Any] = {"learning_rate": 1e-4, "epochs": 4, "steps_per_epoch": 6}
+#: Of all of them: 24 steps. Rate, length and head are of dev draws of SST-2, 16 rows a class.
+TRANSFORMER: dict[str, Any] = {
+    "learning_rate": 5e-5,
+    "epochs": 4,
+    "steps_per_epoch": 6,
+    "projection": "identity",
+    "options": "unit=true",
+}
 #: Rows of a batch at most.
 BATCH = 32
 
@@ -216,8 +223,9 @@ def collect(arguments: argparse.Namespace) -> None:
         for line in (arguments.out / f"{rows}.jsonl").read_text().splitlines()
     ]
     lines.sort(key=lambda line: (line["set"], line["shots"], line["system"], line["seed"]))
+    names = dict.fromkeys(name for line in lines for name in line)
     with (STORED / "transformer.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, [*lines[0]], lineterminator="\n", restval="")
+        writer = csv.DictWriter(stream, [*names], lineterminator="\n", restval="")
         writer.writeheader()
         writer.writerows(lines)
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]

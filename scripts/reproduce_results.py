@@ -114,6 +114,7 @@ TRANSFORMERS = {
     "cross_entropy": "cross-entropy",
     "ce_scl": "CE + SCL",
     "superloss": "SuperLoss",
+    "supcon": "SupCon",
     "dualcl": "DualCL",
     "lacon": "LaCon",
     "css_lm": "CSS-LM",
@@ -475,13 +476,18 @@ def interval(values: list[float]) -> str:
 
 
 def on_dev(rows: list[dict[str, str]]) -> str:
-    """Mean accuracy on rows to choose on, best first."""
-    found: dict[str, list[float]] = {}
+    """Mean accuracy on rows to choose on, over the draws that all systems have, best first."""
+    found: dict[str, dict[str, float]] = {}
     for row in rows:
         if row["rows"] == "dev":
-            found.setdefault(TRANSFORMERS[row["system"]], []).append(100 * float(row["accuracy"]))
-    means = sorted(((statistics.mean(own), name) for name, own in found.items()), reverse=True)
-    return ", ".join(f"{name} {mean:.1f}" for mean, name in means)
+            scores = found.setdefault(TRANSFORMERS[row["system"]], {})
+            scores[row["seed"]] = 100 * float(row["accuracy"])
+    shared = set.intersection(*map(set, found.values())) if found else set()
+    if not shared:
+        return ""
+    means = {n: statistics.mean(own[seed] for seed in shared) for n, own in found.items()}
+    best = sorted(means.items(), key=lambda pair: -pair[1])
+    return f"{', '.join(f'{name} {mean:.1f}' for name, mean in best)} ({len(shared)} draws)"
 
 
 def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -> list[list[str]]:

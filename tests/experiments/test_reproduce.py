@@ -176,7 +176,7 @@ def test_transformers_stand_beside_setfit_on_the_same_draws(script):
     # Differences 2 and 4; t is 12.706, so the interval is 3 ± 12.706.
     assert ours == ["sst2", "8", "LaCon", "2", "68.0 ± 8.5", "+3.0, -9.7 to +15.7", "4", "9"]
     assert theirs[2:6] == ["SetFit", "3", "60.0 ± 10.0", ""]
-    assert script.on_dev(rows) == "CE + SCL 70.0, LaCon 55.0"
+    assert script.on_dev(rows) == "CE + SCL 70.0, LaCon 50.0 (1 draws)"
 
 
 def test_a_table_nobody_knows_is_refused(script):
