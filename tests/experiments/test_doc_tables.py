@@ -17,6 +17,7 @@ TABLES = {
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
     "prior_groups": "probe.md",
+    "text_growth": "pretrain.md",
 }
 
 
