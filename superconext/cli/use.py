@@ -67,7 +67,7 @@ def evaluate(
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
-    from superconext.fitting.model import Familiarity, facts_of, overlap_report
+    from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
     from superconext.fitting.model import evaluate as evaluate_model
     from superconext.report.table import class_table, score_table, script_table
 
@@ -129,7 +129,7 @@ def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[s
 def _known(model: Model) -> Known:
     """What the run knows of files: its classes, and the columns it was trained on."""
     from superconext.data.columns import Known
-    from superconext.fitting.model import is_word
+    from superconext.fitting.familiarity import is_word
 
     return Known.of(model.classes, model.columns, lambda cell: is_word(model, cell))
 
@@ -246,7 +246,7 @@ def write_predictions(
     details: line and `FACTS` of every row too, which JSON always has.
     preview: shows the first rows on stderr, as they were understood.
     """
-    from superconext.fitting.model import FACTS, Familiarity, facts_of
+    from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
 
     begun = abstained = shown = 0
     names = {name: tsv_cell(name) for name in model.classes}

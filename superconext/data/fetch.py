@@ -12,13 +12,13 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from superconext.core.download import Downloader, PublicFile
 from superconext.core.errors import DataError, MissingExtraError, suggestion
-from superconext.data.dataset import Dataset
-from superconext.data.parsers import PARSERS
-from superconext.data.splits import Row, split_dataset
+
+if TYPE_CHECKING:  # NumPy and the readers are not needed to list the sets
+    from superconext.data.splits import Row
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,8 @@ def fetch(
             )
         paths[role] = path
         sources.append({"url": file.url, "sha256": checked.sha256, "checked": checked.check})
+    from superconext.data.parsers import PARSERS
+
     parsed = PARSERS[entry.parser](paths, entry.options)
     parts: dict[str, Iterable[Row]] = {
         part: list(_clean(part, parsed.get(part, ()), entry, notes)) for part in entry.rows
@@ -184,6 +186,9 @@ def with_split(
     """
     if set(fetched.parts) != {"all"}:
         return fetched.parts, {"split": "as published"}
+    from superconext.data.dataset import Dataset
+    from superconext.data.splits import split_dataset
+
     rows = list(fetched.parts["all"])
     corpus = Dataset(
         texts=[text for _, text in rows],

@@ -13,9 +13,12 @@ has the second token type where the model has two.
 from __future__ import annotations
 
 import copy
+import hashlib
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +34,7 @@ from superconext.config.parameters import (
     parameter,
     parse_options,
 )
+from superconext.core import cache
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
@@ -39,7 +43,6 @@ from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
 from superconext.encoders.layers import POOLING
 from superconext.encoders.model_folder import ModelFolder, import_peft, transformer_of, width_of
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.encoders.vector_cache import VectorCache
 
 if TYPE_CHECKING:
     from superconext.encoders.onnx_graph import GraphBuilder
@@ -480,3 +483,75 @@ def _check_ids(model: nn.Module, indexer: SubwordIndexer) -> None:
     rows = model.get_input_embeddings().weight.shape[0]  # type: ignore[operator]
     if indexer.ids > rows:
         raise ValueError(f"a tokenizer of {indexer.ids} tokens and {rows} input vectors")
+
+
+#: Seconds to wait for another process that writes.
+_CACHE_PATIENCE = 30
+#: Keys that one question asks for; SQLite takes 999 in its oldest versions.
+_KEYS_AT_ONCE = 500
+
+
+class VectorCache:
+    """Sentence vectors of a frozen model and its settings, kept on disk by text.
+
+    A cache is one SQLite file. What cannot be read or written costs time and never a run.
+
+    Args:
+        folder: made when missing.
+        identity: of the model and of everything else that the vectors follow from.
+    """
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.path = folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sqlite"
+        cache.use(self.path)
+        cache.trim()
+
+    def vectors(
+        self, ids: np.ndarray, lengths: np.ndarray, encode: Callable[[np.ndarray], Tensor]
+    ) -> np.ndarray:
+        """Vectors float32 `[N, d]` of padded ids `[N, T]` with lengths `[N]`.
+
+        encode: rows `[n]` to their vectors `[n, d]`, for those that are not known.
+        """
+        keys = [
+            hashlib.sha256(np.ascontiguousarray(row[:length], dtype=np.int32).data).digest()
+            for row, length in zip(ids, lengths, strict=True)
+        ]
+        known = self._read(keys)
+        missing = {key: row for row, key in enumerate(keys) if key not in known}
+        if missing:
+            fresh = encode(np.array([*missing.values()])).detach().float().cpu().numpy()
+            made = dict(zip(missing, fresh, strict=True))
+            self._write(made)
+            known |= made
+        return np.stack([known[key] for key in keys])
+
+    def _connect(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=_CACHE_PATIENCE)
+        connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)")
+        return connection
+
+    def _read(self, keys: list[bytes]) -> dict[bytes, np.ndarray]:
+        rows: list[tuple[bytes, bytes]] = []
+        try:
+            with closing(self._connect()) as connection:
+                for start in range(0, len(keys), _KEYS_AT_ONCE):
+                    part = keys[start : start + _KEYS_AT_ONCE]
+                    marks = ",".join("?" * len(part))
+                    query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
+                    rows += connection.execute(query, part)
+            return {key: np.frombuffer(vector, dtype=np.float32) for key, vector in rows}
+        except (sqlite3.OperationalError, OSError):  # busy, or no place to write
+            return {}
+        except (sqlite3.Error, ValueError):  # damaged
+            self.path.unlink(missing_ok=True)
+            return {}
+
+    def _write(self, vectors: dict[bytes, np.ndarray]) -> None:
+        rows = [(key, np.ascontiguousarray(vector).tobytes()) for key, vector in vectors.items()]
+        try:
+            with closing(self._connect()) as connection, connection:
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        except (sqlite3.Error, OSError):
+            return

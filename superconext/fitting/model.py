@@ -1,13 +1,11 @@
 """A trained model: text in, sentence vectors, probabilities and labels out; and its evaluation.
 
-A saved run predicts without scikit-learn and gensim, so it answers quickly. It also knows how
-familiar new texts are: which were seen in training, and which are unlike all of those.
+A saved run predicts without scikit-learn and gensim, so it answers quickly.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -291,111 +289,3 @@ def evaluate(
         native,
         native_predicted,
     )
-
-
-#: What is said of a text: the shares of its words and of its letters (by their script) that are
-#: new to the run, and the split of the run that it stands in.
-FACTS = ("unknown_words", "unseen_script", "seen_in")
-
-#: A text is unlike what the run has seen from these shares on, and such texts are common in a file
-#: from this share on.
-_STRANGE_WORDS, _STRANGE_SCRIPT, _COMMON = 0.8, 0.5, 0.2
-
-_METRICS = ("n", "accuracy", "f1_macro", "f1_weighted")
-
-
-def facts_of(model: Model, texts: Sequence[str]) -> list[dict[str, Any] | None]:
-    """`FACTS` of each text, those that the run can tell; None for a blank text."""
-    if model.indexer is None:  # of a static student
-        return [{} if text.strip() else None for text in texts]
-    tokens = model.indexer.tokenizer.many(texts)
-    facts: list[dict[str, Any]] = [{} for _ in texts]
-    unfamiliar = model.indexer.unfamiliar(tokens)
-    if unfamiliar is not None:
-        for fact, (words, letters) in zip(facts, unfamiliar.round(4).tolist(), strict=True):
-            fact.update(unknown_words=words, unseen_script=letters)
-    if model.seen is not None:
-        for fact, split in zip(facts, model.seen.split_of(tokens), strict=True):
-            fact["seen_in"] = split
-    return [fact if text.strip() else None for fact, text in zip(facts, texts, strict=True)]
-
-
-def is_word(model: Model, text: str) -> bool:
-    """Whether a text is made of words the model was trained on."""
-    if model.indexer is None:
-        return False
-    unfamiliar = model.indexer.unfamiliar([model.indexer.tokenizer(text)])
-    return unfamiliar is not None and unfamiliar[0, 0] == 0
-
-
-class Familiarity:
-    """Counts over the facts of a file's texts.
-
-    Attributes:
-        texts: texts that are not blank. strange: those unlike what the run has seen.
-        seen: how many stand in each split of the run; None where that is not known.
-    """
-
-    def __init__(self) -> None:
-        self.texts = self.strange = 0
-        self.seen: Counter[str] | None = None
-
-    def add(self, facts: Iterable[dict[str, Any] | None]) -> None:
-        for fact in facts:
-            if fact is None:
-                continue
-            self.texts += 1
-            self.strange += (
-                fact.get("unknown_words", 0) >= _STRANGE_WORDS
-                or fact.get("unseen_script", 0) >= _STRANGE_SCRIPT
-            )
-            if "seen_in" in fact:
-                self.seen = Counter() if self.seen is None else self.seen
-                self.seen.update(filter(None, [fact["seen_in"]]))
-
-    def warnings(self, overlap: dict[str, Any] | None = None) -> list[str]:
-        """What a user must not miss; `overlap` is an `overlap_report` of the same texts."""
-        lines = []
-        if self.seen:
-            places = [f"{self.seen[name]} {name}" for name in ("train", "dev") if self.seen[name]]
-            line = (
-                f"{self.seen.total()} of {self.texts} texts stood in the rows the run was made from"
-            )
-            line += f" ({' and '.join(places)})"
-            if overlap is not None:
-                rest = overlap["without"]
-                line += (
-                    "; there are no others to judge it on"
-                    if rest is None
-                    else (f"; accuracy without them {rest['accuracy']:.3f} ({rest['n']} rows)")
-                )
-            lines.append(line)
-        if self.strange and self.strange >= _COMMON * self.texts:
-            lines.append(
-                f"{self.strange} of {self.texts} texts are unlike all that the run was trained on: "
-                "their words or their script are new to it, and their labels are guesses "
-                "(--details and --json show which)"
-            )
-        return lines
-
-
-def overlap_report(
-    facts: Sequence[dict[str, Any] | None],
-    seen: Counter[str] | None,
-    evaluation: Evaluation,
-    labels: Sequence[str],
-    classes: Sequence[str],
-) -> dict[str, Any] | None:
-    """How many of the texts `[N]` stood in each split of the run, and the metrics without them.
-
-    None where the run does not know its texts; without no metrics where all or none stood there.
-    """
-    if seen is None:
-        return None
-    rest = [row for row, fact in enumerate(facts) if not (fact and fact.get("seen_in"))]
-    report: dict[str, Any] = {"train": seen["train"], "dev": seen["dev"], "without": None}
-    if 0 < len(rest) < len(facts):
-        some = [labels[row] for row in rest]
-        metrics = probability_metrics(some, evaluation.probabilities[rest], classes)
-        report["without"] = {name: metrics[name] for name in _METRICS}
-    return report

@@ -6,16 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from superconext.data.duplicates import wording
 from superconext.data.fetch import PublicSet
 from superconext.report.table import clean, clip, render
-from superconext.text.normalize import Normalizer, choose_profile
-from superconext.text.tokenize import Tokenizer
-from superconext.vectors.readers import read_vectors
-from superconext.vectors.table import WordVectors, count_words, coverage
-from superconext.vectors.text_corpus import Lines, recorded_tokenizer
+
+if TYPE_CHECKING:  # the list of public sets needs neither NumPy nor vectors
+    from superconext.text.tokenize import Tokenizer
+    from superconext.vectors.table import WordVectors
 
 _WIDTH = 72  # cells of a text that is shown as an example
 
@@ -305,6 +303,10 @@ def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str,
 
     Also gives notes on the vectors. Raises VectorsError where they cannot be read.
     """
+    from superconext.vectors.readers import read_vectors
+    from superconext.vectors.table import count_words, coverage
+    from superconext.vectors.text_corpus import recorded_tokenizer
+
     tokenizer = recorded_tokenizer(source) or _tokenizer(parts, profile)
     counts = {name: count_words(map(tokenizer, texts)) for name, texts in parts.items()}
     vectors = read_vectors(source, keep=set(chain.from_iterable(counts.values())))
@@ -320,6 +322,9 @@ def said_in(parts: Texts, unlabelled: Sequence[str], profile: str) -> list[dict[
 
     Only texts with a word count. Raises DataError where a file cannot be read.
     """
+    from superconext.data.duplicates import wording
+    from superconext.vectors.text_corpus import Lines
+
     tokenizer = _tokenizer(parts, profile)
     words = {name: [wording(tokenizer(text)) for text in texts] for name, texts in parts.items()}
     labelled = set(chain.from_iterable(words.values())) - {""}
@@ -331,6 +336,9 @@ def said_in(parts: Texts, unlabelled: Sequence[str], profile: str) -> list[dict[
 
 
 def _tokenizer(parts: Texts, profile: str) -> Tokenizer:
+    from superconext.text.normalize import Normalizer, choose_profile
+    from superconext.text.tokenize import Tokenizer
+
     if profile == "auto":
         profile = choose_profile(chain.from_iterable(parts.values()))
     return Tokenizer(Normalizer(profile))
