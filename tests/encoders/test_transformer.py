@@ -125,8 +125,7 @@ def test_a_run_needs_neither_the_model_nor_the_network(copied, tmp_path, monkeyp
     outcome = call_main("train", train, "--test", test, "--out", run, *words)
     assert outcome.code == 0, outcome.err
     metrics = json.loads(outcome.out)
-    # Word pieces differ from process to process where they tie, and with them the score.
-    assert metrics["test"]["accuracy"] > 0.6 and "tfidf_logreg" in metrics["baselines"]
+    assert metrics["test"]["accuracy"] > 0.9 and "tfidf_logreg" in metrics["baselines"]
     shutil.rmtree(copied)
     monkeypatch.setattr(socket, "socket", None)
     evaluated = call_main("evaluate", run, test, "--json")

@@ -1,7 +1,7 @@
 """A transformer of two layers with random weights and a vocabulary of its own, in a folder."""
 
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoModel, BertConfig, RobertaConfig
 
 GOOD = ["zwin bzaf", "3jebni had", "مزيان بزاف", "mzyan hada", "Bnin w zwin!", "واعر عجبني"]
@@ -12,15 +12,19 @@ NEW = ["zwwwin bzzaf", "khayyyb", "", "zzqqxx", "👍", "مزيان, BZAF"]
 
 
 def wordpieces():
-    """A WordPiece tokenizer learned from the texts; [CLS] text [SEP], cut after 8 by default."""
+    """WordPiece of the texts' words and letters; [CLS] text [SEP], cut after 8 by default."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*TEXTS, "good bad other a"]
-    tokenizer.train_from_iterator(
-        words, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special)
-    )
+    said = " ".join([*TEXTS, "good bad other a"]).lower()
+    words = sorted({word.strip("!.") for word in said.split()})
+    letters = sorted(set("".join(words)))
+    # A trainer would number and choose pieces otherwise in every process.
+    pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *words])
+    vocab = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer.model = models.WordPiece(vocab, unk_token="[UNK]")
+    tokenizer.add_special_tokens(special)
     pair = [("[CLS]", 2), ("[SEP]", 3)]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=pair
