@@ -6,11 +6,11 @@
 
 `run` makes word vectors and an encoder of the unlabelled TEXT files, then compares on the
 labelled sets of DATA (a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv:
-label TAB text). Run again, it goes on where it stopped; on another commit it refuses to. `collect`
-copies its tables to docs/results/; sets whose step was not run are left out, and said. `render`
-prints them into the pages between `<!-- results NAME -->` and `<!-- end -->`, where nothing is
-typed; with `--check` it writes nothing and fails if a page is not what the tables say. Figures
-that others published are in docs/results/published.csv, with their source.
+label TAB text). Run it again to resume; it refuses to resume on another commit. `collect` copies
+its tables to docs/results/ and names the sets it leaves out because their step was not run.
+`render` prints them into the pages between `<!-- results NAME -->` and `<!-- end -->`, where
+nothing is typed; with `--check` it writes nothing and fails if a page differs from the tables.
+Published figures of others are in docs/results/published.csv, with their source.
 """
 
 from __future__ import annotations
@@ -99,6 +99,8 @@ FRONT = (
     "cross_entropy",
     "superloss",
 )
+#: Left out of the page's table of few labels; the stored one has them.
+LESSER = ("majority", "tfidf_svm")
 #: Beside the published figures.
 COMPARED = ("tfidf_logreg", "superloss", "superloss:probe_features=encoder+ngrams")
 #: Systems of MTEB's task.
@@ -314,7 +316,7 @@ def few_labels(rows: list[dict[str, str]]) -> list[list[str]]:
     """Weighted F1 by rows of each class."""
     lines = [["set", "system", *SHOTS.split(",")]]
     for name in ("msac", "arq"):
-        for system in present(rows, name):
+        for system in (one for one in present(rows, name) if one not in LESSER):
             by = {row["shots"]: row for row in rows_of(rows, name, system)}
             cells = [cell(by.get(shots)) for shots in SHOTS.split(",")]
             lines.append([SETS[name], SYSTEMS[system][0], *cells])
@@ -362,7 +364,8 @@ def claims(full: list[dict[str, str]], few: list[dict[str, str]]) -> str:
             found: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
             for row in (r for r in full if r["reference"] == reference):
                 if row["system"] == system:
-                    found[verdict(row)].append(f"{SETS[row['dataset']]} ({points(row)})")
+                    gain = f"{100 * float(row['difference']):+.1f}"
+                    found[verdict(row)].append(f"{SETS[row['dataset']]} ({gain})")
             said = [f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets]
             if said:
                 names = SYSTEMS[system][0], SYSTEMS[reference][0]
@@ -398,14 +401,16 @@ def verdict(row: dict[str, str]) -> str:
 
 def published(full: list[dict[str, str]], stored: Path) -> list[list[str]]:
     """What others published on the same test rows, and ours by the same metric."""
-    lines = [["set", "metric", "published", "", *(SYSTEMS[name][0] for name in COMPARED)]]
+    lines = [["set, metric", *(SYSTEMS[name][0] for name in COMPARED), "published"]]
+    others: dict[tuple[str, str], list[str]] = {}
     for row in read_csv(stored / "published.csv"):
-        ours = []
-        for system in COMPARED:
-            found = rows_of(full, row["set"], system)
-            ours.append(spread(found[0], row["metric"]) if found else "")
-        metric = row["metric"].replace("f1_weighted", "weighted F1")
-        lines.append([SETS[row["set"]], metric, row["system"], row["value"], *ours])
+        said = f"{row['system'].removeprefix('AfriSenti shared task, ')} {row['value']}"
+        others.setdefault((row["set"], row["metric"]), []).append(said)
+    for (name, metric), theirs in others.items():
+        ours = [rows_of(full, name, system) for system in COMPARED]
+        cells = [spread(found[0], metric) if found else "" for found in ours]
+        title = f"{SETS[name]}, {metric.replace('f1_weighted', 'weighted F1')}"
+        lines.append([title, *cells, ", ".join(theirs)])
     return lines
 
 
