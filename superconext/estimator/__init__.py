@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "load"]
@@ -9,7 +10,6 @@ __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "load"]
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        import superconext
-
-        return getattr(superconext, name)
+        place = "loading" if name == "load" else "classifier"
+        return getattr(importlib.import_module(f"{__name__}.{place}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,17 +11,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from superconext.probe.base import Probe
 from superconext.text.characters import UNSPACED
-
-if TYPE_CHECKING:
-    from superconext.fitting.model import Model
 
 #: Texts that are predicted at once, about.
 _AT_ONCE = 4096
+
+
+class Model(Protocol):
+    """What is asked of a run's model (`superconext.fitting.model.Model`)."""
+
+    @property
+    def classes(self) -> list[str]: ...
+    @property
+    def probe(self) -> Probe: ...
+    def features(self, texts: Sequence[str]) -> np.ndarray: ...
+    def combined(self, texts: Sequence[str], probabilities: np.ndarray) -> np.ndarray: ...
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray: ...
+
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 

@@ -12,7 +12,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -20,10 +20,8 @@ import numpy as np
 from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.duplicates import near_duplicate_groups, text_keys
+from superconext.labelling.explain import Model
 from superconext.text.characters import script_of
-
-if TYPE_CHECKING:
-    from superconext.fitting.model import Model
 
 #: Uncertain texts that are grouped for each one that is suggested.
 UNCERTAIN = 10
