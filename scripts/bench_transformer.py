@@ -3,7 +3,8 @@
     python scripts/bench_transformer.py run DATA --model FOLDER --out DIR [--dev]
     python scripts/bench_transformer.py collect DIR
 
-DATA has a folder for each set with train.tsv and test.tsv, label TAB text. All systems that read
+DATA has a folder for each set with train.tsv and test.tsv, label TAB text, or with all.tsv, of
+which the rows to score are held out. All systems that read
 the model start from the same weights, and all learn from the same drawn rows. `run` adds one line
 of results for each fit, and does none again that is there. With `--dev` it draws other training
 rows, and scores are those of training rows that were not drawn: what is chosen is chosen there.
@@ -54,6 +55,7 @@ SETS = {
             "5": "number",
         },
     ),
+    "cr": ("cr", {"0": "negative", "1": "positive"}),
 }
 
 #: Parameters of each of ours that is fine-tuned, beside the defaults.
@@ -64,8 +66,10 @@ FINE_TUNED: dict[str, dict[str, Any]] = {
     "supcon": {"temperature": 0.3},
     "dualcl": {},
     "lacon": {},
-    "css_lm": {},
+    # A small pool of which few rows are retrieved, for the time.
+    "css_lm": {"options": "unit=true,pool_size=1000,queries=4,retrieved=8,negative_rows=16"},
 }
+SYSTEMS = ("tfidf_logreg", "bilstm", "frozen", "setfit", *FINE_TUNED)
 #: Of all of them: 24 steps. Rate, length and head are of dev draws of SST-2, 16 rows a class.
 TRANSFORMER: dict[str, Any] = {
     "learning_rate": 5e-5,
@@ -171,8 +175,8 @@ def run(arguments: argparse.Namespace) -> None:
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     keys = {(line["set"], line["shots"], line["seed"], line["system"]) for line in done}
     apart = multiprocessing.get_context("fork")
-    for shots in map(int, arguments.shots.split(",")):
-        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
+    for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
+        for shots in map(int, arguments.shots.split(",")):
             for system in arguments.systems.split(","):
                 key = (arguments.set, shots, seed, system)
                 if key in keys:
@@ -198,18 +202,26 @@ def run(arguments: argparse.Namespace) -> None:
 def rows_of(arguments: argparse.Namespace, shots: int, seed: int) -> tuple[Rows, list[str], Rows]:
     """Training rows, unlabelled texts, and rows to score."""
     folder, names = SETS[arguments.set]
-    train = read_labelled(arguments.data / folder / "train.tsv")
+    whole = arguments.data / folder / "all.tsv"
+    test = read_labelled(whole if whole.exists() else whole.with_name("test.tsv"))
+    order = np.random.default_rng(0).permutation(len(test.labels))[: arguments.test_rows]
+    if whole.exists():
+        train, free = test, sorted({*range(len(test.labels))} - {*map(int, order)})
+    else:
+        train = read_labelled(whole.with_name("train.tsv"))
+        free = [*range(len(train.labels))]
     labels = [names[label] for label in train.labels]
     # Draws to choose on are never those that are reported.
-    drawn = drawn_rows(labels, shots, seed + 1000 * arguments.dev)
-    rest = np.random.default_rng(7).permutation(sorted({*range(len(labels))} - {*drawn}))
+    drawn = [
+        free[row]
+        for row in drawn_rows([labels[r] for r in free], shots, seed + 1000 * arguments.dev)
+    ]
+    rest = np.random.default_rng(7).permutation(sorted({*free} - {*drawn}))
     held = [int(row) for row in rest[: arguments.test_rows]]
     pool = [train.texts[row] for row in rest[arguments.test_rows :]]
     if arguments.dev:
         scored = [train.texts[row] for row in held], [labels[row] for row in held]
     else:
-        test = read_labelled(arguments.data / folder / "test.tsv")
-        order = np.random.default_rng(0).permutation(len(test.labels))[: arguments.test_rows]
         scored = [test.texts[r] for r in order], [names[test.labels[r]] for r in order]
     return ([train.texts[r] for r in drawn], [labels[r] for r in drawn]), pool, scored
 
@@ -253,7 +265,7 @@ def main() -> None:
     one.add_argument("--seeds", type=int, default=5)
     one.add_argument("--first-seed", type=int, default=0)
     one.add_argument("--test-rows", type=int, default=500)
-    one.add_argument("--systems", default="setfit,frozen,tfidf_logreg," + ",".join(FINE_TUNED))
+    one.add_argument("--systems", default=",".join(SYSTEMS))
     one.add_argument("--dev", action="store_true", help="draws and rows to choose on")
     other = commands.add_parser("collect")
     other.set_defaults(do=collect)

@@ -37,6 +37,8 @@ COLUMNS = 9
 SOFT_LABELS = 10
 #: Sentences that lose their emoji in pre-training, one draw for each step.
 PRETRAINING_EMOJI = 11
+#: Words of a pool's sentence that are hidden to be guessed, one draw for each step and row.
+HIDDEN_WORDS = 12
 
 
 def random_stream(seed: int, stream: int, *numbers: int) -> np.random.Generator:

@@ -147,6 +147,22 @@ class Encoder(nn.Module):
     def start_class_tokens(self, indexer: TextIndexer, classes: Sequence[str]) -> None:
         """Put what the classes are called into their class tokens, as far as it is known."""
 
+    def start_guessing(self, config: Config) -> bool:
+        """Prepare `guess` with what the model that training starts from has for it; False if it
+        has nothing."""
+        return False
+
+    def guess(self, ids: Tensor, lengths: Tensor, draws: Tensor) -> Tensor:
+        """How badly hidden words are guessed from the others, with gradient.
+
+        draws: uniform numbers `[2, N, T]` that choose the hidden words of padded ids `[N, T]` and
+            what is shown in their place; 1 behind a text's end.
+
+        Returns for each text the sum of -log p(word) over its hidden words, and their number,
+        `[N, 2]`.
+        """
+        raise NotImplementedError
+
     def parameter_groups(
         self, learning_rate: float, others: Sequence[nn.Parameter]
     ) -> list[dict[str, Any]]:

@@ -149,20 +149,48 @@ def transformer_of(architecture: Mapping[str, Any], tensors: Mapping[str, Tensor
     with torch.device("meta"):
         shell = _without_unused(transformers.AutoModel.from_config(config))
     check_affordable(shell, tensors)
-    model, report = type(shell).from_pretrained(
-        None,
-        config=config,
-        state_dict=dict(tensors),
-        dtype=torch.float32,
-        output_loading_info=True,
-    )
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith(_UNUSED))
-    if missing or report["mismatched_keys"]:
-        raise ValueError(f"weights that are missing or of other sizes, such as {missing[:1]}")
+    model, wrong = _with_weights(type(shell), config, tensors)
+    if wrong:
+        raise ValueError(f"weights that are missing or of other sizes, such as {wrong[:1]}")
     model = _without_unused(model)
     if model.get_input_embeddings() is None or not hasattr(config, "hidden_size"):
         raise ValueError(f"{config.model_type} reads no text")
     return model.eval()  # type: ignore[no-any-return]
+
+
+def language_head(
+    architecture: Mapping[str, Any], tensors: Mapping[str, Tensor], words: nn.Embedding
+) -> nn.Module | None:
+    """The head that guesses hidden words: of `inputs_embeds`, states `[1, n, d]`, it gives the
+    `logits` `[1, n, V]`. None where the weights have none. It is not trained, but for `words`, the
+    input vectors that most models use for the output too.
+    """
+    transformers = import_transformers()
+    config = transformers.AutoConfig.for_model(**architecture)
+    kind = transformers.MODEL_FOR_MASKED_LM_MAPPING.get(type(config), None)
+    model, wrong = _with_weights(kind, config, tensors) if kind else (None, [])
+    if model is None or wrong:
+        return None
+    setattr(model, model.base_model_prefix, _Given())
+    model.requires_grad_(False)
+    if config.tie_word_embeddings:
+        model.get_output_embeddings().weight = words.weight
+    return model.eval()  # type: ignore[no-any-return]
+
+
+class _Given(nn.Module):
+    """Stands for a base model; what it is given are its states."""
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> Any:
+        return import_transformers().modeling_outputs.BaseModelOutput(inputs_embeds)
+
+
+def _with_weights(kind: Any, config: Any, tensors: Mapping[str, Tensor]) -> tuple[Any, list[str]]:
+    """A model of a class, and names of its weights that are missing or of other sizes."""
+    given = {"config": config, "state_dict": dict(tensors), "dtype": torch.float32}
+    model, report = kind.from_pretrained(None, **given, output_loading_info=True)
+    missing = [name for name in report["missing_keys"] if not name.startswith(_UNUSED)]
+    return model, sorted([*missing, *map(str, report["mismatched_keys"])])
 
 
 def _without_unused(model: Any) -> Any:
@@ -207,7 +235,7 @@ def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
     for name, value in architecture.items():
         if not isinstance(value, int) or value <= max(tensors, 1024):
             continue
-        if any(part in name for part in ("num_", "layers", "groups", "blocks", "n_")):
+        if any(part in name for part in ("num_", "layer", "groups", "blocks")):
             raise ValueError(f"config.json asks for {name} = {value}, the weights have {tensors}")
 
 

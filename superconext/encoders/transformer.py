@@ -41,7 +41,13 @@ from superconext.core.progress import Progress
 from superconext.data.token_store import TokenRows
 from superconext.encoders.base import Encoder, EncoderOutput, TextIndexer
 from superconext.encoders.layers import POOLING
-from superconext.encoders.model_folder import ModelFolder, import_peft, transformer_of, width_of
+from superconext.encoders.model_folder import (
+    ModelFolder,
+    import_peft,
+    language_head,
+    transformer_of,
+    width_of,
+)
 from superconext.encoders.subword_indexer import SubwordIndexer
 
 if TYPE_CHECKING:
@@ -49,6 +55,10 @@ if TYPE_CHECKING:
 
 #: Numbers that the backward pass keeps of a token in each layer, for each of its state's.
 _KEPT_NUMBERS = 25
+
+#: Share of the words that are hidden, and what share of these is shown as a mask or as any word
+#: (Devlin et al., 2019).
+_HIDDEN, _MASKED, _CHANGED = 0.15, 0.8, 0.1
 
 _LAYER = re.compile(r"\.(?:layers?|blocks?|h)\.(\d+)\.")
 
@@ -120,6 +130,8 @@ class TransformerEncoder(Encoder):
         self.class_tokens, self.pooling = class_tokens, config.pooling
         self.word_dropout = config.word_dropout
         self.cache: VectorCache | None = None
+        #: Of a language model; no part of the encoder's own weights.
+        self.language_head: tuple[nn.Module, ...] = ()
         self.pad, self.mask_id = architecture.pad_token_id or 0, indexer.mask
         self.class_rows: nn.Parameter | None = None
         self.before = [*indexer.prefix]
@@ -269,6 +281,29 @@ class TransformerEncoder(Encoder):
                 ids = torch.from_numpy(store.take(np.array([row]))[0].astype(np.int64))
                 if indexer.unknown not in ids:
                     self.class_rows[row] = self._words.weight[ids].mean(dim=0)
+
+    def start_guessing(self, config: Config) -> bool:
+        found = _folder(config)
+        head = None
+        if self.options.layer in (-1, self.layers):
+            head = language_head(found.architecture(), found.tensors(), self._words)
+        self.language_head = () if head is None else (head,)
+        return head is not None
+
+    def guess(self, ids: Tensor, lengths: Tensor, draws: Tensor) -> Tensor:
+        shown, hidden = hide(ids, draws, self.mask_id, len(self._words.weight))
+        states = self(shown, lengths).token_states
+        ids, hidden = ids[:, : states.shape[1]], hidden[:, : states.shape[1]]
+        (head,) = self.language_head
+        logits = head.to(ids.device)(inputs_embeds=states[hidden][None]).logits[0]
+        wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        losses = nn.functional.cross_entropy(wide, ids[hidden], reduction="none")
+        sums = wide.new_zeros(len(ids)).index_add(0, hidden.nonzero()[:, 0], losses)
+        return torch.stack([sums, hidden.sum(dim=1).to(sums)], dim=1)
+
+    def finish(self) -> Encoder:
+        self.language_head = ()
+        return super().finish()
 
     def parameter_groups(
         self, learning_rate: float, others: Sequence[nn.Parameter]
@@ -421,6 +456,14 @@ class _SentenceVectors(nn.Module):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         return self.encoder._read((ids - 1).clamp(min=0), lengths).sentence
+
+
+def hide(ids: Tensor, draws: Tensor, mask: int, words: int) -> tuple[Tensor, Tensor]:
+    """What is shown of ids `[N, T]`, and booleans: which are hidden. See `Encoder.guess`."""
+    kind = draws[0] / _HIDDEN
+    any_word = (draws[1] * words).to(ids.dtype).clamp(max=words - 1)
+    shown = torch.where(kind < _MASKED + _CHANGED, any_word, ids)
+    return torch.where(kind < _MASKED, mask, shown), kind < 1
 
 
 def _add_adapters(model: nn.Module, rank: int) -> None:

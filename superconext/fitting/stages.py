@@ -163,7 +163,7 @@ def _trainer(
     objective = kind.build(config, shape)
     if encoder.class_tokens and objective.class_tokens == "words":
         encoder.start_class_tokens(prepared.indexer, prepared.classes)
-    return Trainer(
+    trainer = Trainer(
         encoder,
         head,
         objective,
@@ -178,6 +178,9 @@ def _trainer(
         prepared.pool,
         shares=prepared.shares,
     )
+    if objective.guesses_words and trainer.pool and not trainer.pool.guesses:
+        progress.note("language_model is left out: the encoder has no head that guesses words")
+    return trainer
 
 
 def _tuner(

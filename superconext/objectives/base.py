@@ -39,6 +39,10 @@ class Pool(Protocol):
     def encode(self, rows: Tensor) -> Tensor:
         """Sentence vectors `[R, d]` of pool rows `[R]`, by today's weights, with gradient."""
 
+    def guess(self, rows: Tensor, step: int) -> Tensor | None:
+        """Mean -log p of hidden words of pool rows `[R]`, with gradient; None where nothing guesses
+        them, see `Objective.guesses_words`."""
+
 
 @dataclass
 class Batch:
@@ -127,6 +131,8 @@ class Objective(nn.Module):
     scores_together: bool = False
     #: Whether `Batch.pool` must be there; `options_type` is then a `PoolOptions`.
     needs_pool: bool = False
+    #: Whether it asks for `Pool.guess`.
+    guesses_words: bool = False
     #: Whether `begin_epoch` reads the `dev_score` of epochs; fits nobody watches have none else.
     reads_dev_score: bool = False
     #: Dataclass of the settings this objective alone has, see `parse_options`.

@@ -11,10 +11,16 @@ from torch import Tensor
 
 from superconext.config.parameters import files_of
 from superconext.core.errors import ConfigError, DataError
-from superconext.core.random_streams import POOL, random_stream
+from superconext.core.random_streams import HIDDEN_WORDS, POOL, random_stream
 from superconext.data.duplicates import wording
 from superconext.data.token_store import TokenStore
-from superconext.encoders.base import Encoder, EncoderOutput, encode_rows, encoded_blocks
+from superconext.encoders.base import (
+    Encoder,
+    EncoderOutput,
+    encode_rows,
+    encoded_blocks,
+    length_groups,
+)
 from superconext.objectives.base import Objective
 from superconext.text.tokenize import Tokenizer
 from superconext.training.distributed import World
@@ -72,7 +78,8 @@ class EncodedPool:
 
     store: token ids of the M >= 1 sentences, which `encoder` encodes; objective: says what is
     remembered of each; arithmetic: context of the encoder's arithmetic in training; world: the
-    processes that encode together.
+    processes that encode together; seed: of the words that are hidden; guesses: whether the
+    encoder guesses them.
     """
 
     def __init__(
@@ -82,8 +89,11 @@ class EncodedPool:
         objective: Objective,
         arithmetic: Callable[[], AbstractContextManager[None]] = nullcontext,
         world: World | None = None,
+        seed: int = 0,
+        guesses: bool = False,
     ) -> None:
         self.store, self.encoder, self.objective = store, encoder, objective
+        self.seed, self.guesses = seed, guesses
         self._arithmetic, self._world = arithmetic, world or World()
         self._memory: Tensor | None = None
         self._table: Tensor | None = None
@@ -131,3 +141,31 @@ class EncodedPool:
         with self._arithmetic():
             output = self._world.encode(encode, numbers, self.store.lengths_of(numbers))
         return output.sentence
+
+    def guess(self, rows: Tensor, step: int) -> Tensor | None:
+        """See `objectives.base.Pool`; which words are hidden follows from seed, step and row."""
+        if not self.guesses:
+            return None
+
+        def encode(part: np.ndarray) -> EncoderOutput:
+            groups = length_groups(self.store.lengths_of(part), 4)
+            return EncoderOutput.of_sentences(
+                torch.cat([self._guessed(part[group], step) for group in groups])
+            )
+
+        numbers = rows.cpu().numpy()
+        with self._arithmetic():
+            output = self._world.encode(encode, numbers, self.store.lengths_of(numbers))
+        total, count = output.sentence.sum(dim=0)
+        return total / count.clamp(min=1)
+
+    def _guessed(self, rows: np.ndarray, step: int) -> Tensor:
+        """`Encoder.guess` of pool rows `[n]`."""
+        ids, lengths = self.store.pad(rows)
+        draws = np.ones((2, *ids.shape))
+        for row, length, place in zip(rows, lengths, range(len(rows)), strict=True):
+            stream = random_stream(self.seed, HIDDEN_WORDS, step, int(row))
+            draws[:, place, :length] = stream.random((2, length))
+        device = next(self.encoder.parameters()).device
+        given = [torch.from_numpy(array).to(device) for array in (ids, lengths, draws)]
+        return self.encoder.guess(*given)

@@ -128,7 +128,9 @@ class Trainer:
         self._seed = torch.initial_seed() % 2**63  # generators take no negative numbers
         self.pool: EncodedPool | None = None
         if pool is not None:
-            self.pool = EncodedPool(pool, encoder, objective, self._arithmetic, self.world)
+            guesses = objective.guesses_words and encoder.start_guessing(config)
+            about = self._arithmetic, self.world, config.seed, guesses
+            self.pool = EncodedPool(pool, encoder, objective, *about)
         self.epoch, self.epochs, self.so_far = 0, decided_epochs(config), EpochSoFar()
         self.history: list[Record] = []
         self.stop = False

@@ -34,8 +34,8 @@ def wordpieces():
     return tokenizer
 
 
-def make_model(folder, kind=BertConfig, **given):
-    """Write the folder of a random model; returns its path as text."""
+def make_model(folder, kind=BertConfig, auto=AutoModel, **given):
+    """Write the folder of a random model, of the class `auto`; returns its path as text."""
     tokenizer = wordpieces()
     sizes = {
         "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -45,7 +45,7 @@ def make_model(folder, kind=BertConfig, **given):
         sizes["pad_token_id"] = 1
     config = kind(vocab_size=tokenizer.get_vocab_size(), **sizes, **given)
     torch.manual_seed(0)
-    model = AutoModel.from_config(config)
+    model = auto.from_config(config)
     # Random weights of their usual size would make every text's vector about the same.
     for weight in model.parameters():
         if weight.ndim > 1:
