@@ -210,12 +210,18 @@ def pretrain(
     from superconext.training.pretraining.language_model import Settings
     from superconext.training.pretraining.make import PretrainRequest
     from superconext.training.pretraining.make import pretrain as make
+    from superconext.training.pretraining.shards import by_all
 
     settings = Settings(**{field.name: options.pop(field.name) for field in fields(Settings)})
-    request = PretrainRequest(
-        files=files, out=free_folder(out, force), settings=settings, **options
-    )
-    facts = make(request, TerminalProgress(quiet))
+
+    def first() -> dict[str, Any]:
+        folder = free_folder(out, force)
+        request = PretrainRequest(files=files, out=folder, settings=settings, **options)
+        return make(request, TerminalProgress(quiet))
+
+    facts = by_all(first)
+    if facts is None:  # of several processes the first alone has something to show
+        return
     if as_json:
         echo_json(facts)
         return

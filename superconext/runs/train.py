@@ -34,7 +34,7 @@ from superconext.runs.folder import (
     put_in_place,
 )
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
-from superconext.training.distributed import LeftToMain, World, current_world, joined
+from superconext.training.distributed import LeftToMain, World, current_world, led
 from superconext.training.precision import warn_where_slow
 
 if TYPE_CHECKING:
@@ -269,11 +269,7 @@ def distributed(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     Without torchrun there is one process, and this is `run()`. Raises ProcessLost where another
     process ends before its time.
     """
-    with joined() as world:
-        if world.main:
-            return run()
-        _help(world)
-        return None
+    return led(run, lambda: _help(current_world()))
 
 
 def call_helpers(request: TrainRequest, checkpoint: Path) -> None:

@@ -34,10 +34,12 @@ from superconext.encoders.base import EncoderOutput
 
 T = TypeVar("T")
 
+Arrays = dict[str, np.ndarray]
+
 #: Seconds that a process may keep the others waiting in a batch.
 PATIENCE = 45
-#: The same where the first process probes, writes or fits baselines while the others wait.
-LONG_PATIENCE = 3600
+#: The same where the first process alone works while the others wait, on word vectors for hours.
+LONG_PATIENCE = 86_400
 
 
 class LeftToMain(Exception):
@@ -69,8 +71,20 @@ class World:
         Raises TrainingError where a fact differs between processes.
         """
 
+    def hand_out(self, of: Callable[[int], Arrays] | None = None) -> Arrays:
+        """What the first process makes for this one.
+
+        of: arrays by name for the process of each number; None in every process but the first.
+        """
+        assert of is not None
+        return of(0)
+
     def begin_step(self, *numbers: int) -> None:
         """Make every random draw of a step a function of these numbers and the process."""
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """The mean of the losses `[n]` of all processes; its gradient is this process's part."""
+        return losses.mean()
 
     def encode(
         self, encode: Callable[[np.ndarray], EncoderOutput], rows: np.ndarray, lengths: np.ndarray
@@ -161,6 +175,32 @@ class Processes(World):
             self._broadcast(copy)
             with torch.no_grad():
                 tensor.copy_(copy)
+
+    def hand_out(self, of: Callable[[int], Arrays] | None = None) -> Arrays:
+        import torch.distributed as dist
+
+        own = of(0) if of else {}
+        for rank in range(1, self.size):
+            arrays = of(rank) if of else {}
+            kinds = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+            for name, kind, shape in self.broadcast(kinds):
+                if self.rank not in (0, rank):
+                    continue
+                array = np.ascontiguousarray(arrays[name] if of else np.empty(shape, kind))
+                data = torch.from_numpy(array.reshape(-1).view(np.uint8))
+                with self._answered(LONG_PATIENCE):
+                    if of:
+                        dist.send(data, rank, group=self._pauses)
+                    else:
+                        dist.recv(data, 0, group=self._pauses)
+                        own[name] = array
+        return own
+
+    def mean(self, losses: Tensor) -> Tensor:
+        whole = torch.tensor([losses.detach().double().sum(), len(losses)], dtype=torch.float64)
+        self.sum_(whole)
+        own = losses.sum() / whole[1]
+        return own + (whole[0] / whole[1] - own.detach())
 
     def begin_step(self, *numbers: int) -> None:
         self._numbers = [*numbers, 0]
@@ -336,6 +376,19 @@ def joined() -> Iterator[World]:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()
+
+
+def led(work: Callable[[], T], help_with_it: Callable[[], object]) -> T | None:
+    """What `work` returns, which the first process does while the others help with it; None in
+    those. Without torchrun this is `work()`.
+
+    Raises ProcessLost where another process ends before its time.
+    """
+    with joined() as world:
+        if world.main:
+            return work()
+        help_with_it()
+        return None
 
 
 def _launched() -> tuple[int, int]:

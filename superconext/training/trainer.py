@@ -143,7 +143,7 @@ class Trainer:
         """
         if self.world.size > 1:
             checksum = zlib.crc32(self.labels.numpy().data, self.store.checksum())
-            same = {"rows of checksum": checksum, "finished epochs": self.epoch}
+            same = {"rows of checksum": checksum, "finished steps": self.steps_done}
             self.world.begin(list(self.modules.state_dict().values()), same)
         self._call("on_train_begin")
         self.stop = self.world.broadcast(self.stop)
@@ -224,7 +224,8 @@ class Trainer:
             self._call("on_epoch_end", record)
 
     def _step(self, rows: np.ndarray, step: int) -> dict[str, float]:
-        self.world.begin_step(self._seed, self.epoch, step)
+        alone = self.objective.reads_tokens  # by each process on its own rows, with its own draws
+        self.world.begin_step(self._seed, self.epoch, step, *[self.world.rank] * alone)
         loss, scalars = self.objective(self._batch(rows))
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -301,6 +302,9 @@ class Trainer:
         return self.world.encode(encode, rows, self.store.lengths_of(rows))
 
     def _reduce_gradients(self) -> None:
+        if self.objective.reads_tokens:  # of which each process has its own
+            self.world.all_reduce_gradients(self.parameters, [])
+            return
         of_rows = [p for p in self.encoder.parameters() if p.requires_grad]
         common = [
             p

@@ -31,7 +31,6 @@ from superconext.objectives.superloss import SuperLoss
 from superconext.text.characters import EMOJI, SKIN_TONES
 from superconext.training.callbacks import Callback
 from superconext.training.checkpoint import Checkpointer
-from superconext.training.distributed import World
 from superconext.training.pretraining.language_model import (
     SAVED_EVERY,
     Corpus,
@@ -131,7 +130,6 @@ def emoji_training(
         rows.labels,
         config,
         [WarmUpAndDecay(LEARNING_RATE), *callbacks, saver],
-        world=World(),  # other processes wait for the encoder and do not help to make it
     )
     if saver.restore(trainer):
         steps = trainer.epochs * trainer.batches.steps

@@ -44,7 +44,7 @@ from superconext.objectives.base import Batch, Objective
 from superconext.text.tokenize import Vocabulary
 from superconext.training.callbacks import Callback, Record
 from superconext.training.checkpoint import Checkpointer
-from superconext.training.distributed import World
+from superconext.training.distributed import current_world
 from superconext.training.trainer import Trainer
 
 #: Most words that are read, and that are predicted; the rarer ones are read as unknown.
@@ -182,10 +182,12 @@ class TwoWayLanguageModel(Objective):
         """Loss of `batch.tokens` and `batch.lengths`; no further scalars."""
         assert batch.tokens is not None and batch.lengths is not None
         rng = random_stream(self.seed, PRETRAINING_WORDS, batch.step)
-        return self.loss(batch.tokens, batch.lengths, rng), {}
+        if not len(batch.lengths):  # all sentences are other processes'
+            return current_world().mean(torch.zeros(0, requires_grad=True)), {}
+        return current_world().mean(self.losses(batch.tokens, batch.lengths, rng)), {}
 
-    def loss(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
-        """Mean negative log-likelihood of the next words, a scalar with gradient.
+    def losses(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
+        """Negative log-likelihood of each next word, `[M]` with gradient.
 
         tokens: ids of N sentences one after the other, `[sum of lengths]`; lengths: of the
         sentences, `[N]`; rng: draws the other words.
@@ -203,8 +205,8 @@ class TwoWayLanguageModel(Objective):
         column = np.minimum(np.searchsorted(drawn, targets), len(drawn) - 1)
         itself = np.flatnonzero(drawn[column] == targets)
         same = torch.from_numpy(itself), torch.from_numpy(column[itself])
-        loss: Tensor = _Losses.apply(states, rows.index_select(0, others), offsets, right, same)
-        return loss.mean()
+        losses: Tensor = _Losses.apply(states, rows.index_select(0, others), offsets, right, same)
+        return losses
 
     def _predictions(self, tokens: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, np.ndarray]:
         """Mapped states `[M, e]` of both directions and the words they are to predict `[M]`."""
@@ -322,7 +324,7 @@ class HeldOutLoss(Callback):
         rng = random_stream(self.seed, PRETRAINING_HELD_WORDS)
         with torch.no_grad():
             for rows in np.array_split(held_out, -(-len(held_out) // _HELD_OUT_BLOCK)):
-                losses.append(float(self.model.loss(*self.corpus.store.take(rows), rng)))
+                losses.append(float(self.model.losses(*self.corpus.store.take(rows), rng).mean()))
         return float(np.mean(losses))
 
 
@@ -333,12 +335,14 @@ def pretraining(
     states: Path,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
+    share: TokenStore | None = None,
 ) -> Trainer:
     """The training of an encoder as a language model, as far as its states on disk go.
 
     The word vectors stay as they are: table, of the vocabulary's words, float32 `[V, e]`. Each
     record of the history has `epoch`, `loss` and `held_loss` in nats for each predicted word
-    (against a sample), and `seconds`. states: folder of the states to go on from.
+    (against a sample), and `seconds`. states: folder of the states to go on from. share: the
+    sentences that this process reads; None: those of the corpus.
 
     Raises RunError when all states that are there are damaged.
     """
@@ -367,7 +371,7 @@ def pretraining(
         nn.Identity(),
         model,
         EqualBatches(corpus.trained, settings.batch_size, settings.seed),
-        corpus.store,
+        share or corpus.store,
         None,
         config,
         [
@@ -376,7 +380,6 @@ def pretraining(
             *callbacks,
             saver,
         ],
-        world=World(),  # other processes wait for the encoder and do not help to make it
     )
     if saver.restore(trainer):
         steps = trainer.epochs * trainer.batches.steps

@@ -34,6 +34,7 @@ from superconext.encoders.base import Encoder
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer
 from superconext.training.callbacks import Record, StepBar
+from superconext.training.distributed import World, current_world, within
 from superconext.training.pretraining.emoji import FEWEST_SENTENCES, emoji_rows, emoji_training
 from superconext.training.pretraining.language_model import (
     Corpus,
@@ -41,6 +42,7 @@ from superconext.training.pretraining.language_model import (
     pretraining,
     read_corpus,
 )
+from superconext.training.pretraining.shards import deal_out_emoji, dealt_out
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import (
@@ -149,8 +151,14 @@ def pretrained_encoder(
     vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
     settings = Settings(hidden_size=config.hidden_size)
     # Of several fits at a time the first makes it, and the others take it out of the cache.
-    making = made_encoder(text, vectors, settings, config.threads, progress, wait=True)
-    with making as (made, cached):
+    # Other processes of a run wait too.
+    with (
+        within(World()),
+        made_encoder(text, vectors, settings, config.threads, progress, wait=True) as (
+            made,
+            cached,
+        ),
+    ):
         pass
     progress.say(f"encoder: pretrained on {names_of(config.unlabelled)}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
@@ -188,6 +196,8 @@ def made_encoder(
             if not cached:
                 _make(text, vectors, settings, threads, made, states, progress)
                 cache.trim()
+            else:
+                current_world().broadcast({})  # nothing to help with
             # Here and not in `_make`: a stop right after it would leave them for good.
             shutil.rmtree(states, ignore_errors=True)
             yield made, cached
@@ -239,6 +249,8 @@ def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int
         "threads": threads,
         "versions": [torch.__version__, _TRAINING],
     }
+    if current_world().size > 1:  # alone as ever: encoders in the cache are found
+        facts["processes"] = current_world().size
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -273,9 +285,10 @@ def _make(
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
             table, vectors = _table(vectors, corpus)
+            share = dealt_out(corpus, table, settings, threads, states)
             with progress.bar("pretraining") as advance:
                 hooks = [StepBar(advance)]
-                trainer = pretraining(corpus, table, settings, states, progress, hooks)
+                trainer = pretraining(corpus, table, settings, states, progress, hooks, share)
                 trainer.fit()
             emoji, learned = _learn_emoji(corpus, trainer.encoder, settings, states, progress)
     finally:
@@ -288,6 +301,7 @@ def _make(
         "predicted_words": len(corpus.counts),
         "settings": asdict(settings),
         "threads": threads,
+        "processes": current_world().size,
         "history": trainer.history,
         "emoji": emoji,
         "emoji_history": learned,
@@ -311,6 +325,7 @@ def _learn_emoji(
     Returns what it learned from, and its history.
     """
     rows = emoji_rows(corpus, settings.seed) if settings.emoji_epochs else None
+    deal_out_emoji(rows)
     if rows is None:
         if settings.emoji_epochs:
             progress.say(

@@ -75,7 +75,7 @@ def test_the_loss_is_its_definition():
     weights = counts**FLATTENED / (counts**FLATTENED).sum()
     middle = np.cumsum(weights) - weights / 2
     drawn = [0, 2, 2, 5]
-    loss = built.loss(*flat(SENTENCES), Fixed([middle[w] for w in drawn]))
+    loss = built.losses(*flat(SENTENCES), Fixed([middle[w] for w in drawn])).mean()
     expected, predictions = oracle(built, counts, set(drawn))
     assert predictions == 16  # of 20 next words, both ways; 4 are words that are only read
     assert float(loss.detach()) == pytest.approx(expected, abs=1e-10)
@@ -90,7 +90,7 @@ def test_with_every_word_drawn_it_is_the_full_cross_entropy():
     states, targets = built._predictions(*flat(SENTENCES))
     scores = states @ built.words.words.t() + built.bias.words[:, 0]
     full = torch.nn.functional.cross_entropy(scores, torch.from_numpy(targets))
-    loss = built.loss(*flat(SENTENCES), Fixed(spots))
+    loss = built.losses(*flat(SENTENCES), Fixed(spots)).mean()
     assert float(loss.detach()) == pytest.approx(float(full.detach()), abs=1e-10)
     learned = [p for p in built.parameters() if p.requires_grad and p.numel()]
     for ours, theirs in zip(*(torch.autograd.grad(x, learned) for x in (loss, full)), strict=True):
@@ -123,7 +123,7 @@ def test_the_sample_favours_frequent_words_as_expected():
 
 def test_gradients_reach_everything_but_the_vectors_that_are_read():
     built, _ = model(sample=4)
-    built.loss(*flat(SENTENCES), np.random.default_rng(0)).backward()
+    built.losses(*flat(SENTENCES), np.random.default_rng(0)).mean().backward()
     moved = {name for name, p in built.named_parameters() if p.grad is not None and p.numel()}
     assert moved == {name for name, p in built.named_parameters() if p.requires_grad and p.numel()}
     assert "encoder.embedding.words" not in moved
