@@ -69,7 +69,9 @@ FINE_TUNED: dict[str, dict[str, Any]] = {
     # A small pool of which few rows are retrieved, for the time.
     "css_lm": {"options": "unit=true,pool_size=1000,queries=4,retrieved=8,negative_rows=16"},
 }
-SYSTEMS = ("tfidf_logreg", "bilstm", "frozen", "setfit", *FINE_TUNED)
+#: What teaches the BiLSTM.
+TEACHER = "supcon"
+SYSTEMS = ("tfidf_logreg", "bilstm", "taught", "frozen", "setfit", *FINE_TUNED)
 #: Of all of them: 24 steps. Rate, length and head are of dev draws of SST-2, 16 rows a class.
 TRANSFORMER: dict[str, Any] = {
     "learning_rate": 5e-5,
@@ -104,7 +106,22 @@ def ours(given: dict[str, Any], model: str | None, seed: int, train: Rows, pool:
         if model:
             batch = {"batch_size": min(BATCH, len(train[0]))}
             given = {**TRANSFORMER, **batch, **given, "encoder": "transformer", "model": model}
-        return SuperConTextClassifier(seed=seed, **given).fit(*train).predict
+        return SuperConTextClassifier(seed=seed, **given).fit(*train)
+
+
+def taught(model: str, vectors: str | None, seed: int, train: Rows, pool: list[str]) -> Any:
+    """A BiLSTM that learns, beside the labels, what a fine-tuned model says of unlabelled texts."""
+    settings = {**FINE_TUNED[TEACHER], "objective": TEACHER}
+    teacher = ours(settings, model, seed, train, pool)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "soft.csv"
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["text", *teacher.classes_])
+            for text, shares in zip(pool, teacher.predict_proba(pool), strict=True):
+                writer.writerow([text, *shares])
+        given = {"objective": "cross_entropy", "vectors": vectors, "soft_labels": str(file)}
+        return ours(given, None, seed, train, pool)
 
 
 def setfit(model: str, seed: int, train: Rows) -> Callable[[list[str]], Any]:
@@ -137,11 +154,12 @@ def fit(
         return setfit(model, seed, train)
     if name == "tfidf_logreg":
         return tfidf(seed, train)
-    if name == "frozen":
-        return ours({"freeze": True, **given}, model, seed, train, pool)
+    if name == "taught":
+        return taught(model, vectors, seed, train, pool).predict
     if name == "bilstm":
-        return ours({"vectors": vectors, **given}, None, seed, train, pool)
-    return ours({**FINE_TUNED[name], "objective": name, **given}, model, seed, train, pool)
+        return ours({"vectors": vectors, **given}, None, seed, train, pool).predict
+    given = {"freeze": True, **given} if name == "frozen" else {"objective": name, **given}
+    return ours({**FINE_TUNED.get(name, {}), **given}, model, seed, train, pool).predict
 
 
 def _value(text: str) -> Any:

@@ -111,7 +111,10 @@ MTEB = {
 }
 #: Systems of `bench_transformer.py`, in the order of its table.
 TRANSFORMERS = {
+    "setfit": "SetFit",
     "tfidf_logreg": "TF-IDF + LR",
+    "bilstm": "BiLSTM",
+    "taught": "BiLSTM taught by SupCon",
     "frozen": "MiniLM frozen + LR",
     "cross_entropy": "cross-entropy",
     "ce_scl": "CE + SCL",
@@ -120,8 +123,17 @@ TRANSFORMERS = {
     "dualcl": "DualCL",
     "lacon": "LaCon",
     "css_lm": "CSS-LM",
-    "setfit": "SetFit",
 }
+#: What a paper says is ahead, and of what.
+ORDERS = (
+    ("ce_scl", "cross_entropy"),
+    ("dualcl", "cross_entropy"),
+    ("dualcl", "ce_scl"),
+    ("lacon", "cross_entropy"),
+    ("lacon", "ce_scl"),
+    ("css_lm", "cross_entropy"),
+    ("superloss", "supcon"),
+)
 #: Corrected p below which a difference counts.
 LEVEL = 0.05
 
@@ -447,41 +459,67 @@ def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
 
 
 def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Accuracy on drawn test rows, beside SetFit's on the same draws with a 95% interval of t."""
-    lines = [["set", "per class", "system", "draws", "accuracy", "minus SetFit", "seconds", "MB"]]
-    tests = [row for row in rows if row["rows"] == "test"]
-    groups = sorted({(row["set"], int(row["shots"])) for row in tests})
-    for name, shots in groups:
-        own = [r for r in tests if (r["set"], r["shots"]) == (name, str(shots))]
-        of = {
-            system: {r["seed"]: 100 * float(r["accuracy"]) for r in own if r["system"] == system}
-            for system in TRANSFORMERS
-        }
-        for system, scores in of.items():
-            if len(scores) < 2:
-                continue
-            cost = [r for r in own if r["system"] == system]
-            seconds = statistics.mean(float(r["seconds"]) for r in cost)
-            found = [*scores.values()]
-            mean = f"{statistics.mean(found):.1f} ± {statistics.stdev(found):.1f}"
-            shared = [scores[seed] - of["setfit"][seed] for seed in scores if seed in of["setfit"]]
-            minus = interval(shared) if system != "setfit" else ""
-            most = max(int(r["peak_mb"]) for r in cost)
-            count = str(len(found))
-            cells = [TRANSFORMERS[system], count, mean, minus, f"{seconds:.0f}", str(most)]
-            lines.append([name, str(shots), *cells])
+    """Accuracy of SetFit on drawn test rows, and what others have more on the same draws, with a
+    95% interval of t; bold where it leaves out 0."""
+    scores = drawn_scores(rows)
+    groups = sorted({(name, shots) for _, name, shots in scores}, key=lambda g: (g[0], int(g[1])))
+    heads = [f"{name}, {shots}" for name, shots in groups]
+    lines = [["system", *heads, "seconds", "MB"]]
+    for system, title in TRANSFORMERS.items():
+        fits = [row for row in rows if row["rows"] == "test" and row["system"] == system]
+        cells = []
+        for group in groups:
+            own, peer = scores.get((system, *group), {}), scores.get(("setfit", *group), {})
+            if system == "setfit":
+                found = [*own.values()]
+                spread = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
+                cells.append(f"{statistics.mean(found):.1f}{spread}" if found else "")
+            else:
+                cells.append(interval([own[seed] - peer[seed] for seed in own if seed in peer]))
+        if any(cells):
+            seconds = sorted({round(float(row["seconds"])) for row in fits})
+            taken = " to ".join(map(str, dict.fromkeys([seconds[0], seconds[-1]])))
+            lines.append([title, *cells, taken, str(max(int(row["peak_mb"]) for row in fits))])
     return lines
 
 
+def drawn_scores(rows: list[dict[str, str]]) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Accuracy in percent on test rows by draw, by system, set and rows a class."""
+    scores: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row in rows:
+        if row["rows"] == "test":
+            own = scores.setdefault((row["system"], row["set"], row["shots"]), {})
+            own[row["seed"]] = 100 * float(row["accuracy"])
+    return scores
+
+
+def orders(rows: list[dict[str, str]]) -> str:
+    """The differences that papers claim, over all draws that both systems have."""
+    scores, said = drawn_scores(rows), []
+    for one, other in ORDERS:
+        pairs = [
+            value - scores[other, *group][seed]
+            for (system, *group), own in scores.items()
+            if system == one and (other, *group) in scores
+            for seed, value in own.items()
+            if seed in scores[other, *group]
+        ]
+        if len(pairs) > 1:
+            names = f"{TRANSFORMERS[one]} over {TRANSFORMERS[other]}"
+            said.append(f"{names} {interval(pairs)} ({len(pairs)})")
+    return "; ".join(said)
+
+
 def interval(values: list[float]) -> str:
-    """The mean and its 95% interval by Student's t."""
+    """The mean and its 95% interval by Student's t; bold where that leaves out 0."""
     if len(values) < 2:
         return ""
     from scipy.stats import t
 
     mean, count = statistics.mean(values), len(values)
     half = t.ppf(0.975, count - 1) * statistics.stdev(values) / count**0.5
-    return f"{mean:+.1f}, {mean - half:+.1f} to {mean + half:+.1f}"
+    strong = "**" if abs(mean) > half else ""
+    return f"{strong}{mean:+.1f}{strong}, {mean - half:+.1f} to {mean + half:+.1f}"
 
 
 def on_dev(rows: list[dict[str, str]]) -> str:
@@ -606,6 +644,7 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "front": markdown(front(full, few, stored)),
         "choice": choice(stored),
         "transformer": markdown(transformers(fits)),
+        "transformer-orders": orders(fits),
         "transformer-dev": on_dev(fits),
     }
 
