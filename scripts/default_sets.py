@@ -1,0 +1,140 @@
+"""The default of `superconext train` beside TF-IDF + logistic regression, a table of several sets.
+
+Each set is trained on as `superconext train TRAIN --test TEST` does it, with no option but those
+after `--` (word vectors, a pretrained encoder); the rival is fitted on all rows of TRAIN, its C by
+cross-validation within them. A set of one file is parted 80/20 at random after its repeated texts
+are removed. The interval of the difference is that of a bootstrap over test rows, one seed.
+
+    python scripts/default_sets.py results.csv --set trec=train.tsv,test.tsv --set cr=all.tsv -- \
+        --vectors vectors.txt
+
+Sets that results.csv has already are left as they are. `--doc docs/results.md` prints an existing
+file into the page instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from doc_tables import write_table
+from sklearn.metrics import f1_score
+from sklearn.model_selection import train_test_split
+
+from superconext import load
+from superconext.baselines.baseline import fit_baseline
+from superconext.data.dataset import Dataset
+from superconext.data.duplicates import deduplicate
+from superconext.data.reading import read_labelled
+from superconext.experiments.paired_tests import hierarchical_bootstrap, holm
+from superconext.report.table import Grid
+
+NAME = "default_sets"
+HEAD = [
+    *("set", "given", "train_rows", "test_rows", "classes", "recipe", "why"),
+    *("default", "tfidf", "difference", "low", "high", "p", "seconds", "tfidf_seconds"),
+]
+
+
+def parts(paths: list[str]) -> tuple[Dataset, Dataset]:
+    """Training and test rows of two files, or of one that is parted."""
+    if len(paths) == 2:
+        return read_labelled(paths[0]), read_labelled(paths[1])
+    rows = read_labelled(paths[0])
+    rows = rows.select(deduplicate(rows.texts))
+    known, asked = train_test_split(
+        np.arange(len(rows)), test_size=0.2, random_state=0, stratify=rows.labels
+    )
+    return rows.select(np.sort(known)), rows.select(np.sort(asked))
+
+
+def write_rows(path: Path, rows: Dataset) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "label"])
+        writer.writerows(zip(rows.texts, rows.labels, strict=True))
+
+
+def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
+    """One row of the table, in the order of `HEAD`."""
+    train, test = parts(paths)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / "train.csv", Path(folder) / "test.csv"]
+        for file, rows in zip(files, (train, test), strict=True):
+            write_rows(file, rows)
+        run = Path(folder) / "run"
+        command = [sys.executable, "-m", "superconext", "train", str(files[0])]
+        began = time.perf_counter()
+        subprocess.run([*command, "--test", str(files[1]), "--out", str(run), *words], check=True)
+        seconds = time.perf_counter() - began
+        choice = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["recipes"]
+        ours = load(run).predict(test.texts)
+    baseline = fit_baseline("tfidf_logreg", (train.texts, train.labels), None)
+    theirs = baseline.predict(test.texts)
+    places = {label: at for at, label in enumerate(sorted({*train.labels, *test.labels}))}
+    truth, first, second = (
+        np.array([places[str(label)] for label in of]) for of in (test.labels, ours, theirs)
+    )
+    found = hierarchical_bootstrap(truth, first[None], second[None], seeds=False)
+    scores = [f1_score(truth, one, average="weighted") for one in (first, second)]
+    recipe = choice["recipes"][choice["chosen"]]["title"]
+    return [
+        *(name, " ".join(words[::2]), len(train), len(test), len(places), recipe, choice["why"]),
+        *(f"{x:.4f}" for x in (*scores, found.difference, found.low, found.high, found.p)),
+        *(f"{seconds:.0f}", f"{baseline.seconds:.0f}"),
+    ]
+
+
+def grid(path: Path) -> Grid:
+    """The table: points of weighted F1, p after Holm's correction over the sets."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    corrected = holm([float(row["p"]) for row in rows])
+    cells = []
+    for row, p in zip(rows, corrected, strict=True):
+        points = {k: 100 * float(row[k]) for k in ("default", "tfidf", "difference", "low", "high")}
+        minus = f"{points['difference']:+.1f}, {points['low']:+.1f} to {points['high']:+.1f}"
+        verdict = ("ahead" if points["difference"] > 0 else "behind") if p < 0.05 else "level"
+        cells.append(
+            [row["set"], row["train_rows"], row["given"].replace("--", ""), row["recipe"]]
+            + [f"{points['default']:.1f}", f"{points['tfidf']:.1f}", minus, verdict]
+        )
+    head = ["set", "rows", "given", "chosen recipe", "default", "TF-IDF + LR", "difference", ""]
+    return Grid(head, cells)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    rest: list[str] = []
+    if "--" in words:
+        words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=TRAIN[,TEST]")
+    parser.add_argument("--doc", type=Path)
+    options = parser.parse_args(words)
+    if options.doc:
+        write_table(options.doc, NAME, grid(options.results))
+        return
+    new = not options.results.exists()
+    with options.results.open("a+", encoding="utf-8", newline="") as stream:
+        stream.seek(0)
+        there = {row["set"] for row in csv.DictReader(stream)}
+        writer = csv.writer(stream, lineterminator="\n")
+        if new:
+            writer.writerow(HEAD)
+        for name, paths in (one.split("=", 1) for one in options.set):
+            if name not in there:
+                writer.writerow(measure(name, paths.split(","), rest))
+                stream.flush()
+
+
+if __name__ == "__main__":
+    main()
