@@ -3,13 +3,16 @@
     python scripts/choose_defaults.py choose DATA ENCODER --out DIR
     git commit docs/results/choice.json docs/results/choice.csv
     python scripts/choose_defaults.py judge
+    python scripts/choose_defaults.py vary DATA VECTORS --out DIR
 
 `choose` opens no test file. It copies the training rows of each set of DATA (a folder for each set
 with train.tsv, or all.tsv, of which a fifth is set aside first), draws 80/10/10 splits of them, and
 compares the candidates on the last tenth, all from the same pretrained ENCODER. The chosen one is
 the cheapest whose mean over the sets is within one standard error of the best. `judge` compares the
 candidates on test by the tables of `reproduce_results.py`, and refuses to before the choice is
-committed.
+committed. `vary` holds every default of the encoder and its training against its neighbours, one
+changed at a time, on the same training rows; it opens no test file either. What the vectors
+themselves are made by is varied on vectors of the training texts, all else on those of VECTORS.
 """
 
 from __future__ import annotations
@@ -23,7 +26,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from doc_tables import write_table
 from reproduce_results import FOLDERS, ROOT, STORED, SYSTEMS, read_csv
+from reproduce_results import SETS as TITLES
+
+from superconext.report.table import Grid
 
 CHOICE = STORED / "choice.json"
 TABLE = STORED / "choice.csv"
@@ -39,17 +46,34 @@ CANDIDATES = {
 }
 SEEDS, ROWS = 3, 1500
 
+#: Neighbours of the defaults of the preset `fast`, on word vectors that are given.
+NEIGHBOURS = (
+    *("hidden_size=64", "hidden_size=256", "layers=2", "pooling=mean", "pooling=last"),
+    *("dropout=0", "dropout=0.4", "word_dropout=0", "word_dropout=0.4"),
+    *("learning_rate=0.0003", "learning_rate=0.003", "batch_size=64", "epochs=8", "epochs=30"),
+    *("temperature=0.05", "temperature=0.3", "projection=linear", "projection=identity"),
+    *("keep=best", "keep=last", "tune_vectors=true", "normalize=none", "probe_rows=unseen"),
+)
+#: And on vectors of the training texts.
+OF_VECTORS = (
+    *("vector_dimension=50", "vector_dimension=200", "vector_method=word2vec", "subwords=false"),
+)
+VARIED = STORED.parent / "measured" / "choose_defaults.csv"
+NAME = "choose_defaults"
 
-def choose(data: Path, encoder: Path, out: Path) -> None:
-    """Compare on training rows and write the choice."""
-    superconext = [sys.executable, "-m", "superconext"]
+
+SUPERCONEXT = [sys.executable, "-m", "superconext"]
+
+
+def compared(data: Path, out: Path, name: str, systems: list[str], *words: object) -> list[dict]:
+    """The lines of a comparison of systems on splits of training rows."""
     lines = []
     for name in SETS:
         kept = out / "rows" / name / "train.tsv"
         if not kept.exists():
             whole = data / FOLDERS[name] / "all.tsv"
             if whole.exists():
-                split = [*superconext, "data", "split", whole, "--out", out / "split" / name]
+                split = [*SUPERCONEXT, "data", "split", whole, "--out", out / "split" / name]
                 words = ["--seed", 0, "--deduplicate", "--dev", 0.1, "--test", 0.2]
                 subprocess.run([str(word) for word in (*split, *words)], check=True)
             source = out / "split" / name if whole.exists() else data / FOLDERS[name]
@@ -58,14 +82,20 @@ def choose(data: Path, encoder: Path, out: Path) -> None:
         lines += ["[[dataset]]", f'name = "{name}"', f"train = {json.dumps(str(kept.resolve()))}"]
     sets = out / "sets.toml"
     sets.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = [
-        "compare", "--datasets", sets, "--objectives", ",".join(CANDIDATES), "--seeds", SEEDS,
-        "--splits", "resample", "--deduplicate", "--at-most", ROWS, "--init", encoder,
-        "--out", out / "compare",
+    command = [
+        *SUPERCONEXT, "compare", "--datasets", sets, "--objectives", ",".join(systems),
+        "--seeds", SEEDS, "--splits", "resample", "--deduplicate", "--at-most", ROWS,
+        *words, "--out", out / name,
     ]  # fmt: skip
-    subprocess.run([*superconext, *map(str, words)], check=True)
-    found = out / "compare" / "results.jsonl"
-    rows = [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+    found = out / name / "results.jsonl"
+    if not found.exists():
+        subprocess.run([str(word) for word in command], check=True)
+    return [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+
+
+def choose(data: Path, encoder: Path, out: Path) -> None:
+    """Compare on training rows and write the choice."""
+    rows = compared(data, out, "compare", list(CANDIDATES), "--init", encoder)
     document, table = chosen(rows)
     with TABLE.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows(table)
@@ -105,6 +135,50 @@ def chosen(rows: list[dict]) -> tuple[dict, list[list]]:
     return document, table
 
 
+def vary(data: Path, vectors: Path, out: Path) -> None:
+    """Compare each default with its neighbours on training rows, and write the table."""
+    studies = {"given": (NEIGHBOURS, ("--vectors", vectors)), "own": (OF_VECTORS, ())}
+    table = [["vectors", "changed", *SETS, "difference", "standard_error"]]
+    for name, (changes, words) in studies.items():
+        systems = ["superloss", *(f"superloss:{change}" for change in changes)]
+        rows = compared(data, out, name, systems, *words)
+        table += differences(name, rows)
+    with VARIED.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows(table)
+    write_table(ROOT / "docs" / "results.md", NAME, grid(read_csv(VARIED)))
+
+
+def grid(rows: list[dict[str, str]]) -> Grid:
+    """The table of the changes, the best first; beyond two standard errors with a star."""
+    head = ["changed", *(TITLES[name] for name in SETS), "mean difference"]
+    cells = []
+    for row in sorted(rows, key=lambda row: -float(row["difference"])):
+        mean, error = (100 * float(row[key]) for key in ("difference", "standard_error"))
+        star = " *" if abs(mean) > 2 * error else ""
+        by_set = (f"{100 * float(row[name]):+.1f}" for name in SETS)
+        cells.append([f"`{row['changed']}`", *by_set, f"{mean:+.1f} ± {error:.1f}{star}"])
+    return Grid(head, cells)
+
+
+def differences(name: str, rows: list[dict]) -> list[list]:
+    """For each change its mean difference to the default in weighted F1, by set and over all, and
+    the standard error of the last over sets and seeds."""
+    scores: dict[str, dict[tuple[str, int], float]] = {}
+    for row in rows:
+        place = row["dataset"], row["seed"]
+        scores.setdefault(row["system"], {})[place] = row["test"]["f1_weighted"]
+    plain = scores.pop("superloss")
+    table = []
+    for system, found in scores.items():
+        minus = {place: value - plain[place] for place, value in found.items()}
+        by_set = [np.mean([d for (of, _), d in minus.items() if of == one]) for one in SETS]
+        every = np.array([*minus.values()])
+        error = every.std(ddof=1) / len(every) ** 0.5
+        cells = [round(float(x), 4) for x in (*by_set, every.mean(), error)]
+        table.append([name, system.removeprefix("superloss:"), *cells])
+    return table
+
+
 def committed(path: Path) -> bool:
     """Whether git has the file as it is."""
     if not path.exists():
@@ -137,8 +211,14 @@ def main() -> None:
     verb.add_argument("encoder", type=Path, help="of superconext pretrain")
     verb.add_argument("--out", type=Path, required=True)
     verbs.add_parser("judge")
+    verb = verbs.add_parser("vary")
+    verb.add_argument("data", type=Path)
+    verb.add_argument("vectors", type=Path, help="of superconext vectors train")
+    verb.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    if options.verb == "choose":
+    if options.verb == "vary":
+        vary(options.data, options.vectors, options.out)
+    elif options.verb == "choose":
         choose(options.data, options.encoder, options.out)
     else:
         judge()

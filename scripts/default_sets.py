@@ -37,6 +37,9 @@ from superconext.experiments.paired_tests import hierarchical_bootstrap, holm
 from superconext.report.table import Grid
 
 NAME = "default_sets"
+#: What the option says that was given.
+GIVEN = {"--init": "pretrained encoder", "--vectors": "word vectors", "--budget": ""}
+
 HEAD = [
     *("set", "given", "train_rows", "test_rows", "classes", "recipe", "why"),
     *("default", "tfidf", "difference", "low", "high", "p", "seconds", "tfidf_seconds"),
@@ -92,20 +95,17 @@ def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
     ]
 
 
-def grid(path: Path) -> Grid:
-    """The table: points of weighted F1, p after Holm's correction over the sets."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+def grid(rows: list[dict[str, str]]) -> Grid:
+    """The table: points of weighted F1; ahead, behind or level by p after Holm's correction."""
     corrected = holm([float(row["p"]) for row in rows])
     cells = []
     for row, p in zip(rows, corrected, strict=True):
         points = {k: 100 * float(row[k]) for k in ("default", "tfidf", "difference", "low", "high")}
         minus = f"{points['difference']:+.1f}, {points['low']:+.1f} to {points['high']:+.1f}"
         verdict = ("ahead" if points["difference"] > 0 else "behind") if p < 0.05 else "level"
-        cells.append(
-            [row["set"], row["train_rows"], row["given"].replace("--", ""), row["recipe"]]
-            + [f"{points['default']:.1f}", f"{points['tfidf']:.1f}", minus, verdict]
-        )
+        given = GIVEN[row["given"].split()[0]]
+        scores = (f"{points[k]:.1f}" for k in ("default", "tfidf"))
+        cells.append([row["set"], row["train_rows"], given, row["recipe"], *scores, minus, verdict])
     head = ["set", "rows", "given", "chosen recipe", "default", "TF-IDF + LR", "difference", ""]
     return Grid(head, cells)
 
@@ -121,7 +121,8 @@ def main() -> None:
     parser.add_argument("--doc", type=Path)
     options = parser.parse_args(words)
     if options.doc:
-        write_table(options.doc, NAME, grid(options.results))
+        with options.results.open(encoding="utf-8", newline="") as stream:
+            write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
         return
     new = not options.results.exists()
     with options.results.open("a+", encoding="utf-8", newline="") as stream:

@@ -77,3 +77,21 @@ def test_choosing_opens_no_test_file(script, tmp_path, monkeypatch):
     assert named.count("train = ") == len(script.SETS)
     assert "test" not in named.replace(str(tmp_path), "")
     assert not any("test.tsv" in str(word) for command in opened for word in command)
+
+
+def test_changes_are_held_against_the_default_on_the_same_rows(script):
+    rows = [
+        {"system": system, "dataset": of, "seed": seed, "test": {"f1_weighted": score + seed / 10}}
+        for system, score in (("superloss", 0.5), ("superloss:layers=2", 0.52))
+        for of in script.SETS
+        for seed in (1, 0)
+    ]
+    for row in rows[-2:]:
+        row["test"]["f1_weighted"] += 0.03
+    (line,) = script.differences("given", rows)
+    assert line[:2] == ["given", "layers=2"]
+    assert line[2:-1] == pytest.approx([0.02, 0.02, 0.05, 0.03])
+    every = [0.02, 0.02, 0.02, 0.02, 0.05, 0.05]
+    mean = sum(every) / 6
+    error = (sum((x - mean) ** 2 for x in every) / 5 / 6) ** 0.5
+    assert line[-1] == pytest.approx(error, abs=1e-4)

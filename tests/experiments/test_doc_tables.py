@@ -16,6 +16,8 @@ TABLES = {
     "bench_much_text": "performance.md",
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
+    "choose_defaults": "results.md",
+    "default_sets": "results.md",
     "prior_groups": "probe.md",
     "text_growth": "pretrain.md",
 }
@@ -25,7 +27,7 @@ TABLES = {
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    for name in (*TABLES, "bench_output", "doc_tables"):
+    for name in (*TABLES, "bench_output", "doc_tables", "reproduce_results"):
         sys.modules.pop(name, None)
 
 
