@@ -52,7 +52,7 @@ NEIGHBOURS = (
     *("dropout=0", "dropout=0.4", "word_dropout=0", "word_dropout=0.4"),
     *("learning_rate=0.0003", "learning_rate=0.003", "batch_size=64", "epochs=8", "epochs=30"),
     *("temperature=0.05", "temperature=0.3", "projection=linear", "projection=identity"),
-    *("keep=best", "keep=last", "tune_vectors=true", "normalize=none", "probe_rows=unseen"),
+    *("keep=best", "keep=last", "tune_vectors=true", "normalize=none"),
 )
 #: And on vectors of the training texts.
 OF_VECTORS = (

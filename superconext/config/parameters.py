@@ -347,12 +347,6 @@ class Config:
         "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
         "character n-grams, weighed on dev.",
     )
-    probe_rows: str = _probe(
-        "seen",
-        "Rows the probe is fitted on: those its encoder was trained on, or those it has not seen, "
-        "each of several members leaving out another part of the rows.",
-        choices=("seen", "unseen"),
-    )
     members: int = _training(
         1,
         "Encoders trained with seeds of their own, a million apart, whose features the probe "
@@ -449,6 +443,8 @@ REMOVED: dict[str, str] = {
     "with {tune_vectors}, or leave it out",
     "vector_scale": "vectors of a file that are small are scaled as it suits the encoder: leave "
     "it out, or give a file of other numbers with {vectors}",
+    "probe_rows": "a probe on rows that its encoder has not seen gained little on one set and "
+    "lost more on another (docs/research.md): leave it out, or use {members 4}",
     "projection_size": "the projection is as wide as the sentence vector: leave it out, or "
     "change {hidden_size}",
     "enable_rules": "rules follow the profile: use {normalize auto+RULE}",

@@ -24,22 +24,12 @@ def check_config(config: Config) -> None:
     or options that cannot be, and for an unknown objective."""
     check_device(config.device)
     check_folds(config)
-    _check_members(config)
     _check_probe(config)
     check_pretraining(config)
     if objective_class(config.objective).needs_pool and not config.freeze:
         pool_sources(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)
-
-
-def _check_members(config: Config) -> None:
-    """Raise ConfigError where there are too few members."""
-    if config.probe_rows == "unseen" and config.members < 2:
-        raise ConfigError(
-            f"probe_rows = 'unseen' with members = {config.members}; expected at least 2 members, "
-            "each of which leaves out a part of the rows: set members to 5"
-        )
 
 
 def _check_encoder(config: Config) -> None:
@@ -91,7 +81,6 @@ def _check_probe(config: Config) -> None:
     found = {
         "calibrate": config.calibrate,
         "logit_adjustment": config.logit_adjustment != 0,
-        "probe_rows = 'unseen'": config.probe_rows == "unseen",
         f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
     }
     for name in (name for name, asked in found.items() if asked):

@@ -91,7 +91,6 @@ def lacks_folds(config: Config) -> str:
     asked = {
         "calibrate": config.calibrate,
         "keep = 'best'": config.keep == "best",
-        "probe_rows = 'unseen'": config.probe_rows == "unseen",
         f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
         f"related = {config.related!r}": bool(config.related),
         "soft_labels": bool(getattr(config, "soft_labels", None)),
@@ -273,7 +272,7 @@ class CrossValidation:
         ):
             done = _Share(advance, config.epochs)
             hooks = [Clock(latest), done]
-            trained = train_members(rows, config, None, Progress(), hooks, monitor=False)
+            trained = train_members(rows, config, Progress(), hooks, monitor=False)
             if trained.interrupted:
                 raise KeyboardInterrupt
             features = member_features(trained.encoders, rows.train)

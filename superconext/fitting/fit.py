@@ -36,8 +36,6 @@ from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
     adjusted,
     calibrate,
-    cross_fitting_parts,
-    fit_cross_fitted,
     fit_probe,
 )
 from superconext.probe.metrics import collapse_report
@@ -127,8 +125,7 @@ def fit_model(
             give_back_freed_memory()
         config = decided(config, len(prepared.labels))
         planned = total_epochs(config)
-        parts = _parts(prepared, config, progress)
-        members = train_members(prepared, config, parts, progress, callbacks, checkpoint, monitor)
+        members = train_members(prepared, config, progress, callbacks, checkpoint, monitor)
         config, encoders = members.config, members.encoders
         leave_to_main()
         if (
@@ -140,8 +137,7 @@ def fit_model(
             features = member_features(encoders, prepared.probe_split[0])
             held = None if prepared.dev is None else member_features(encoders, prepared.dev)
             if settings is None:
-                inputs = hard, features, held, len(encoders)
-                probe = _final_probe(prepared, *inputs, parts, config, progress)
+                probe = _final_probe(prepared, hard, features, held, config, progress)
             else:
                 probe = _refitted_probe(prepared, features, config, settings)
         if settings is None:
@@ -196,7 +192,6 @@ class Members:
 def train_members(
     prepared: Prepared,
     config: Config,
-    parts: list[np.ndarray] | None,
     progress: Progress,
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
@@ -204,12 +199,12 @@ def train_members(
 ) -> Members:
     """Train every member of a configuration whose epochs are decided (`decided`).
 
-    parts: rows that each leaves out. The other arguments are those of `fit_model`.
+    The arguments are those of `fit_model`.
     """
     made = Members([], [], [], False, config)
     for member in range(config.members):
-        rows = prepared.without(parts[member]) if parts else prepared
-        trained = train_member(rows, made.config, member, progress, callbacks, checkpoint, monitor)
+        words = progress, callbacks, checkpoint, monitor
+        trained = train_member(prepared, made.config, member, *words)
         made.interrupted = trained.interrupted
         if not trained.finetuned and second_stage(made.config):
             if made.encoders:
@@ -236,42 +231,21 @@ def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
     return SeenTexts.of(splits)
 
 
-def _parts(prepared: Prepared, config: Config, progress: Progress) -> list[np.ndarray] | None:
-    """The rows each member leaves out, or None where every member is trained on all."""
-    if config.probe_rows == "seen":
-        return None
-    parts = cross_fitting_parts(*prepared.probe_split, config.members, config.seed)
-    if parts is None:
-        progress.say(
-            f"note: some class has too few rows to be cut into {config.members} parts, so every "
-            "member is trained on all rows and the probe fitted on them (probe_rows = seen)"
-        )
-    return parts
-
-
 def _final_probe(
     prepared: Prepared,
     hard: np.ndarray,
     features: np.ndarray,
     dev_features: np.ndarray | None,
-    members: int,
-    parts: list[np.ndarray] | None,
     config: Config,
     progress: Progress,
 ) -> Probe:
     """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads."""
     dev_labels, shares = prepared.dev_labels, prepared.probe_shares
     labels = prepared.probe_split[1] if shares is None else shares
-    if parts:
-        blocks = np.split(features, members, axis=1)  # all members are equally wide
-        own = [block[part] for block, part in zip(blocks, parts, strict=False)]
-        truth = [labels[part] for part in parts[: len(own)]]
-        probe: Probe = fit_cross_fitted(own, truth, dev_features, dev_labels)
-    else:
-        kind = probe_class(config.probe_features)
-        if labels.ndim > 1 and kind is not LogisticRegressionProbe:
-            labels = labels.argmax(axis=1)
-        probe = kind.fit(features, labels, dev_features, dev_labels)
+    kind = probe_class(config.probe_features)
+    if labels.ndim > 1 and kind is not LogisticRegressionProbe:
+        labels = labels.argmax(axis=1)
+    probe: Probe = kind.fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         return probe
     probe = adjusted(probe, hard, config.logit_adjustment)

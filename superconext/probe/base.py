@@ -22,7 +22,7 @@ LOWEST, HIGHEST = 0.05, 20.0
 class Probe(ABC):
     """A fitted classifier on sentence vectors, made of plain arrays.
 
-    `calibrate`, `logit_adjustment`, `probe_rows = "unseen"` and the export to ONNX need the
+    `calibrate`, `logit_adjustment` and the export to ONNX need the
     weights of a logistic regression; they refuse a probe that does not extend
     `LogisticRegressionProbe`.
     """

@@ -18,9 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from superconext.core.random_streams import FOLDS as FOLD_STREAM
-from superconext.core.random_streams import random_stream
-from superconext.data.token_store import TokenStore
 from superconext.probe.base import (
     FEWEST_DEV_ROWS,
     Probe,
@@ -40,9 +37,6 @@ FOLDS = 5
 #: Training rows from which log loss is taken to have one minimum along C in every fold: where it
 #: has risen for two C in a row, larger ones, which take the longest to fit, are left out.
 MANY_ROWS = 1000
-
-#: Rows of each class that every part must have; with fewer its probe cannot learn the class.
-FEWEST_ROWS = 4
 
 #: Maps a C to what is predicted for M held-out rows, such as probabilities `[M, C]`; called with
 #: ascending C, so that a fit can start where the one before ended.
@@ -127,41 +121,6 @@ def choose_c(
     held_out = np.concatenate([path[best][1] for path in paths])
     order = np.argsort(np.concatenate([held for _, held in parts]))
     return Choice(grid[best], held_out[order])
-
-
-def cross_fitting_parts(
-    store: TokenStore, labels: np.ndarray, members: int, seed: int
-) -> list[np.ndarray] | None:
-    """Which rows each of the members leaves out: disjoint parts of all N rows, sorted.
-
-    Every part has its share of each class, rounded; sentences of the very same words stand in
-    one part. None where a part would have fewer than `FEWEST_ROWS` rows of some class.
-
-    Args:
-        store: token ids of the rows.
-        labels: class indices `[N]`.
-        members: number of parts, at least 2.
-    """
-    copies: dict[bytes, list[int]] = {}
-    for row in range(len(labels)):
-        words = store.tokens[store.offsets[row] : store.offsets[row + 1]].tobytes()
-        copies.setdefault(words, []).append(row)
-    groups = list(copies.values())
-    classes = labels[[group[0] for group in groups]]
-    shuffled = random_stream(seed, FOLD_STREAM).permutation(len(groups))
-    # Dealt out class by class, each going on where the last one stopped.
-    dealt = shuffled[np.argsort(classes[shuffled], kind="stable")]
-    parts = [
-        np.sort(
-            np.array(
-                [row for group in dealt[part::members] for row in groups[group]], dtype=np.int64
-            )
-        )
-        for part in range(members)
-    ]
-    count = int(labels.max()) + 1
-    least = min(np.bincount(labels[part], minlength=count).min() for part in parts)
-    return parts if least >= FEWEST_ROWS else None
 
 
 def loss_path(
@@ -284,50 +243,6 @@ def fit_probe(
     within = None if learned else of_fold
     c = choose_c(grid, DEFAULT_C, labels, dev_labels, within, of_dev).c
     return _with_c(features, labels, c)
-
-
-def fit_cross_fitted(
-    features: Sequence[np.ndarray],
-    labels: Sequence[np.ndarray],
-    dev_features: np.ndarray | None = None,
-    dev_labels: np.ndarray | None = None,
-    grid: Sequence[float] = GRID,
-) -> LogisticRegressionProbe:
-    """Cross-fitted probe: each member's is fitted on the rows its encoder has not seen.
-
-    An encoder trained on a few thousand rows memorises them: their features are perfectly
-    separable, noisy labels among them too, and a probe fitted on them learns that. Here each of
-    several encoders leaves out another part of the rows, whose features look like those of any
-    new text. Predictions are made by the mean of the probes' scores; C is the same for all, and
-    what they predict together has the lowest log loss on dev with it. This is the cross-fitting
-    of stacked generalisation (Wolpert, 1992), with the folds' models kept as an ensemble.
-
-    Args:
-        features: of each member the vectors float32 `[n, d]` of the n rows it left out.
-        labels: of each member the class indices `[n]` of those rows, every class being there, or
-            shares of the classes `[n, C]`.
-        dev_features: vectors of the dev rows, members side by side.
-    """
-
-    def together(c: float) -> LogisticRegressionProbe:
-        probes = [_with_c(*rows, c) for rows in zip(features, labels, strict=True)]
-        return LogisticRegressionProbe(
-            mean=np.concatenate([probe.mean for probe in probes]),
-            scale=np.concatenate([probe.scale for probe in probes]),
-            coef=np.hstack([probe.coef for probe in probes]) / len(probes),
-            intercept=np.mean([probe.intercept for probe in probes], axis=0),
-            c=c,
-        )
-
-    if len(grid) == 1:
-        return together(grid[0])
-
-    def of_dev() -> Predictor:
-        assert dev_features is not None
-        return lambda c: together(c).probabilities(dev_features)
-
-    truth = np.concatenate(labels)
-    return together(choose_c(grid, DEFAULT_C, truth, dev_labels, None, of_dev).c)
 
 
 def adjusted(

@@ -74,7 +74,7 @@ def test_the_encoder_is_that_of_all_rows_and_the_probe_that_of_the_own(file):
     "more",
     [
         {"probe_features": "encoder+tfidf"},
-        {"probe_rows": "unseen", "members": 2},
+        {"members": 2},
         {"logit_adjustment": 0.5, "probe_features": "encoder+tfidf"},
         {"keep": "best"},
     ],

@@ -14,7 +14,7 @@ WRONG = [
     ({"device": "abacus"}, "device = 'abacus'"),
     ({"objective": "lacom"}, "did you mean 'lacon'"),
     ({"options": "mining=treshold"}, "did you mean 'threshold'"),
-    ({"probe_rows": "unseen"}, "members = 1"),
+    ({"probe_rows": "unseen"}, "which was removed; .* use members = 4"),
 ]
 
 

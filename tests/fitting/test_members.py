@@ -3,7 +3,6 @@ import pytest
 
 from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
-from superconext.core.errors import ConfigError
 from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from superconext.fitting.stages import member_config
@@ -51,11 +50,6 @@ def test_is_saved_and_answers_alike(objective, options, tmp_path):
     assert (own is None) == (saved is None) == (objective == "superloss")
     if own is not None:
         assert np.allclose(own, saved, atol=1e-6)
-
-
-def test_too_few_members_are_refused_before_anything_is_read():
-    with pytest.raises(ConfigError, match="members = 1"):
-        fit(probe_rows="unseen", vectors="missing.txt")
 
 
 def test_runs_of_neighbouring_seeds_have_no_member_in_common():

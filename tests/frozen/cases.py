@@ -66,7 +66,6 @@ OBJECTIVES = (
 )
 
 _POOL = {"unlabelled": str(DATA / "unlabelled.txt")}
-_MANY = {"members": 3, "probe_rows": "unseen"}
 _LATE = "mining_warmup=0.0"
 
 #: Trainings by name: what each sets beside or over `TINY`.
@@ -102,8 +101,6 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "micro": {"options": "reduction=micro,include_self=true", "temperature": 0.3},
     "triplet options": {"objective": "triplet", "options": "form=soft,margin=0.6"},
     "members": {"members": 2},
-    "unseen": _MANY,
-    "unseen tfidf": {**_MANY, "probe_features": "encoder+tfidf"},
     "min_count": {"min_count": 2},
     "calibrated": {"calibrate": True},
     "adjusted": {"logit_adjustment": 1.0},
@@ -135,17 +132,6 @@ TRAININGS: dict[str, dict[str, Any]] = {
         "pretrain": True,
         **_POOL,
     },
-    "best with all": {
-        "preset": "best",
-        "members": 3,
-        "probe_rows": "unseen",
-        "init": str(PRETRAINED),
-        "hidden_size": 6,
-        "vector_dimension": 4,
-        "related": str(DATA / "related.tsv"),
-        "logit_adjustment": 0.3,
-        "subwords": True,
-    },
 }
 
 #: Trainings of the command line: the words after `train FILE --out RUN`, beside `TINY`.
@@ -164,7 +150,7 @@ ALIKE = (("command", "stream"), ("command without dev", "calibrated"))
 SLOW = frozenset(
     {
         *("init tuned", "mining limits", "tfidf calibrated", "ngrams adjusted", "pretrain"),
-        *("related ngrams", "unseen tfidf", "stream ngrams", "stream without dev"),
+        *("related ngrams", "stream ngrams", "stream without dev"),
     }
 )
 

@@ -95,7 +95,7 @@ def test_the_command_line_trains_with_it_and_a_run_names_the_probe_it_lacks(tmp_
 
 @pytest.mark.parametrize(
     "given",
-    [{"calibrate": True}, {"logit_adjustment": 0.5}, {"probe_rows": "unseen", "members": 2}],
+    [{"calibrate": True}, {"logit_adjustment": 0.5}],
 )
 def test_what_needs_a_logistic_regression_is_refused_first(given):
     with pytest.raises(ConfigError, match=f"{next(iter(given))}.* with probe_features"):

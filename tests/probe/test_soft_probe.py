@@ -7,7 +7,6 @@ import pytest
 
 from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
-    fit_cross_fitted,
     fit_probe,
 )
 
@@ -34,11 +33,6 @@ def test_shares_of_one_class_are_its_label(rows):
     features, labels, _ = rows
     shares, dev = np.eye(labels.max() + 1)[labels], (features[:30], labels[:30])
     same(fit_probe(features, shares, *dev), fit_probe(features, labels, *dev))
-    halves = [features[:30], features[30:]]
-    same(
-        fit_cross_fitted(halves, [shares[:30], shares[30:]], np.hstack([features] * 2), labels),
-        fit_cross_fitted(halves, [labels[:30], labels[30:]], np.hstack([features] * 2), labels),
-    )
 
 
 def test_two_votes_to_one_are_three_rows(rows):
