@@ -16,8 +16,6 @@ TABLES = {
     "bench_much_text": "performance.md",
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
-    "choose_defaults": "results.md",
-    "default_sets": "results.md",
     "prior_groups": "probe.md",
     "text_growth": "pretrain.md",
 }
