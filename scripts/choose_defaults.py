@@ -65,7 +65,7 @@ NAME = "choose_defaults"
 SUPERCONEXT = [sys.executable, "-m", "superconext"]
 
 
-def compared(data: Path, out: Path, name: str, systems: list[str], *words: object) -> list[dict]:
+def compared(data: Path, out: Path, to: str, systems: list[str], *given: object) -> list[dict]:
     """The lines of a comparison of systems on splits of training rows."""
     lines = []
     for name in SETS:
@@ -85,9 +85,9 @@ def compared(data: Path, out: Path, name: str, systems: list[str], *words: objec
     command = [
         *SUPERCONEXT, "compare", "--datasets", sets, "--objectives", ",".join(systems),
         "--seeds", SEEDS, "--splits", "resample", "--deduplicate", "--at-most", ROWS,
-        *words, "--out", out / name,
+        *given, "--out", out / to,
     ]  # fmt: skip
-    found = out / name / "results.jsonl"
+    found = out / to / "results.jsonl"
     if not found.exists():
         subprocess.run([str(word) for word in command], check=True)
     return [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]

@@ -321,7 +321,20 @@ def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
             table = to_long_rows(key, make_tables(groups, reference))
             more = {} if key == "dataset" else {"dataset": folder.name.removeprefix("few-")}
             rows += [{**more, **row} for row in table]
+    correct(rows)
     return rows
+
+
+def correct(rows: list[dict[str, Any]]) -> None:
+    """Holm's correction over all comparisons with one reference, on whatever set."""
+    from superconext.experiments.paired_tests import holm
+
+    for reference in {row["reference"] for row in rows}:
+        tested = [r for r in rows if r["reference"] == reference and r["p"] not in (None, "")]
+        corrected = holm([float(row["p"]) for row in tested])
+        for row, p in zip(tested, corrected, strict=True):
+            row["p_holm"] = p
+            row["significantly_better"] = p < LEVEL and float(row["difference"]) > 0
 
 
 def few_labels(rows: list[dict[str, str]]) -> list[list[str]]:

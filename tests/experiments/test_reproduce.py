@@ -228,5 +228,22 @@ def test_claims_count_a_difference_only_beyond_chance(script):
     )
 
 
+def test_p_is_corrected_over_the_comparisons_of_every_set(script):
+    rows = [
+        {"reference": reference, "dataset": name, "p": p, "difference": difference, "p_holm": ""}
+        for reference, name, p, difference in [
+            ("a", "one", "0.02", 0.1),
+            ("a", "two", 0.03, 0.1),
+            ("a", "two", 0.01, -0.1),
+            ("b", "one", 0.04, 0.1),
+            ("a", "two", None, None),
+        ]
+    ]
+    script.correct(rows)
+    # By hand, of three against a: 3 * 0.01, 2 * 0.02, and 0.03, which may not be below that.
+    assert [row["p_holm"] for row in rows[:4]] == pytest.approx([0.04, 0.04, 0.03, 0.04])
+    assert [row.get("significantly_better") for row in rows] == [True, True, False, True, None]
+
+
 def test_the_pages_of_the_project_say_what_its_tables_say(script):
     script.render(check=True)
