@@ -32,7 +32,7 @@ import numpy as np
 import torch
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
-from superconext.core.files import file_sha256, write_json
+from superconext.core.files import atomic_write, file_sha256, write_json
 from superconext.encoders.onnx_graph import OPSET, GraphBuilder
 from superconext.export.onnx_model import ENSEMBLE, FORMAT, OnnxModel, run_session, session_of
 from superconext.export.standalone import write_standalone
@@ -97,7 +97,8 @@ def write_rest(model: Model, folder: Path) -> None:
         for member, encoder in enumerate(model.encoders)
         for name, array in encoder.onnx_arrays().items()
     }
-    save_file(arrays, folder / "ngrams.safetensors")
+    with atomic_write(folder / "ngrams.safetensors") as temporary:
+        save_file(arrays, temporary)
     names = ["model.onnx", "ngrams.safetensors"]
     ensemble = None
     if model.ensemble is not None:

@@ -29,8 +29,10 @@ Copyright (c) The superconext authors
 
 _CLASSIFY = '''"""Text to label with this folder alone, and the packages that `PACKAGES` names.
 
-    python classify.py FILE           a text a line (- is standard input): label TAB text
-    python classify.py FILE --proba   with the probability of every class, under a heading
+    python classify.py FILE           label TAB text for each line (- is standard input)
+    python classify.py FILE --proba   with the probability of every class, under a header
+
+Of a .csv or .tsv file the text column of training is read, or that of --text-column NAME.
 
 In a program, with this folder on sys.path:
 
@@ -43,10 +45,11 @@ In a program, with this folder on sys.path:
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 PACKAGES = @PACKAGES@
@@ -54,7 +57,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def needed(*packages: str) -> None:
-    """Leave with one line where a package is missing."""
+    """Exit with one line if a package is missing."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         sys.exit(f"error: found no {missing[0]}; expected it: pip install {' '.join(missing)}")
@@ -75,27 +78,57 @@ def rows(model, texts: list[str], proba: bool) -> Iterator[str]:
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
             cells += ["" if blank else f"{share:.6f}" for share in shares]
-        yield "\\t".join([*cells, text.replace("\\t", " ")])
+        yield "\\t".join([*cells, text.translate(dict.fromkeys(map(ord, "\\t\\r\\n"), " "))])
+
+
+def column_of(stream, column: str | int) -> Iterator[str] | None:
+    """The texts of a table's column, by name or, without a header, by number; None if it has
+    no such column."""
+    csv.field_size_limit(1 << 30)
+    begin, first = stream.tell(), stream.readline()
+    for mark in ",;\\t|":
+        quoting = csv.QUOTE_NONE if mark == "\\t" and first[:1] != '"' else csv.QUOTE_MINIMAL
+        cells = next(csv.reader([first], delimiter=mark, quoting=quoting), [])
+        named = column in cells
+        if named or (isinstance(column, int) and 1 < len(cells) >= column):
+            at = cells.index(column) if named else column - 1
+            table = csv.reader(stream, delimiter=mark, quoting=quoting)
+            table = chain([] if named else [cells], table)
+            return (cells[at] if at < len(cells) else "" for cells in table if cells)
+    stream.seek(begin)
+    return None
 
 
 def main() -> None:
     about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    about.add_argument("file", metavar="FILE", help="a text a line; - is standard input")
+    about.add_argument("file", metavar="FILE", help="texts, or a table; - is standard input")
+    about.add_argument("--text-column", metavar="NAME", help="of a .csv or .tsv file")
     about.add_argument("--proba", action="store_true", help="with every class's probability")
     about.add_argument("--threads", type=int, default=1)
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if given.file.endswith((".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")):
-        print(f"note: {given.file}: a line is read as one text, with all columns", file=sys.stderr)
     try:
         where = sys.stdin.fileno() if given.file == "-" else given.file
         with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
             model = load(given.threads)
+            column = given.text_column or (model.columns or {}).get("text", "text")
+            texts = None
+            if given.file.endswith((".csv", ".tsv", ".tab")):
+                texts = column_of(stream, column)
+            if texts is None and given.text_column:
+                sys.exit(f"error: {given.file}: expected a .csv or .tsv with a column {column}")
+            if texts is None and given.file.endswith((".csv", ".tsv", ".json", ".jsonl", ".xlsx")):
+                print(
+                    f"warning: {given.file}: found no column {column!r}; each line is read as one "
+                    "text, with all its columns (--text-column)",
+                    file=sys.stderr,
+                )
             if given.proba:
                 print(*["label", *model.classes, "text"], sep="\\t")
-            while part := [line.rstrip("\\r\\n") for line in islice(stream, 1024)]:
+            texts = texts or (line.rstrip("\\r\\n") for line in stream)
+            while part := list(islice(texts, 1024)):
                 print(*rows(model, part, given.proba), sep="\\n")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         if getattr(error, "filename", None) == given.file:
             error = f"{given.file}: {error.strerror}; expected a file with a text a line"
         sys.exit(f"error: {error}")

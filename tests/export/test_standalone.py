@@ -179,8 +179,20 @@ def test_the_command_of_the_folder(model, export, tmp_path):
         b"none: No such file or directory; expected" in failed.stderr
         and b"Traceback" not in failed.stderr
     )
-    (tmp_path / "table.csv").write_text("text;label\nzwin;good\n", encoding="utf-8")
-    assert b"a line is read as one text, with" in classify(str(tmp_path / "table.csv")).stderr
+    table = tmp_path / "table.csv"
+    table.write_text('n;text;label\n1;"zwin; ""bzaf""\n";good\n2;khayb\n\n', encoding="utf-8-sig")
+    said = classify(str(table))
+    texts = [row.split("\t")[1] for row in said.stdout.decode().splitlines()]
+    assert texts == ['zwin; "bzaf" ', "khayb"] and said.stderr == b""
+    expected = classify("-", given=b'zwin; "bzaf" \nkhayb\n').stdout
+    assert said.stdout == expected
+    assert classify(str(table), "--text-column", "n").stdout.endswith(b"\t2\n")
+    failed = classify(str(table), "--text-column", "body")
+    assert failed.returncode == 1 and b"expected a .csv or .tsv with a column body" in failed.stderr
+    table.write_text("a;b\nzwin;good\n", encoding="utf-8")
+    said = classify(str(table))
+    assert b"found no column 'text'; each line is read as one text" in said.stderr
+    assert said.stdout.count(b"\n") == 2
 
 
 def test_a_damaged_export_is_refused(export, tmp_path):
