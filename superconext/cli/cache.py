@@ -31,11 +31,11 @@ def _seconds(ctx: click.Context, option: click.Parameter, value: str | None) -> 
 @JSON
 @click.pass_context
 def cache(ctx: click.Context, as_json: bool) -> None:
-    """List what is kept to save time: vectors, encoders, tokens, downloads.
+    """List what the cache keeps: vectors, encoders, tokens, downloads.
 
-    The cache is in $SUPERCONEXT_CACHE, or in the platform's cache folder. It takes 5 GB at most, or
-    $SUPERCONEXT_CACHE_LIMIT gigabytes (none: no limit), beside downloads; the least recently used
-    entries are removed first, never those in use.
+    The cache is in $SUPERCONEXT_CACHE, or in the platform's cache folder. Apart from downloads it
+    takes at most 5 GB, or $SUPERCONEXT_CACHE_LIMIT gigabytes (none: no limit). The least recently
+    used entries are removed first, never those in use.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -72,14 +72,14 @@ def cache(ctx: click.Context, as_json: bool) -> None:
 @cache.command(epilog=IN_CLEAR)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--older-than", metavar="30d", callback=_seconds, help="Entries not used for that long."
+    "--older-than", metavar="30d", callback=_seconds, help="Remove entries not used for this long."
 )
-@switch("--all", "Everything that is not in use, downloads too.", "everything")
+@switch("--all", "Remove everything that is not in use, downloads too.", "everything")
 @JSON
 def clear(
     names: tuple[str, ...], older_than: float | None, everything: bool, as_json: bool
 ) -> None:
-    """Remove entries: those of NAME (its beginning is enough), old ones, or all.
+    """Remove the entries NAME (the beginning of a name is enough), old ones, or all.
 
     Entries in use are kept and listed.
     """

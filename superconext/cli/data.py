@@ -38,7 +38,7 @@ _NORMALIZE = click.option(
     type=click.Choice(BY_NAME["normalize"].choices or ()),
     default="auto",
     show_default=True,
-    help="Profile under which two texts count as the same; none: to the letter.",
+    help="Normalisation profile under which texts are compared; none: exactly.",
 )
 _FRACTION = click.FloatRange(0, 1, max_open=True)
 
@@ -52,23 +52,27 @@ def data() -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--dev", metavar="FILE", help="Dev file, compared with the files before it.")
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
-@click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors know.")
+@click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors have.")
 @click.option(
     "--unlabelled",
     multiple=True,
     metavar="FILE",
-    help="Count the texts that also occur in this unlabelled text; may be given several times.",
+    help="Count the texts that also occur in this unlabelled text; may be repeated.",
 )
 @click.option(
     "--near",
     type=click.FloatRange(0.5, 1, min_open=True),
     default=0.8,
     show_default=True,
-    help="Similarity of near-duplicates: shared character 4-grams over all of both.",
+    help="Least Jaccard similarity of near-duplicates' character 4-grams.",
 )
 @switch("--no-near", "Do not look for near-duplicates.")
 @click.option(
-    "--examples", type=click.IntRange(0), default=3, show_default=True, help="Cases to show."
+    "--examples",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Examples to show of each.",
 )
 @click.option(
     "--deduplicate", metavar="DIR", help="Write the files without copies into this new folder."
@@ -97,10 +101,10 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show classes, lengths, scripts, copies, leaks and contradictions of labelled FILEs.
+    """Show classes, lengths, scripts, copies, leaks and contradictory labels of labelled FILEs.
 
-    Give FILEs in the order train, dev, test: they are compared with one another. With --deduplicate
-    every text is written once, in the last file that has it, with its most frequent label.
+    Give FILEs in the order train, dev, test; they are compared with one another. --deduplicate
+    writes every text once, into the last file that has it, with its most frequent label.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
@@ -124,7 +128,7 @@ def inspect(
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(
-                    f"{found['said']} of {found['texts']} texts of {found['part']} are said in "
+                    f"{found['said']} of {found['texts']} texts of {found['part']} are in "
                     f"{listed}: leave out of it what is judged on (--leave-out)"
                 )
     for leak in leaks(report):
@@ -146,7 +150,7 @@ def inspect(
             click.echo("\n" + coverage_table(found))
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
-        click.echo(f"said in {listed}: {said}")
+        click.echo(f"in {listed}: {said}")
 
 
 @data.command()
@@ -160,7 +164,7 @@ def inspect(
 )
 @_SEED
 @switch("--deduplicate", "Keep one copy of each text.")
-@switch("--near-together", "Keep near-duplicates in the same split too.", "near")
+@switch("--near-together", "Also keep near-duplicates in the same split.", "near")
 @click.option(
     "--format",
     "form",
@@ -213,7 +217,13 @@ def split(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
-    words = [f"--{Path(name).stem} {shlex.quote(f'{out}/{name}')}" for name in document["files"]]
+    _train_next(out, document)
+
+
+def _train_next(out: str, document: dict[str, Any]) -> None:
+    """The command that trains on the parts of a folder."""
+    paths = {Path(name).stem: shlex.quote(f"{out}/{name}") for name in document["files"]}
+    words = [f"--{part} {paths[part]}" for part in ("train", "dev", "test") if part in paths]
     say_next(f"superconext train {' '.join(words).removeprefix('--train ')} --out RUN")
 
 
@@ -225,7 +235,10 @@ def split(
     "--like", multiple=True, metavar="FILE", help="Keep lines that resemble the texts of this file."
 )
 @click.option(
-    "--unlike", multiple=True, metavar="FILE", help="With --like: drop what resembles these texts."
+    "--unlike",
+    multiple=True,
+    metavar="FILE",
+    help="With --like: drop lines that resemble the texts of this file.",
 )
 @TEXT_COLUMN
 @ENCODING
@@ -234,10 +247,10 @@ def split(
     type=click.FloatRange(0.5, 1, min_open=True),
     default=0.8,
     show_default=True,
-    help="Similarity of near repeats: shared character 4-grams over all of both.",
+    help="Least Jaccard similarity of near repeats' character 4-grams.",
 )
 @switch("--no-near", "Keep near repeats.")
-@number("--min-words", 2, "Fewest words in a line.")
+@number("--min-words", 2, "Drop lines with fewer words.")
 @_NORMALIZE
 @switch("--force", "Replace the file to write.")
 @JSON
@@ -252,12 +265,12 @@ def pool(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Gather unlabelled text from FILEs into one file, a sentence or post a line.
+    """Gather unlabelled text from FILEs into one file, one sentence or post a line.
 
-    FILEs are text, tables, JSON, subtitles (.srt, .vtt), WhatsApp and Telegram exports, MediaWiki
-    dumps, also .gz, .bz2 or in a .zip. Markup, addresses and handles are removed, and
-    repeats, near repeats, texts of --leave-out and what is unlike --like are dropped. Repeat an
-    interrupted command to resume.
+    FILEs may be text, tables, JSON, subtitles (.srt, .vtt), WhatsApp or Telegram exports and
+    MediaWiki dumps, also as .gz, .bz2 or in a .zip. Markup, addresses and handles are removed;
+    repeats, near repeats, texts of --leave-out and lines unlike --like are dropped. Repeat an
+    interrupted command to resume it.
     """
     from superconext.core.errors import DataError
     from superconext.core.locks import only_writer
@@ -288,7 +301,9 @@ def pool(
 
 @data.command()
 @click.argument("file")
-@click.option("--out", metavar="FILE.tsv", help="Write the texts with the label most gave, new.")
+@click.option(
+    "--out", metavar="FILE.tsv", help="File for the texts with majority labels; must not exist."
+)
 @COLUMNS
 @DROP_UNLABELLED
 @JSON
@@ -300,10 +315,10 @@ def agreement(
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
-    """Measure how far the annotators of FILE agree; write the label that most of them gave.
+    """Measure how far the annotators of FILE agree, and write the majority labels.
 
     FILE has a column for each annotator (annotator_1, annotator_2, ...), or the columns annotator
-    and label with a row for each label. Texts with a tie are named and left out of --out.
+    and label with a row for each label. Texts with a tie are listed and left out of --out.
     """
     from pathlib import Path
 
@@ -340,13 +355,15 @@ def agreement(
     for row in ties[:5]:
         labels = ", ".join(filter(None, annotated.votes[row]))
         click.echo(f"tie: {labels}: {annotated.texts[row][:80]}", err=True)
+    if out is not None:
+        say_next(f"superconext train {shlex.quote(out)} --out RUN")
 
 
 @data.command("list")
 @click.argument("name", required=False)
 @JSON
 def list_sets(name: str | None, as_json: bool) -> None:
-    """Public sets that `data fetch` knows, or all about the one called NAME."""
+    """List the public sets that `data fetch` knows, or describe the set NAME."""
     from superconext.data.fetch import CATALOGUE
     from superconext.report.datasets import catalogue_table, set_facts, set_table
 
@@ -365,8 +382,8 @@ def list_sets(name: str | None, as_json: bool) -> None:
 @click.argument("name")
 @_OUT
 @_SEED
-@click.option("--from", "source", metavar="DIR", help="Folder that holds the files already.")
-@click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same files.")
+@click.option("--from", "source", metavar="DIR", help="Folder that already has the files.")
+@click.option("--url-base", metavar="URL", help="Folder of a mirror that has the same files.")
 @JSON
 @QUIET
 def fetch(
@@ -381,8 +398,8 @@ def fetch(
 ) -> None:
     """Download the public set NAME, check it, and write train, dev and test files.
 
-    `data list` shows the names. A set that is published as one file is written whole as all.tsv
-    and split 80/10/10; one without a dev file stays without. Downloads are kept in the cache.
+    `data list` shows the names. A set published as one file is written as all.tsv, and split
+    80/10/10; a set without a dev file gets none. Downloads are kept in the cache.
     """
     from superconext.core.files import cache_dir
     from superconext.core.progress import TerminalProgress
@@ -416,6 +433,7 @@ def fetch(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
+    _train_next(out, document)
 
 
 def _find(name: str) -> Any:

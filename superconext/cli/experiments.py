@@ -23,6 +23,7 @@ from superconext.cli.options import (
     given_parameters,
     number,
     parameters,
+    say_next,
     shared,
     switch,
 )
@@ -63,41 +64,41 @@ SYSTEMS = shared(
         "--objectives",
         metavar="A,B,C",
         callback=_parsed,
-        help="What to compare, each OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE, of: "
-        f"{', '.join(OBJECTIVES)}. Also the baselines {', '.join(_MORE_BASELINES)}.",
+        help="Systems to compare: OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE. "
+        f"Objectives: {', '.join(OBJECTIVES)}. Baselines: {', '.join(_MORE_BASELINES)}.",
     ),
     click.option(
-        "--systems", metavar="TOML", help="The same from a file, with names of their own."
+        "--systems", metavar="TOML", help="Read the systems, and names for them, from this file."
     ),
 )
 
 #: Where to write, how often, by whom, and how to report.
 RUNS = shared(
-    number("--seeds", None, "Fits of each system, seeds 0, 1, ...", click.IntRange(1, 10_000)),
-    click.option("--out", metavar="DIR", help="Folder to write, new or to resume."),
+    number("--seeds", None, "Fits of each system, with seeds 0, 1, ...", click.IntRange(1, 10_000)),
+    click.option("--out", metavar="DIR", help="Folder to write, or to resume.  [required]"),
     click.option(
         "--reference",
         metavar="NAME",
         default="tfidf_logreg",
         show_default=True,
-        help="System the others are tested against.",
+        help="System that the others are tested against.",
     ),
-    number("--jobs", 1, "Fits at a time."),
+    number("--jobs", 1, "Fits to run in parallel."),
     click.option(
         "--backend",
         type=click.Choice(["processes", "dask"]),
         default="processes",
         show_default=True,
-        help="What runs the fits: processes here, or the workers of --scheduler.",
+        help="Run the fits in processes of this machine, or on the workers of --scheduler.",
     ),
-    click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster to run fits on."),
+    click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler."),
     switch("--deduplicate", "Remove copies within and across splits."),
-    switch("--deduplicate-near", "Remove training rows that are almost a dev or test text."),
+    switch("--deduplicate-near", "Remove training rows that nearly repeat a dev or test text."),
     click.option(
         "--at-most",
         type=click.IntRange(8),
         metavar="N",
-        help="Keep N rows of each file, drawn by class; for sets that take too long.",
+        help="Use a stratified sample of N rows of each file.",
     ),
     CONFIG,
     COLUMNS,
@@ -176,9 +177,15 @@ _LIST = "list"
 
 @click.command(cls=GroupedCommand)
 @click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
-@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: a tenth of TRAIN.")
-@click.option("--test", metavar="FILE", help="Rows to report on; unset: splits are drawn.")
-@click.option("--datasets", metavar="TOML", help="Data sets from a file, in place of TRAIN.")
+@click.option(
+    "--dev", metavar="FILE", help="Labelled file to choose settings on; unset: a tenth of TRAIN."
+)
+@click.option(
+    "--test", metavar="FILE", help="Labelled file to report scores on; unset: splits are drawn."
+)
+@click.option(
+    "--datasets", metavar="TOML", help="Read the data sets, in place of TRAIN, from this."
+)
 @SYSTEMS
 @SPLITS
 @click.option(
@@ -191,21 +198,21 @@ _LIST = "list"
 @click.option(
     "--protocol",
     metavar="NAME",
-    help="Compare what a paper compared, beside its figures; list: describe each.",
+    help="Repeat a paper's comparison beside its figures; list: describe the protocols.",
 )
 @click.option(
     "--study",
     "studies",
     multiple=True,
     metavar="NAME",
-    help="Of the protocol, this study alone; may be repeated.  [default: all]",
+    help="Run only this study of the protocol; may be repeated.  [default: all]",
 )
 @RUNS
 @click.option(
     "--verify",
     type=(str, click.IntRange(1)),
     metavar="DIR N",
-    help="Re-run N fits of DIR, drawn at random: do they match?",
+    help="Repeat N fits of DIR, drawn at random, and check that they match.",
 )
 @parameters(without=SYSTEMS_DECIDED)
 @click.pass_context
@@ -221,12 +228,11 @@ def compare(
 ) -> None:
     """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
-    The baselines (majority class, TF-IDF + logistic regression, TF-IDF + linear SVM) are
-    always fitted too, vectors_logreg wherever there are word vectors, pretrained_logreg
-    wherever --init or --pretrain is given; nbsvm, fasttext and ngrams where --objectives names
-    them. A fit that DIR already holds is not run again. With several TRAIN files, or data sets
-    from a file, each has a table of its own. With --protocol the systems are those of a paper;
-    parameters given apply to all of them that do not set these.
+    Baselines are always fitted too: majority class, TF-IDF + logistic regression, TF-IDF +
+    linear SVM, vectors_logreg and, with --init or --pretrain, pretrained_logreg; others if
+    --objectives names them. Fits that DIR already has are kept. Each of several TRAIN files or
+    data sets gets its own table. --protocol takes the systems of a paper; parameters apply to
+    every system that does not set them itself.
     """
     from superconext.core.progress import TerminalProgress
 
@@ -268,7 +274,7 @@ def compare(
         )
         reports = _run_protocol(protocol, studies, wanted, options["seeds"], progress)
         _show_reports(reports, as_json)
-        click.echo(f"comparison folder: {options['out']}", err=True)
+        _where("comparison", options["out"])
         return
     if not options["systems"]:
         require(options, objectives="names")
@@ -291,7 +297,15 @@ def compare(
         echo_json(_document(compared, options["reference"]))
     else:
         click.echo(_text(compared))
-    click.echo(f"comparison folder: {options['out']}", err=True)
+    _where("comparison", options["out"])
+
+
+def _where(kind: str, folder: str) -> None:
+    """The folder that a command wrote, and its page."""
+    click.echo(f"{kind} folder: {folder}", err=True)
+    page = Path(folder, "report.html")
+    if page.exists():
+        say_next(f"open {page}")
 
 
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
@@ -423,10 +437,17 @@ def _numbers(
 
 @click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="TRAIN", required=True)
-@click.option("--dev", metavar="FILE", help="Rows to choose settings on; unset: as many are drawn.")
-@click.option("--test", metavar="FILE", help="Rows to report on.")
 @click.option(
-    "--shots", metavar="4,8,16", callback=_numbers, help="Rows of each class to draw, several."
+    "--dev",
+    metavar="FILE",
+    help="Labelled file to choose settings on; unset: as many rows of TRAIN as are trained on.",
+)
+@click.option("--test", metavar="FILE", help="Labelled file to report scores on.  [required]")
+@click.option(
+    "--shots",
+    metavar="4,8,16",
+    callback=_numbers,
+    help="Numbers of rows to draw of each class.  [required]",
 )
 @SYSTEMS
 @RUNS
@@ -435,10 +456,10 @@ def _numbers(
 def fewshot(
     ctx: click.Context, train_file: str, as_json: bool, quiet: bool, **options: Any
 ) -> None:
-    """Draw a few rows of each class from TRAIN, several times; write curves to DIR.
+    """Draw a few rows of each class from TRAIN, with each seed, and write score curves to DIR.
 
-    Each seed draws its own rows. Without --objectives or --systems: superloss and
-    cross_entropy. The baselines of compare are fitted on the same rows.
+    Without --objectives or --systems, superloss and cross_entropy are compared. The baselines of
+    compare are fitted on the same rows.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import compare as drawing
@@ -466,26 +487,33 @@ def fewshot(
         echo_json(document)
     else:
         click.echo(f"{replace(curve.overview, notes=[]).text()}\n\n{curve.table.text()}")
-    click.echo(f"few-shot folder: {request.out}", err=True)
+    _where("few-shot", str(request.out))
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("train_file", metavar="TRAIN", required=True)
-@click.option("--dev", metavar="FILE", help="Rows to choose on; unset: a tenth of TRAIN.")
-@click.option("--test", metavar="FILE", help="Rows the chosen one is reported on.")
-@click.option("--parameter", multiple=True, metavar="NAME", help="What to vary; may be repeated.")
+@click.option(
+    "--dev", metavar="FILE", help="Labelled file to choose values on; unset: a tenth of TRAIN."
+)
+@click.option("--test", metavar="FILE", help="Labelled file to report the chosen values on.")
+@click.option(
+    "--parameter",
+    multiple=True,
+    metavar="NAME",
+    help="Parameter to vary; may be repeated.  [required]",
+)
 @click.option(
     "--values",
     multiple=True,
     metavar="A,B,C",
-    help="Its values, one list for each --parameter; with --optuna also LOW:HIGH[:log].",
+    help="Its values, a list for each --parameter; with --optuna also LOW:HIGH[:log].  [required]",
 )
 @click.option(
     "--optuna",
     "trials",
     type=click.IntRange(1),
     metavar="N",
-    help="Search by N trials of one fit each, in place of a grid (extra optuna).",
+    help="Search with N trials of one fit each, in place of a grid (extra optuna).",
 )
 @SPLITS
 @RUNS
@@ -501,10 +529,10 @@ def sweep(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Vary a parameter, or several as a grid; choose on dev, report the chosen on test.
+    """Vary one parameter or a grid of several; choose values on dev, report them on test.
 
-    The other parameters apply to every grid point. The baselines are fitted too. With
-    --optuna each trial is a fit with seed 0, and the chosen values get the other seeds.
+    The other parameters apply to every grid point. The baselines are fitted too. With --optuna
+    each trial is one fit with seed 0; the other seeds are fitted for the chosen values.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.experiments import sweep as sweeping
@@ -542,4 +570,4 @@ def sweep(
         echo_json(document)
     else:
         click.echo(f"on dev\n\n{swept.grid.text()}\n\non test\n\n{to_grid(swept.table).text()}")
-    click.echo(f"sweep folder: {request.out}", err=True)
+    _where("sweep", str(request.out))

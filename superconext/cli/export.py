@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,36 +24,35 @@ if TYPE_CHECKING:
     type=click.Choice(["folder", "onnx", "static", "sentence-transformers"]),
     default="folder",
     show_default=True,
-    help="folder: the model alone, without figures. onnx: a folder that predicts with NumPy and "
-    "onnxruntime alone. static: a student that learns the run's answers, many times as fast and "
-    "less accurate, with NumPy alone. onnx and sentence-transformers need the extras of their "
-    "names.",
+    help="folder: the model without figures and predictions. onnx: predicts with NumPy and "
+    "onnxruntime alone. static: a distilled model that predicts with NumPy alone, many times as "
+    "fast and less accurate. onnx and sentence-transformers need the extras of these names.",
 )
-@click.option("--out", required=True, metavar="FOLDER", help="Folder to write, must be new.")
-@switch("--prune", "Leave out rows of the vectors that serve no word.", "pruned")
+@click.option("--out", required=True, metavar="FOLDER", help="Folder to write; must not exist.")
+@switch("--prune", "Leave out vectors that no word needs.", "pruned")
 @click.option(
     "--test",
     metavar="FILE",
-    help="With --prune or static: labelled rows to measure the loss in accuracy on.",
+    help="With --prune or static: labelled file to measure the loss of accuracy on.",
 )
 @click.option(
     "--train",
     "train_file",
     metavar="FILE",
-    help="With static: the labelled file of RUN. Without --test a tenth of it, as training holds "
-    "it back, is measured on.",
+    help="With static: the labelled file RUN was trained on. Without --test the loss of accuracy "
+    "is measured on the tenth of it that training held out.",
 )
 @click.option(
     "--unlabelled",
     multiple=True,
     metavar="FILE",
-    help="With static: more text to learn the answers on (repeat for several).",
+    help="With static: more text to distil on; may be repeated.",
 )
 @click.option(
     "--expected",
     metavar="FILE",
-    help="With --prune: text such as the model will read; of words that training lacked only "
-    "its words are kept.",
+    help="With --prune: text like that the model will read; of the words outside the training "
+    "text only those in this file are kept.",
 )
 @click.option(
     "--vocabulary-min-count",
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Leave out words seen fewer times in training, such as names.",
+    help="Leave out words that training saw fewer times, such as names.",
 )
 @JSON
 def export(
@@ -75,19 +75,21 @@ def export(
     min_count: int,
     as_json: bool,
 ) -> None:
-    """Write RUN in another form, or as a smaller run folder.
+    """Convert RUN to another format, or to a smaller run folder.
 
-    Hashes of the training texts, by which evaluate and predict recognise them, are left out.
+    The export does not recognise training texts: their hashes are left out.
     """
     if pruned and not test:
-        raise click.UsageError("--prune needs --test FILE: what it costs is measured on it.")
+        raise click.UsageError(
+            "--prune needs --test FILE, on which it measures the loss of accuracy."
+        )
     static = form == "static"
     if (expected and not pruned) or (test and not pruned and not static):
         raise click.UsageError("--test and --expected go with --prune; leave them out or add it.")
     if static != bool(train_file) or (unlabelled and not static) or (static and pruned):
         raise click.UsageError(
-            "--format static needs --train FILE, takes --unlabelled and goes without --prune; the "
-            "other formats take neither."
+            "--format static needs --train FILE, may have --unlabelled, and excludes --prune; the "
+            "other formats take neither --train nor --unlabelled."
         )
     from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
@@ -216,9 +218,9 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
 def push(
     run: str, name: str, private: bool | None, revision: str | None, message: str, as_json: bool
 ) -> None:
-    """Upload RUN to the Hugging Face Hub; a repository that does not exist is created.
+    """Upload RUN to the Hugging Face Hub, and create the repository if it does not exist.
 
-    predictions.tsv, which may hold texts, and the hashes of the training texts are not uploaded.
+    predictions.tsv, which may have texts, and the hashes of the training texts are not uploaded.
     Needs the extra hub, and a login (hf auth login, or HF_TOKEN).
     """
     from superconext.export.hub import push as upload
@@ -228,11 +230,12 @@ def push(
         echo_json({"run": run, "name": name, "commit": address})
     else:
         click.echo(address)
+        say_next(f"superconext pull {shlex.quote(name)} --out RUN on another machine")
 
 
 @click.command()
 @click.argument("name", metavar="USER/NAME")
-@click.option("--out", required=True, metavar="RUN", help="Folder to write, must be new.")
+@click.option("--out", required=True, metavar="RUN", help="Folder to write; must not exist.")
 @click.option("--revision", metavar="REVISION", help="Branch, tag or commit.")
 @JSON
 def pull(name: str, out: str, revision: str | None, as_json: bool) -> None:
@@ -247,6 +250,7 @@ def pull(name: str, out: str, revision: str | None, as_json: bool) -> None:
         echo_json({"name": name, "out": out})
     else:
         click.echo(f"{out}: {name}, checked", err=True)
+        say_next(f"superconext predict {shlex.quote(out)} FILE")
 
 
 def _limit(name: str, default: int, text: str) -> Any:
@@ -257,12 +261,16 @@ def _limit(name: str, default: int, text: str) -> Any:
 @click.argument("run")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port; 0: any free one.",
 )
-@_limit("--max-bytes", 1 << 20, "Bytes of a request's body.")
-@_limit("--max-texts", 1000, "Texts in a request.")
-@_limit("--max-characters", 10_000, "Characters of a text.")
-@_limit("--max-waiting", 64, "Requests that wait for an answer at once.")
+@_limit("--max-bytes", 1 << 20, "Most bytes in the body of a request.")
+@_limit("--max-texts", 1000, "Most texts in a request.")
+@_limit("--max-characters", 10_000, "Most characters in a text.")
+@_limit("--max-waiting", 64, "Most requests that wait at once.")
 @THREADS
 def serve(
     run: str,
@@ -274,7 +282,7 @@ def serve(
     max_waiting: int,
     threads: int,
 ) -> None:
-    """Serve RUN over HTTP: a run or a folder of export --format onnx or static.
+    """Serve RUN over HTTP: a run, or a folder made by export --format onnx or static.
 
     POST /predict takes {"texts": ["...", ...]}; GET /health and /metrics (Prometheus) are for
     monitoring. Requests over a limit are refused (413, 429). No text is logged. SIGTERM lets

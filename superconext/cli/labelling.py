@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from superconext.cli.options import (
     echo_json,
     echo_notes,
     number,
+    say_next,
     switch,
 )
 
@@ -32,14 +34,14 @@ if TYPE_CHECKING:
 _SHOWN, _WIDTH = 20, 60
 
 OUT = click.option(
-    "--out", metavar="FILE", help="New file for the rows: CSV where it ends in .csv, else TSV."
+    "--out", metavar="FILE", help="File to write, must not exist: CSV if it ends in .csv, else TSV."
 )
 
 
 @click.command()
 @click.argument("file")
 @click.option("--run", metavar="RUN", help="Use the sentence vectors of this run too.")
-@number("-n", None, "Rows to give, the most suspicious first.  [default: all]", name="count")
+@number("-n", None, "Rows to list, the most suspicious first.  [default: all]", name="count")
 @OUT
 @COLUMNS
 @ENCODING
@@ -62,11 +64,11 @@ def audit(
     quiet: bool,
     threads: int,
 ) -> None:
-    """List the rows of the labelled FILE, those whose label is most likely wrong first.
+    """Rank the rows of the labelled FILE: the labels most likely to be wrong come first.
 
-    Gives label, text, line, the label it may be, a suspicion and reasons, as TSV (on a terminal a
-    table of the first rows). Correct the labels in a spreadsheet: train reads the file as it is.
-    Where several annotators labelled FILE, their disagreement is a reason. RUN
+    Prints TSV (on a terminal, a table of the first rows): label, text, line, the label that may be
+    right, a suspicion and the reasons. Correct the labels in a spreadsheet; train reads the
+    corrected file. If several annotators labelled FILE, their disagreement is a reason too. RUN
     should not have been trained on FILE.
     """
     import dataclasses
@@ -103,6 +105,8 @@ def audit(
         echo_json({**found.summary, "ranked": listed})
         return
     _give([{**row, "why": "; ".join(row["why"])} for row in listed], out)
+    if out:
+        say_next(f"correct labels in {out}; superconext train {shlex.quote(out)} --out RUN")
 
 
 @click.command()
@@ -113,15 +117,15 @@ def audit(
 @click.option(
     "--balance",
     type=click.Choice(["class", "script"]),
-    help="As many sentences of each predicted class, or of each script.",
+    help="Suggest equally many sentences of each predicted class, or of each script.",
 )
 @click.option(
     "--for",
     "tool",
     type=click.Choice(["label-studio", "doccano", "csv"]),
-    help="Write a file that this tool imports, with the predictions to confirm.",
+    help="Write a file that this tool imports, with predictions to confirm.",
 )
-@switch("--blind", "Leave out what RUN predicts.")
+@switch("--blind", "Leave out the predictions.")
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
 @OUT
 @TEXT_COLUMN
@@ -145,10 +149,10 @@ def suggest(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Choose sentences of UNLABELLED to label next: uncertain ones, unlike each other.
+    """Choose sentences of UNLABELLED to label next: uncertain ones that differ from each other.
 
-    Near-duplicates are given once; sentences of a --leave-out file, such as the rows labelled so
-    far, are not given. Fill in the column label and add the rows with data merge.
+    Of near-duplicates one is suggested. Give the rows labelled so far with --leave-out. Fill in
+    the column label, then add the rows with data merge.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
@@ -163,7 +167,7 @@ def suggest(
     with TerminalProgress(quiet).bar("comparing texts"):
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
-        echo_notes([f"{suggesting.POOL} texts looked at, drawn at random"], texts.source)
+        echo_notes([f"{suggesting.POOL} texts, drawn at random, were considered"], texts.source)
     if as_json:
         echo_json(suggesting.table(found, blind))
     elif tool in ("label-studio", "doccano"):
@@ -172,15 +176,21 @@ def suggest(
                 [f"labelling interface of the project: {suggesting.interface(model.classes)}"]
             )
         _write(suggesting.pre_annotated(found, tool, blind), out, len(found))
+        if out:
+            say_next(f"import {out} into {tool}")
     else:
         _give(suggesting.table(found, blind), out, tool == "csv")
+        if out:
+            say_next(
+                f"fill in its labels; superconext data merge LABELLED {shlex.quote(out)} --out NEW"
+            )
 
 
 @click.command()
 @click.argument("run")
 @click.argument("texts", metavar="TEXT...", nargs=-1)
-@click.option("--file", metavar="FILE", help="Explain the texts of this file (- is stdin).")
-@click.option("--train", metavar="FILE", help="Labelled file to show the nearest sentences of.")
+@click.option("--file", metavar="FILE", help="Explain the texts of this file (-: stdin).")
+@click.option("--train", metavar="FILE", help="Labelled file, to show its nearest sentences.")
 @OUT
 @TEXT_COLUMN
 @ENCODING
@@ -197,11 +207,11 @@ def explain(
     as_json: bool,
     threads: int,
 ) -> None:
-    """Show what each word contributes to the prediction of RUN for each TEXT.
+    """Show how much each word contributes to the prediction of RUN for each TEXT.
 
-    A contribution is what the log-odds of the predicted class lose without the word, of
-    everything RUN predicts with. A run keeps no training texts: name their --train file to
-    see the nearest. Gives a row for each word as TSV, on a terminal coloured sentences.
+    A word's contribution is how far the log-odds of the predicted class fall without it. A run
+    keeps no training texts: give the file with --train to see the nearest ones. Prints a row for
+    each word as TSV; on a terminal, coloured sentences.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled, read_texts
@@ -256,7 +266,7 @@ def explain(
     type=click.Choice(["both", "old", "new"]),
     default="both",
     show_default=True,
-    help="Whose label counts where a text has another one in the other file.",
+    help="Which label to keep for a text that has different labels in the two files.",
 )
 @OUT
 @COLUMNS
@@ -274,10 +284,10 @@ def merge(
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
-    """The labelled rows of OLD and NEW as one file, every text once.
+    """Merge the labelled rows of OLD and NEW into one file, every text once.
 
     A text with several labels is listed on stderr and kept with each of them, unless --keep
-    decides. Columns and encoding are those of both files.
+    chooses one. Column names and encoding apply to both files.
     """
     from superconext.data.labels import merge as merge_sets
     from superconext.data.lines import shown
@@ -309,6 +319,8 @@ def merge(
         echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
     if out or not as_json:
         _give(rows, out)
+    if out:
+        say_next(f"superconext train {shlex.quote(out)} --out RUN")
 
 
 def _show_words(explained: Explanation) -> None:

@@ -61,17 +61,18 @@ def switch(flag: str, help: str, *name: str) -> Decorator:
 JSON = switch("--json", "Print one JSON document.", "as_json")
 QUIET = switch("--quiet", "No progress on stderr.")
 TEXT_COLUMN = click.option(
-    "--text-column", metavar="NAME", help="Text column, by name or number from 1."
+    "--text-column", metavar="NAME", help="Text column: its name, or its number from 1."
 )
 LABEL_COLUMN = click.option(
     "--label-column",
     metavar="NAME",
-    help="Label column, by name or number from 1; annotators' columns with commas between.",
+    help="Label column: its name, or its number from 1; of several annotators all, separated by "
+    "commas.",
 )
 HEADER = click.option(
     "--header/--no-header",
     default=None,
-    help="Whether the first row is a header.  [default: decided by names, or by a run's labels]",
+    help="Whether the first row is a header.  [default: detected]",
 )
 COLUMNS = shared(TEXT_COLUMN, LABEL_COLUMN)
 
@@ -89,13 +90,13 @@ ENCODING = click.option(
     help="Encoding of files that are not UTF-8, such as windows-1256.",
 )
 DROP_UNLABELLED = switch(
-    "--drop-unlabelled", "Leave out rows without a label, or with NaN, null or none for one."
+    "--drop-unlabelled", "Leave out rows whose label is empty, NaN, null or none."
 )
 _READING: dict[str, Decorator] = {
     "header": HEADER,
     "encoding": ENCODING,
     "fix_text": switch(
-        "--fix-text", "Repair text that was saved in a wrong encoding (extra ftfy)."
+        "--fix-text", "Repair text that was saved in the wrong encoding (extra ftfy)."
     ),
     "drop_unlabelled": DROP_UNLABELLED,
     "fold_label_case": switch(
@@ -103,27 +104,27 @@ _READING: dict[str, Decorator] = {
     ),
 }
 CONFIG = click.option(
-    "--config", metavar="TOML", help="Parameters from a file; options win over it."
+    "--config", metavar="TOML", help="Read parameters from this file; options override it."
 )
 FIGURES = click.option(
     "--figures",
     metavar="[svg][,pdf]",
     default="",
     callback=lambda _context, _option, value: _formats(value),
-    help="Formats of the figures beside PNG, for papers.",
+    help="Also write the figures as SVG or PDF, for papers.",
 )
-THREADS = number("--threads", 1, "Threads for torch.")
+THREADS = number("--threads", 1, "Number of torch threads.")
 SPLITS = click.option(
     "--splits",
     type=click.Choice(["given", "resample"]),
-    help="Files as they are, or each seed an 80/10/10 split of all rows.  "
+    help="Use the files as they are, or draw an 80/10/10 split of all rows with each seed.  "
     "[default: given with --test, else resample]",
 )
 LEAVE_OUT = click.option(
     "--leave-out",
     multiple=True,
     metavar="FILE",
-    help="Labelled file whose texts are left out, such as test rows; may be given several times.",
+    help="Leave out the texts of this labelled file, such as test rows; may be repeated.",
 )
 BRIDGE = click.option(
     "--bridge", type=click.Choice(BY_NAME["bridge"].choices or ()), help=BY_NAME["bridge"].help
@@ -162,7 +163,7 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
             "--out",
             required=True,
             metavar=metavar,
-            help="Folder to write, must be new.",
+            help="Folder to write; must not exist.",
         ),
         switch("--force", f"Replace {metavar} if it holds {holds}."),
     )

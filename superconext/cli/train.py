@@ -41,20 +41,29 @@ from superconext.config.presets import FORMER_PRESETS
 @click.option(
     "--dev",
     metavar="FILE",
-    help="Rows to choose settings on; unset: TRAIN is cross-validated, or a tenth of it held back.",
+    help="Labelled file to choose settings on; unset: TRAIN is cross-validated, or a tenth of it "
+    "is held out.",
 )
-@click.option("--test", metavar="FILE", help="Rows to report on; unset: those settings chose on.")
-@click.option("--out", metavar="RUN", help="Folder to write, must be new.")
+@click.option(
+    "--test",
+    metavar="FILE",
+    help="Labelled file to report scores on; unset: the rows that settings were chosen on.",
+)
+@click.option(
+    "--out",
+    metavar="RUN",
+    help="Folder to write; must not exist.  [required, unless --resume is given]",
+)
 @switch("--force", "Replace RUN if it exists.")
 @click.option("--resume", metavar="RUN", help="Resume an interrupted run.")
 @CONFIG
 @COLUMNS
 @click.option(
-    "--store", metavar="DIR", help="Read TRAIN in a stream, at any size, and keep its tokens here."
+    "--store", metavar="DIR", help="Stream a TRAIN of any size, and keep its tokens in this folder."
 )
 @READING
-@switch("--keep-text", "Repeat the texts in predictions.tsv.")
-@switch("--no-report", "Write no report.html, the page of the run, which holds its sentences.")
+@switch("--keep-text", "Include the texts in predictions.tsv.")
+@switch("--no-report", "Do not write report.html, the page of the run, which has its sentences.")
 @FIGURES
 @JSON
 @QUIET
@@ -74,8 +83,8 @@ def train(
     """Train on the labelled file TRAIN and write the run folder RUN.
 
     TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
-    Hugging Face datasets. Without an option that names a recipe (an objective, an encoder, what
-    predicts), a few are compared and the best is taken, unless --preset fast is given.
+    Hugging Face datasets. Unless an option names a recipe (an objective, an encoder, what
+    predicts, a preset), a few recipes are compared and the best one is used.
     """
     from superconext.config.files import read_config
     from superconext.core.process import choose_threads
@@ -144,7 +153,8 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
     click.echo(f"run folder: {out}", err=True)
-    say_next(f"superconext predict {shlex.quote(out)} FILE; superconext report {shlex.quote(out)}")
+    page = Path(out, "report.html")
+    say_next(f"superconext predict {shlex.quote(out)} FILE" + f"; open {page}" * page.exists())
 
 
 _SHARE = click.FloatRange(0.0, 0.95)
@@ -156,18 +166,18 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @click.option(
     "--vectors",
     metavar="VECTORS",
-    help="Word vectors to read with; unset: trained on the same text.",
+    help="Word vectors to use; unset: trained on the same text.",
 )
 @number(
     "--vector-dimension",
     BY_NAME["vector_dimension"].default,
-    "Numbers in a word vector trained here.",
+    "Dimension of word vectors trained here.",
     name="dimension",
 )
 @number(
     "--hidden-size",
     BY_NAME["hidden_size"].default,
-    "LSTM units in each direction; a run that starts from it needs the same.",
+    "LSTM units in each direction; a run that starts from this encoder has the same.",
 )
 @number("--epochs", 2, "Passes over the text.")
 @number("--batch-size", 128, "Sentences in a batch.")
@@ -175,17 +185,21 @@ _SHARE = click.FloatRange(0.0, 0.95)
     "--learning-rate", 0.002, "Largest step size of Adam.", click.FloatRange(0.0, min_open=True)
 )
 @number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
-@number("--word-dropout", 0.2, "Share of words hidden behind <unk>.", _SHARE)
-@number("--sample", 2048, "Other words that the true one is compared with.")
+@number("--word-dropout", 0.2, "Share of words replaced by <unk>.", _SHARE)
+@number("--sample", 2048, "Other words that the true word is compared with.")
 @number(
     "--emoji-epochs",
     8,
-    "Passes over the sentences with emoji, whose emoji are then their classes; 0 for none.",
+    "Passes over the sentences with emoji, with the emoji as classes; 0: none.",
     click.IntRange(0),
 )
-@number("--seed", 0, "Seed of everything random.", click.IntRange(0))
+@number("--seed", 0, "Random seed.", click.IntRange(0))
 @THREADS
-@normalize(None, "Profile and rules, as auto-lower; unset: as VECTORS record them, else auto.")
+@normalize(
+    None,
+    "Normalisation profile and rules, such as auto-lower; unset: those recorded in VECTORS, else "
+    "auto.",
+)
 @BRIDGE
 @LEAVE_OUT
 @TEXT_COLUMN
@@ -199,11 +213,12 @@ def pretrain(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Train an encoder to predict the words of the text FILEs, one sentence a line (also .gz).
+    """Pretrain an encoder on the text FILEs, one sentence a line (also .gz).
 
-    Where 1,000 sentences or more hold emoji, it then learns to tell sentences apart by their
-    emoji. Of labelled files only the text is read. `superconext train --init FOLDER` starts from
-    it. The same call resumes where it stopped, and finished work is kept in the cache.
+    It learns to predict the words and, if 1,000 sentences or more have emoji, then to tell
+    sentences apart by their emoji. Of labelled files only the text is read. `superconext train
+    --init FOLDER` starts from the encoder. Repeat the command to resume it; finished work is kept
+    in the cache.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_table
@@ -230,7 +245,7 @@ def pretrain(
         "sentences": facts["sentences"],
         "tokens": facts["tokens"],
         "predicted words": facts["predicted_words"],
-        "loss on sentences held back": round(last["held_loss"], 4),
+        "loss on held-out sentences": round(last["held_loss"], 4),
         "sentences with emoji": facts["emoji"]["sentences"] if facts["emoji"] else 0,
         "cached": facts["cached"],
         "seconds": facts["seconds"],

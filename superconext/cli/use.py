@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from superconext.cli.options import (
     THREADS,
     echo_json,
     echo_notes,
+    say_next,
     switch,
 )
 from superconext.core.files import tsv_cell
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from superconext.data.reading import RowStream
     from superconext.fitting.model import Model
 
-NO_ROWS = switch("--quiet", "Do not show the first rows as they were understood.")
+NO_ROWS = switch("--quiet", "Do not show how the first rows were read.")
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096
@@ -97,6 +99,7 @@ def evaluate(
     click.echo("\n" + class_table(evaluation.metrics))
     if "by_script" in evaluation.metrics:
         click.echo("\n" + script_table(table))
+    say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
 
 
 def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[str, int]:
@@ -135,7 +138,7 @@ def _known(model: Model) -> Known:
 
 
 def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
-    """The first rows as they were understood, a line each, on stderr."""
+    """How the first rows were read, a line each, on stderr."""
     import shutil
 
     from superconext.data.lines import shown
@@ -166,20 +169,20 @@ def _count(number: int, what: str) -> str:
 @HEADER
 @TEXT_READING
 @switch("--proba", "Add the probability of every class.")
-@switch("--details", "Add each row's line and what RUN knows of its text, under a heading.")
+@switch("--details", "Add each row's line number and how much of its text RUN knows, and a header.")
 @click.option(
     "--abstain-below",
     type=click.FloatRange(0, 1),
     callback=_not_nan,
     metavar="P",
-    help="Leave the label empty (JSON: null) where no class is as probable as P.",
+    help="Leave the label empty (JSON: null) if every class is less probable than P.",
 )
 @click.option(
     "--on-error",
     type=click.Choice(["fail", "skip"]),
     default="fail",
     show_default=True,
-    help="At a line that cannot be read: stop, or leave it out and count it.",
+    help="What to do with a line that cannot be read: stop, or skip and count it.",
 )
 @JSON
 @NO_ROWS
@@ -198,13 +201,12 @@ def predict(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Label the texts of FILE (- is standard input): label TAB text.
+    """Label the texts of FILE (- is standard input) and print label TAB text.
 
-    RUN may also be a folder of export --format onnx or static. With --proba a
-    heading line names the classes. FILE may be of any size: it is read, predicted and written a
-    piece at a time, in its order, and each of its rows gives a row: one without a text gets an
-    empty label. --details and --json have the line numbers, the shares of a text's words and
-    letters that are new to RUN, and the split of RUN that contains the text.
+    RUN may also be a folder made by export --format onnx or static. FILE may be of any size. Every
+    row of FILE gives one row, in the same order; a row without text gets an empty label. With
+    --proba a header names the classes. --details and --json add line numbers, the shares of a
+    text's words and letters that are new to RUN, and the split of RUN that contains the text.
     """
     import sys
 
@@ -244,7 +246,7 @@ def write_predictions(
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
     details: line and `FACTS` of every row too, which JSON always has.
-    preview: shows the first rows on stderr, as they were understood.
+    preview: shows on stderr how the first rows were read.
     """
     from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
 
@@ -375,9 +377,9 @@ def embed(
     reading: dict[str, Any],
     threads: int,
 ) -> None:
-    """Write sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
+    """Write the sentence vectors of the texts of FILE, float32 [N, d], as a NumPy file.
 
-    A row without a text has a vector of zeros.
+    A row without text gets a vector of zeros.
     """
     import io
     from pathlib import Path
@@ -408,6 +410,7 @@ def embed(
     with atomic_write(path) as temporary:
         temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers", err=True)
+    say_next(f"numpy.load({out!r}) in Python")
 
 
 def _load(run: str, threads: int) -> Any:
@@ -440,7 +443,7 @@ def load_any(run: str, threads: int) -> Any:
 @click.command()
 @click.argument("run")
 @click.argument("file", required=False)
-@click.option("--train", metavar="FILE", help="Training rows, to show the ones nearest to FILE's.")
+@click.option("--train", metavar="FILE", help="Training rows, to show those nearest to each row.")
 @click.option(
     "--out",
     metavar="PAGE.html",
@@ -459,10 +462,10 @@ def report(
     header: bool | None,
     threads: int,
 ) -> None:
-    """Write a page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
+    """Write an HTML page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
 
-    Without FILE the page shows what RUN recorded, without sentences unless --keep-text kept them.
-    It is one file that loads nothing else; it holds the sentences of FILE and --train.
+    Without FILE the page shows what RUN recorded: no sentences, unless trained with --keep-text.
+    The page is one file that loads nothing else; it contains the sentences of FILE and --train.
     """
     from superconext.core.errors import DataError
     from superconext.core.progress import TerminalProgress
@@ -476,11 +479,10 @@ def report(
         raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
     if file is None:
         if train:
-            raise click.UsageError("--train goes with FILE; name the rows to judge RUN on too.")
+            raise click.UsageError("--train needs FILE: also name the file to evaluate RUN on.")
         if out is None and path.exists():
             raise DataError(
-                f"{path} is there already; expected to write a new page: open it, or name another "
-                "with --out"
+                f"{path} exists already; expected a new file: open it, or name another with --out"
             )
         write_page(path, folder_page(Path(run)))
     else:
@@ -497,3 +499,4 @@ def report(
         with TerminalProgress().bar("drawing the page"):
             write_page(path, other_page(Path(run), model, corpus, rows))
     click.echo(path)
+    say_next("open it in a browser")

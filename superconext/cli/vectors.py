@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from superconext.cli.options import (
     normalize,
     number,
     out,
+    say_next,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import StoppedEarly
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 _OUT = out("word vectors")
 _NORMALIZE = normalize(
-    None, "Profile and rules to read the text with; unset: as VECTORS record them, else auto."
+    None,
+    "Normalisation profile and rules for the text; unset: those recorded in VECTORS, else auto.",
 )
 
 
@@ -50,23 +53,23 @@ def vectors() -> None:
     show_default=True,
     help="With character n-grams or without.",
 )
-@number("--dimension", BY_NAME["vector_dimension"].default, "Numbers in a vector.")
-@number("--epochs", None, "Passes over the text; unset: by its length.")
+@number("--dimension", BY_NAME["vector_dimension"].default, "Dimension of the vectors.")
+@number("--epochs", None, "Passes over the text; unset: chosen by its length.")
 @number("--window", 5, "Words of context.")
 @number(
     "--min-count",
     2,
-    "Leave out words seen fewer times; none in a text of under 5,000 tokens.",
+    "Leave out words seen fewer times; in a text of under 5,000 tokens all are kept.",
 )
 @number("--min-n", 2, "Shortest n-gram.")
 @number("--max-n", 5, "Longest n-gram.")
-@number("--seed", 0, "Seed of everything random.", click.IntRange(0))
+@number("--seed", 0, "Random seed.", click.IntRange(0))
 @number(
     "--workers",
     1,
-    "Threads; with more than one the same seed no longer gives the same vectors.",
+    "Threads; with more than one, the same seed does not give the same vectors.",
 )
-@normalize("auto", "Profile and rules, as auto-lower.")
+@normalize("auto", "Normalisation profile and rules, such as auto-lower.")
 @BRIDGE
 @LEAVE_OUT
 @TEXT_COLUMN
@@ -86,8 +89,8 @@ def train(
 ) -> None:
     """Train word vectors on the text FILEs, one sentence a line (also .gz).
 
-    Of labelled files only the text is read. The same text and settings are trained once: a
-    second call takes them from the cache, or resumes where the first stopped.
+    Of labelled files only the text is read. Repeat the command to resume it; finished vectors
+    are taken from the cache.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.duplicates import Decontamination
@@ -118,7 +121,7 @@ def train(
         "cached": not text.tokenised,
         "seconds": round(time.perf_counter() - began, 2),
     }
-    _show(facts, as_json)
+    _show(facts, as_json, out)
 
 
 @vectors.command()
@@ -177,7 +180,7 @@ def info(
 @vectors.command()
 @click.argument("source", metavar="VECTORS")
 @_OUT
-@number("--limit", None, "Keep so many words, the first ones.")
+@number("--limit", None, "Keep only the first N words.")
 @click.option(
     "--words-of", metavar="FILE", help="Keep the words of this text (and with --limit, N more)."
 )
@@ -194,7 +197,7 @@ def convert(
     text_column: str | None,
     as_json: bool,
 ) -> None:
-    """Write VECTORS, of any form that can be read, as a folder that opens at once."""
+    """Convert VECTORS, in any readable format, to a folder that loads at once."""
     from superconext.core.errors import VectorsError
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_of
@@ -219,17 +222,17 @@ def convert(
 
     table.save(folder, also)
     echo_notes(table.notes)
-    _show(facts_of(table, folder), as_json)
+    _show(facts_of(table, folder), as_json, out)
 
 
 @vectors.command()
 @click.argument("name")
-@click.option("--out", metavar="PATH", help="File or folder to write; unset: in the cache.")
-@click.option("--url-base", metavar="URL", help="Folder of a mirror that holds the same file.")
+@click.option("--out", metavar="PATH", help="File or folder to write.  [default: in the cache]")
+@click.option("--url-base", metavar="URL", help="Folder of a mirror that has the same file.")
 @JSON
 @QUIET
 def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet: bool) -> None:
-    """Download public word vectors by NAME and check them; prints where they are.
+    """Download the public word vectors NAME, check them and print their path.
 
     NAME is glove-wiki-gigaword-50, -100, -200 or -300 (English), glove-twitter-25, -50, -100 or
     -200 (tweets), or fastText's cc.LANG.300.vec (words) or cc.LANG.300.bin (subwords too, 7 GB)
@@ -254,6 +257,7 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
         echo_json({**facts, "path": str(got.path)})
     else:
         click.echo(got.path)
+        say_next(f"superconext train FILE --vectors {shlex.quote(str(got.path))} --out RUN")
 
 
 def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
@@ -264,10 +268,12 @@ def _reader(source: str, lines: Lines, normalize: str | None) -> Tokenizer:
     return recorded or make_tokenizer(lines, normalize or "auto")
 
 
-def _show(facts: dict[str, Any], as_json: bool) -> None:
+def _show(facts: dict[str, Any], as_json: bool, out: str = "") -> None:
     if as_json:
         echo_json(facts)
         return
     from superconext.report.datasets import facts_table
 
     click.echo(facts_table(facts))
+    if out:
+        say_next(f"superconext train FILE --vectors {shlex.quote(out)} --out RUN")

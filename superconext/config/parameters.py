@@ -179,8 +179,8 @@ class Config:
     objective: str = _objective("superloss", "Training objective, by name.")
     preset: str = _training(
         "fast",
-        "Named set of defaults; auto, what the command train takes where no recipe option is "
-        "named, chooses a recipe by cross-validation.",
+        "Named set of defaults; auto, which the command train uses unless an option names a "
+        "recipe, chooses a recipe by cross-validation.",
         choices=(*PRESETS, *FORMER_PRESETS),
     )
     temperature: float = _objective(
@@ -188,8 +188,8 @@ class Config:
     )
     options: str | None = _objective(
         None,
-        "Settings of one objective or encoder alone, as name=value,name=value; of superloss among "
-        "others mining=topk,mining_threshold=20 (docs/objectives.md and docs/transformer.md).",
+        "Settings of the chosen objective or encoder, as name=value,name=value; for superloss, "
+        "say, mining=topk,mining_threshold=20 (docs/objectives.md, docs/transformer.md).",
     )
     projection: str = _objective(
         "mlp",
@@ -199,12 +199,10 @@ class Config:
     encoder: str = _encoder("bilstm", "Sentence encoder, by name.")
     model: str | None = _encoder(
         None,
-        "Pretrained model that the encoder transformer starts from: a folder, or a name on the "
-        "Hugging Face Hub.",
+        "Pretrained model for the encoder transformer: a folder, or a name on the Hugging Face "
+        "Hub.",
     )
-    freeze: bool = _encoder(
-        False, "Leave the encoder as it starts; the probe alone is fitted, on its vectors."
-    )
+    freeze: bool = _encoder(False, "Do not train the encoder; only fit the probe on its vectors.")
     layers: int = _encoder(1, "BiLSTM layers.", low=1, high=8)
     hidden_size: int = _encoder(128, "LSTM units in each direction.", low=1, high=8192)
     dropout: float = _encoder(
@@ -214,24 +212,24 @@ class Config:
         high=0.95,
     )
     word_dropout: float = _encoder(
-        0.2, "Share of training words hidden behind <unk>.", low=0.0, high=0.95
+        0.2, "Share of training words replaced by <unk>.", low=0.0, high=0.95
     )
     pooling: str | None = _encoder(
         "max",
-        "Token states to sentence vector; cls, the first token's, is for transformers. Unset with "
-        "a pretrained BiLSTM: mean for fewer than 600 rows or where it is frozen.",
+        "How token states become a sentence vector; cls, the first token's state, is for "
+        "transformers. Unset with a pretrained BiLSTM: mean for fewer than 600 rows or if frozen.",
         choices=("last", "mean", "max", "cls"),
     )
     epochs: int | None = _training(
         None,
-        "Passes over the data; unset: 15, and of more than 3,000 rows fewer, so that 45,000 are "
-        "read in all, but no fewer than 6.",
+        "Passes over the data; unset: 15; with more than 3,000 rows fewer, so that 45,000 rows are "
+        "read in all, but at least 6.",
         low=1,
     )
     steps_per_epoch: int | None = _training(
         None,
-        "Batches in an epoch; unset: enough to see every row of the largest class, at least 8 "
-        "where batches are balanced.",
+        "Batches in an epoch; unset: enough to see every row of the largest class, and at least 8 "
+        "if batches are balanced.",
         low=1,
     )
     batch_size: int = _training(200, "Sentences in a batch, shared equally by the classes.", low=4)
@@ -243,23 +241,21 @@ class Config:
     )
     keep: str = _training(
         "average",
-        "Weights to end with: the mean over the last 40% of the epochs, the epoch with the "
-        "best dev probe, or the last epoch.",
+        "Final weights: the mean over the last 40% of the epochs, those of the epoch with the "
+        "best dev probe, or those of the last epoch.",
         choices=("average", "best", "last"),
     )
     finetune_epochs: int = _training(
         0,
-        "Then fine-tune all weights for so many epochs with a softmax layer, by cross-entropy; "
-        "0: do not.",
+        "Epochs of fine-tuning all weights afterwards, with a softmax layer and cross-entropy.",
         low=0,
     )
     vectors: str | None = _text(
-        None, "Word vector file; unset: trained on the spot, see vector_method."
+        None, "Word vector file; unset: the run trains its own, see vector_method."
     )
     init: str | None = _text(
         None,
-        "Folder of a pretrained encoder (superconext pretrain) to start from; it brings its word "
-        "vectors.",
+        "Folder of a pretrained encoder (superconext pretrain) to start from; it has word vectors.",
     )
     unlabelled: str | tuple[str, ...] | None = _data(
         None,
@@ -268,51 +264,52 @@ class Config:
     )
     pretrain: bool = _text(
         False,
-        "Train the encoder on the unlabelled text first, to predict its words; kept in the cache.",
+        "First pretrain the encoder to predict the words of the unlabelled text; kept in the "
+        "cache.",
     )
     related: str | None = _data(
         None,
-        "Labelled file of a related set (another dialect, another source) whose rows train the "
-        "encoder too, and not the probe.",
+        "Labelled file of a related set (another dialect or source) whose rows train the encoder, "
+        "but not the probe.",
     )
     soft_labels: str | None = _data(
         None,
-        "Texts with a probability of each class (columns named so, or what predict --proba writes) "
-        "that train encoder and probe too.",
+        "File of texts with a probability for each class (in columns of these names, as predict "
+        "--proba writes them) that train encoder and probe too.",
     )
     vector_dimension: int = _text(
-        100, "Dimension of word vectors trained on the spot.", low=1, high=4096
+        100, "Dimension of word vectors that the run trains.", low=1, high=4096
     )
     vector_method: str = _text(
         "fasttext",
-        "How word vectors are trained on the spot: with character n-grams, without, or not at "
-        "all (they start as noise).",
+        "How the run trains word vectors: with character n-grams, without, or not at all (random "
+        "vectors).",
         choices=("fasttext", "word2vec", "random"),
     )
-    tune_vectors: bool = _text(False, "Train the word vectors too.")
+    tune_vectors: bool = _text(False, "Train the word vectors together with the encoder.")
     subwords: bool = _text(
         True,
-        "Train vectors of character n-grams too, so that spellings of a word share them.",
+        "Also train vectors of character n-grams, so that spellings of a word share them.",
     )
     normalize: str = _text(
         "auto",
-        "Text normalisation profile; +RULE after it switches a rule on and -RULE one off, as "
+        "Text normalisation profile; +RULE after it switches a rule on and -RULE off, such as "
         "auto-lower.",
         choices=("auto", "arabic", "arabizi", "latin", "none"),
         additions=True,
     )
     bridge: str | None = _text(
         None,
-        "Spell Arabizi and Arabic words alike, by a dialect's table; unset: leave them.",
+        "Spell Arabizi and Arabic words alike, by the table of a dialect; unset: leave them.",
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
     max_length: int = _text(500, "Tokens kept of each sentence.", low=1, high=100_000)
-    seed: int = _training(0, "Seed of everything random.", low=0, high=2**31 - 1)
+    seed: int = _training(0, "Random seed.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
-        "Threads for matrix products; more than one helps only on an idle machine. Unset: the "
-        "command train takes one for each idle processor, up to 4, everything else one.",
+        "Threads for matrix products; more than one helps only on an idle machine. Unset: one, in "
+        "the command train one for each idle processor, up to 4.",
         low=1,
         high=1024,
     )
@@ -322,8 +319,8 @@ class Config:
     )
     baselines: bool = _output(
         True,
-        "Fit for comparison: majority class, TF-IDF, mean word vectors and the frozen pretrained "
-        "encoder, each but the first with logistic regression.",
+        "Also fit baselines: majority class, and logistic regression on TF-IDF, on mean word "
+        "vectors and on the frozen pretrained encoder.",
     )
     calibrate: bool = _probe(
         False, "Scale the probe's probabilities by a temperature fitted on dev."
@@ -331,7 +328,7 @@ class Config:
     logit_adjustment: float = _probe(
         0.0,
         "Share of the log class frequencies subtracted from the probe's scores: 0 for accuracy, "
-        "1 to treat all classes alike, between them for macro F1.",
+        "1 to treat all classes alike, in between for macro F1.",
         low=0.0,
         high=1.0,
     )
@@ -343,14 +340,13 @@ class Config:
     )
     probe_features: str = _probe(
         "encoder",
-        "What predictions are based on: the linear probe on the encoder alone, the mean of its "
-        "probabilities and those of TF-IDF + logistic regression, or a pool of both and of "
-        "character n-grams, weighed on dev.",
+        "What predicts: the linear probe on the encoder alone; the mean of its probabilities and "
+        "those of TF-IDF + logistic regression; or a pool of both and of character n-grams, with "
+        "weights fitted on dev.",
     )
     members: int = _training(
         1,
-        "Encoders trained with seeds of their own, a million apart, whose features the probe "
-        "reads together.",
+        "Number of encoders, trained with different seeds; the probe reads the features of all.",
         low=1,
         high=100,
     )
@@ -364,7 +360,7 @@ class Config:
     )
     budget: float = _training(
         5.0,
-        "Minutes of processor time that the preset auto may take to choose.",
+        "Minutes of processor time that the preset auto may spend on its choice.",
         low=0.0,
         high=10_000.0,
     )

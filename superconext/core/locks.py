@@ -16,7 +16,9 @@ from superconext.core.errors import RunError
 
 #: The byte that is locked: one past all content, for Windows lets nobody read a locked byte.
 _LOCKED = 1 << 20
-_ADVICE = "expected a folder of one's own: wait until it ends, or choose another with --out"
+_ADVICE = (
+    "expected a folder that nothing else writes: wait until it ends, or choose another with --out"
+)
 #: Seconds between two attempts to get a lock that is waited for.
 _PAUSE = 0.2
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}

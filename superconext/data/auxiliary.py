@@ -45,7 +45,7 @@ class AuxiliaryRows:
         facts = self.facts
         return (
             f"related: {facts['rows']} rows of {facts['file']}; left out {facts['other_label']} of "
-            f"another label and {facts['held']} that say what a dev or test text says"
+            f"another label and {facts['held']} that repeat a dev or test text"
         )
 
 
@@ -69,8 +69,8 @@ def auxiliary_rows(
     if not labels:
         raise ConfigError(
             f"related = {path!r}: found rows labelled {', '.join(sorted(set(dataset.labels))[:5])} "
-            f"and none to learn from; expected some labelled {', '.join(list(classes)[:5])}, as "
-            "the training rows are, that say no dev or test text: name its labels as those are"
+            f"and none to learn from; expected some labelled {', '.join(list(classes)[:5])}, like "
+            "the training rows, that do not repeat a dev or test text: rename its labels"
         )
     facts = {
         "file": Path(dataset.source).name,
@@ -128,8 +128,8 @@ def soft_rows(
         if path is None:
             return None
         raise ConfigError(
-            f"soft_labels = {path!r}: found {len(rows)} texts that say what a dev or test text "
-            "says and no other; expected some to learn from: take other texts"
+            f"soft_labels = {path!r}: found {len(rows)} texts, which all repeat a dev or test "
+            "text; expected others to learn from: take other texts"
         )
     facts |= {"rows": len(kept), "held": held_back.removed}
     return SoftRows([words for words, _ in kept], np.array([s for _, s in kept]), facts)

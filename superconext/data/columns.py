@@ -306,12 +306,12 @@ def _with_known(
 
 
 def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
-    wanted, flags = "column named 'text'", "--text-column"
+    wanted, flags = "a column named 'text'", "--text-column"
     if labelled:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return DataError(
-        f"{source}: no {wanted} in the first row, found {_listed(first)}: give {flags} with a name "
-        "of these, or name the columns in a header, without titles above it"
+        f"{source}: found the columns {_listed(first)}, expected {wanted}: say which they "
+        f"are with {flags}, or rename them"
     )
 
 

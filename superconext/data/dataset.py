@@ -128,5 +128,5 @@ def check_counts(
     plural = "es" * (len(single) > 1)
     return [
         f"{source}: found {len(single)} class{plural} with a single row: {named}{more}; it is "
-        "trained on and cannot be held out, so no figure tells how well such a class is known"
+        "trained on and cannot be held out, so no score shows how well the model knows such a class"
     ]

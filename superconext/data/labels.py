@@ -290,8 +290,8 @@ class Annotated:
             if not label:
                 (none if label == "" else ties).add(line)
         told = [
-            f"labels of {len(self.annotators)} annotators: {len(self.decided)} texts get the one "
-            "that most gave"
+            f"labels of {len(self.annotators)} annotators: {len(self.decided)} texts get the "
+            "label that most of them gave"
         ]
         if ties.count:
             told.append(
@@ -301,7 +301,7 @@ class Annotated:
         if none.count:
             told.append(f"{none.count} texts that nobody labelled left out ({none})")
         if self.replaced:
-            told.append(f"{self.replaced} labels that their annotator gave anew further on dropped")
+            told.append(f"{self.replaced} labels dropped, which their annotator changed further on")
         return told
 
 

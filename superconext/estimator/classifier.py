@@ -232,7 +232,7 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None
     Hooks into training, see `superconext.training.callbacks`.
 verbose : bool, default=False
-    Say on stderr what `fit` does, with bars on a terminal and in notebooks."""
+    Whether `fit` shows its progress: lines on stderr, bars on a terminal and in notebooks."""
 
 #: Those of the table, a preset's being None by default, `callbacks` and `verbose`.
 _PARAMETERS = [

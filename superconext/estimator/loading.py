@@ -147,9 +147,9 @@ def refuse_arguments(name: str, arguments: dict[str, Any]) -> None:
     given = [argument for argument, value in arguments.items() if value is not None]
     if "sample_weight" in given:
         raise TypeError(
-            f"{name}.fit() found sample_weight, which it cannot honour: batches give every class "
-            "the same share and rows count alike in them; expected X and y alone: repeat or drop "
-            "rows instead"
+            f"{name}.fit() found sample_weight, which it does not support: batches give every "
+            "class the same share and rows count alike in them; expected X and y alone: repeat or "
+            "drop rows instead"
         )
     if given:
         raise TypeError(

@@ -232,7 +232,7 @@ def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
     (data,) = request.datasets
     (source,) = finished.sources.values()
     sizes = finished.lines[0]["rows"] if finished.lines else {"dev": 0, "test": 0}
-    dev = f"the given {sizes['dev']}" if data.dev else "as many as trained on, drawn too"
+    dev = f"the given {sizes['dev']}" if data.dev else "as many as training rows, also drawn"
     notes = [
         f"Percent: weighted F1 on the given {sizes['test']} test rows, mean ± standard deviation "
         f"over draws ({request.seeds}) of so many rows of each class; a seed's smaller draws are "

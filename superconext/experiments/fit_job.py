@@ -370,7 +370,7 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
             f"{seeds}: {folds * seeds} fits of each system (--cv 0: a tenth of the rows is test)"
         )
     if not seeds:
-        raise ConfigError("found no number of seeds; expected how often to fit each: give --seeds")
+        raise ConfigError("found no --seeds; expected the number of fits of each system: add it")
     return replace(request, datasets=tuple(datasets), seeds=seeds)
 
 

@@ -307,7 +307,7 @@ def about_test(design: str) -> str:
     """Which test the intervals and p-values come from, and why."""
     both = (
         f"hierarchical bootstrap ({RESAMPLES:,} resamples), two-sided: test rows and {{}} are "
-        "resampled together, because both could have been others"
+        "resampled together, because both are samples"
     )
     if design == "folds":
         return about_test("resampled").replace("split", "fold")

@@ -502,7 +502,7 @@ def _grid(
     if table.top:
         about.append(
             f"top {table.top}: mean over the {table.top} draws with the best dev accuracy, as the "
-            "paper reports it; it flatters, and a draw's luck is part of what one gets."
+            "paper reports it; that is optimistic, because it also selects lucky draws."
         )
     about.append(
         f"Bold: weighted F1 better than {finished.request.reference}'s, p below 0.05 after Holm's "

@@ -163,7 +163,7 @@ def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
         later_texts = [text for other in others for text in corpora[other].texts]
         return leaks(later_texts, corpora[role].texts)
 
-    return notes + _drop(corpora, leaked, "stood in {}")
+    return notes + _drop(corpora, leaked, "are also in {}")
 
 
 def _without_near(corpora: dict[str, Dataset], progress: Progress) -> list[str]:
@@ -211,7 +211,7 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
             if count:
                 findings.append(
                     f"LEAKAGE: {count} of {len(corpora[later])} {later} texts are in {earlier} "
-                    f"word for word, which flatters the figures{_ADVICE}"
+                    f"word for word, which makes the scores too high{_ADVICE}"
                 )
     for role, corpus in corpora.items():
         count = len(corpus) - len(deduplicate(corpus.texts))
@@ -271,8 +271,8 @@ def _near_findings(corpora: Mapping[str, Dataset], progress: Progress) -> list[s
         if count:
             findings.append(
                 f"NEAR-DUPLICATES: {count} of {len(corpora['all'])} rows resemble an earlier one"
-                f"{share_note} ({_ALIKE}); a random split parts them, which flatters the figures"
-                + _NEAR_ADVICE
+                f"{share_note} ({_ALIKE}); a random split separates them, which makes "
+                "the scores too high" + _NEAR_ADVICE
             )
         return findings
     for earlier, later in _PAIRS:
@@ -283,8 +283,8 @@ def _near_findings(corpora: Mapping[str, Dataset], progress: Progress) -> list[s
             if count:
                 findings.append(
                     f"NEAR-DUPLICATES: {count} of {len(corpora[later])} {later} rows resemble a "
-                    f"text of {earlier}{share_note} ({_ALIKE}), which flatters the "
-                    f"figures{_NEAR_ADVICE}"
+                    f"text of {earlier}{share_note} ({_ALIKE}), which makes the "
+                    f"scores too high{_NEAR_ADVICE}"
                 )
     if not findings and groups.share < 1:
         findings.append(

@@ -189,8 +189,8 @@ def _grid(
         "equals.",
         f"{chosen.system.name} on test: weighted F1 "
         f"{spread(test.means[TESTED], test.deviations[TESTED])}; see table.md.",
-        "The chosen point's dev figure is the best of many and so flatters it; its test figure "
-        "does not.",
+        "The dev score of the chosen point is the best of many and so too high; its test score is "
+        "not.",
     ]
     at = points.index(chosen)
     bold = {(at, column) for column in range(len(names) + len(columns) + 3)}

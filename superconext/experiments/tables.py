@@ -225,20 +225,20 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         notes.append(f"95% of accuracy: Wilson's interval, of {lines[0]['texts']} texts.")
     if any(row.name.endswith(OWN_RULE) for row in rows):
         notes.append(
-            f"A row{OWN_RULE} is the same fits judged by the objective's own classifier; the row "
-            "without is the linear probe on frozen features."
+            f"A row{OWN_RULE} has the same fits, predicted by the objective's own classifier; the "
+            "row without is the linear probe on frozen features."
         )
     if any("tfidf_C" in line for line in lines):
         notes.append(
-            "A system with probe_features = encoder+tfidf answers by the mean of its probe and "
+            "A system with probe_features = encoder+tfidf predicts by the mean of its probe and "
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:
         notes.append(
-            f"Corrected by the class shares of each script: {', '.join(corrected)}. Others are as "
-            "they are, baselines without probabilities too."
+            f"Corrected by the class shares of each script: {', '.join(corrected)}. Others, and "
+            "baselines without probabilities, are not corrected."
         )
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
@@ -247,8 +247,8 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         alone = _one_seed(lines) if design == "given" else []
         if alone:
             notes.append(
-                f"One seed of {', '.join(alone)}: what another seed would change is not in the "
-                "interval nor in p."
+                f"One seed of {', '.join(alone)}: interval and p leave out what another seed would "
+                "change."
             )
         notes.append(
             f"p (Holm): corrected for the {tested} tests of this table. Bold: better than "

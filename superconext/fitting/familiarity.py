@@ -76,21 +76,19 @@ class Familiarity:
         lines = []
         if self.seen:
             places = [f"{self.seen[name]} {name}" for name in ("train", "dev") if self.seen[name]]
-            line = (
-                f"{self.seen.total()} of {self.texts} texts stood in the rows the run was made from"
-            )
+            line = f"{self.seen.total()} of {self.texts} texts are among the rows of the run"
             line += f" ({' and '.join(places)})"
             if overlap is not None:
                 rest = overlap["without"]
                 line += (
-                    "; there are no others to judge it on"
+                    "; there are no others to evaluate it on"
                     if rest is None
                     else (f"; accuracy without them {rest['accuracy']:.3f} ({rest['n']} rows)")
                 )
             lines.append(line)
         if self.strange and self.strange >= _COMMON * self.texts:
             lines.append(
-                f"{self.strange} of {self.texts} texts are unlike all that the run was trained on: "
+                f"{self.strange} of {self.texts} texts are unlike those the run was trained on: "
                 "their words or their script are new to it, and their labels are guesses "
                 "(--details and --json show which)"
             )
@@ -104,9 +102,9 @@ def overlap_report(
     labels: Sequence[str],
     classes: Sequence[str],
 ) -> dict[str, Any] | None:
-    """How many of the texts `[N]` stood in each split of the run, and the metrics without them.
+    """How many of the texts `[N]` are in each split of the run, and the metrics without them.
 
-    None where the run does not know its texts; without no metrics where all or none stood there.
+    None if the run does not know its texts; without metrics if all or none are in them.
     """
     if seen is None:
         return None

@@ -157,8 +157,8 @@ def preprocess(
         if soft:
             tokens = [*tokens, *soft.tokens]
             progress.say(
-                f"soft labels: {soft.facts['rows']} rows; left out {soft.facts['held']} that say "
-                "what a dev or test text says"
+                f"soft labels: {soft.facts['rows']} rows; left out {soft.facts['held']} that "
+                "repeat a dev or test text"
             )
         rows = MemoryRows(tokenizer, tokens)
     else:
@@ -269,8 +269,8 @@ def _pool_tokens(
     texts, source = [text for path in paths for text in read_texts(path).texts], ", ".join(paths)
     kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, source)
     progress.say(
-        f"pool: {len(kept)} of {len(texts)} sentences of {source}; passed over {passed} that are "
-        "empty or say again what another, a training or a dev text says"
+        f"pool: {len(kept)} of {len(texts)} sentences of {source}; left out {passed} that are "
+        "empty or repeat another, a training or a dev text"
     )
     return kept
 

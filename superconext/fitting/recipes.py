@@ -182,7 +182,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     }
     shares = {recipe: one.mean(len(cv.classes))[1] for recipe, one in tried.items()}
     truth = [cv.train.labels[row] for row in rows]
-    where = f"out of fold (in {len(cv.folds)} of {dealt} folds)"
+    where = f"out of fold on {len(truth)} rows (in {len(cv.folds)} of {dealt} folds)"
     choice = _decided(losses, shares, truth, cv.classes, config, where, began, progress, ready)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
@@ -340,7 +340,7 @@ def _decided(
     elif chosen.trained:
         why = f"its log loss is lower by more than one standard error ({error:.3f})"
     else:
-        why = f"training is not better by more than one standard error ({error:.3f})"
+        why = f"the trained encoder is not better by more than one standard error ({error:.3f})"
     rows = {
         recipe.name: {
             "title": recipe.title(config),
@@ -353,9 +353,7 @@ def _decided(
         f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in rows.values()
     ]
     seconds = clock() - began
-    progress.say(
-        f"auto: compared {len(rows)} recipes {where}, {len(truth)} rows, in {seconds:.0f} s"
-    )
+    progress.say(f"auto: compared {len(rows)} recipes {where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     progress.say(
         f"auto: chosen: {chosen.title(config)}; {why} (as the best of {len(rows)}, its scores on "
@@ -364,7 +362,7 @@ def _decided(
     facts = {
         "chosen": chosen.name,
         "why": why,
-        "compared": f"{where}, {len(truth)} rows",
+        "compared": where,
         "standard_error": error,
         "seconds": round(seconds, 1),
         "recipes": rows,

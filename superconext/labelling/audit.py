@@ -157,8 +157,8 @@ def audit(
             times = min(np.exp(suspicion[row]), 1000)
             its = shown(names[truth[row]], 24) if label else "any other class"
             rival = names[rivals[row]]
-            much = f"{times:.2g} times as much as those of {its}"
-            why.append(f"like rows of {shown(rival, 24)}, {much}")
+            much = f"{times:.2g} times as likely among rows of"
+            why.append(f"{much} {shown(rival, 24)} as among rows of {its}")
             suggested = suggested or rival
         if meant := likely_meant(text):
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")

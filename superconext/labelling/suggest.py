@@ -66,7 +66,7 @@ def suggest(
     rows = first[~np.isin(groups[first], known)]
     if not len(rows):
         raise DataError(
-            f"{texts.source}: found no text that is not labelled yet, expected some: check the file"
+            f"{texts.source}: found no text that is still unlabelled, expected some: check the file"
         )
     if len(rows) > POOL:
         rows = np.sort(np.random.default_rng(seed).choice(rows, POOL, replace=False))

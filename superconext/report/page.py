@@ -123,7 +123,7 @@ class PageContext:
     def rows_of(self) -> str:
         """What the rows are, in words."""
         if self.split == "cv":
-            return "the training file, each judged by a model that had not seen it"
+            return "the training file, each predicted by a model that had not seen it"
         return self.split
 
     @cached_property
@@ -264,11 +264,11 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
     low, high = model["interval"]
     headline = (
         f"{model['accuracy']:.1%} ({low:.1%} to {high:.1%}) of {model['n']} sentences of {split} "
-        "are labelled right"
+        "are labelled correctly"
     )
     said = [
         f"Of other sentences of the same kind, expect {low:.1%} to {high:.1%} right (95% interval "
-        "of judging so few; other seeds are not in it)."
+        "for so few sentences, without the variation between seeds)."
     ]
     if split == "dev":
         said.append("Settings were chosen on these rows: expect somewhat less on new ones.")

@@ -334,7 +334,9 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     folds = scores["folds"]
     times = f", {folds['repeats']} times" * (folds["repeats"] > 1)
     per = folds["count"] // folds["repeats"]
-    title = f"cross-validated, {scores['n']} rows, each predicted without it ({per} folds{times})"
+    title = (
+        f"cross-validated, {scores['n']} rows, each predicted while held out ({per} folds{times})"
+    )
     spreads = ", ".join(
         f"{_COLUMNS.get(name, name)} {spread(values['mean'], values['sd'])}"
         for name, values in folds.items()
@@ -348,8 +350,8 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     ]
     if folds["not_held_out"]:
         lines.append(
-            f"{folds['not_held_out']} rows were held out by no fold: the only text of a class is "
-            "not, nor what the budget left no time for"
+            f"{folds['not_held_out']} rows were never held out: the only text of a class, and rows "
+            "that the budget left no time for"
         )
     return title, "\n" + "\n".join(lines)
 

@@ -81,7 +81,7 @@ def partial_of(out: Path) -> Path:
     partial = _partial(out)
     if os.path.lexists(partial) and not (partial / CHECKPOINT).is_dir():
         raise RunError(
-            f"{partial} is in the way and no unfinished run; expected the name to be free: "
+            f"{partial} exists and is not an unfinished run; expected the name to be free: "
             "rename or remove it"
         )
     return partial

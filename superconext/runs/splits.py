@@ -177,7 +177,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             if copies:
                 progress.warn(
                     f"{copies} of {len(test)} test texts are in {name} word for word; "
-                    "the test figures are flattered by them"
+                    "so the test scores are too high"
                 )
     return Splits(train, dev, test, folds)
 

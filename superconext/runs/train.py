@@ -117,7 +117,7 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
             return _metrics(folder)
         request, config, splits = _saved_request(stopped, folder, progress)
         if splits.folds:
-            progress.say("note: the cross-validation is made anew; the training then goes on")
+            progress.say("note: the cross-validation is repeated; then training resumes")
         if stopped is folder:
             with staging_folder(folder) as hidden:
                 shutil.copytree(folder / CHECKPOINT, hidden / "run" / CHECKPOINT)

@@ -81,7 +81,9 @@ class Lines:
             if line.strip():
                 yield line
         if damaged:
-            self._say([f"{path}: {damaged} of {number} lines are not UTF-8 and hold marks for it"])
+            self._say(
+                [f"{path}: {damaged} of {number} lines are not UTF-8 and have replacement marks"]
+            )
 
     def _say(self, notes: list[str]) -> None:
         self.notes += [note for note in notes if note not in self.notes]
@@ -229,8 +231,8 @@ class Sentences:
         self._keep(kept, "", flush=True)
         if self.left_out:
             self.progress.say(
-                f"left out: {self.left_out.removed} of {count} lines, which say what one of "
-                f"{len(self.left_out)} texts to leave out says"
+                f"left out: {self.left_out.removed} of {count} lines, which repeat one of "
+                f"{len(self.left_out)} texts to leave out"
             )
         return kept
 

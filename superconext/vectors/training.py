@@ -149,7 +149,7 @@ def train_vectors(
         epochs = passes(total)
     notes = []
     if total < SMALL_CORPUS and min_count > 1:
-        notes.append(f"only {total} tokens: every word is kept, min_count {min_count} set aside")
+        notes.append(f"only {total} tokens: every word is kept, min_count {min_count} ignored")
         min_count = 1
     if not counts or max(counts.values()) < min_count:
         raise VectorsError(

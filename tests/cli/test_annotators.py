@@ -71,7 +71,7 @@ def probe(folder):
 
 def test_majority_ties_and_agreement_are_told_and_kept(trained):
     folder, said = trained
-    assert "40 texts get the one that most gave" in said.err
+    assert "40 texts get the label that most of them gave" in said.err
     assert "4 texts with a tie (line 42, 43, 44 and 1 more) are not evaluated on" in said.err
     assert "1 texts that nobody labelled left out (line 46)" in said.err
     assert "soft labels: 4 rows; left out 0" in said.err
@@ -150,7 +150,7 @@ def test_a_comparison_says_that_it_takes_the_majority(tmp_path):
     words = ("--objectives", "nbsvm", "--splits", "resample", "--seeds", "1")
     said = call_main("compare", file, *words, "--out", tmp_path / "out")
     assert said.code == 0, said.err
-    assert "40 texts get the one that most gave" in said.err
+    assert "40 texts get the label that most of them gave" in said.err
     assert "4 texts with a tie (line 42, 43, 44 and 1 more)" in said.err
     assert "other commands leave them out" in said.err
 
@@ -211,11 +211,11 @@ def test_one_run_teaches_another(trained, data, tmp_path):
         words = ("--soft-labels", lesson, "--test", test, "--objective", "cross_entropy")
         said = call_main("train", data.train, *given(data), *words, "--out", tmp_path / form)
         assert said.code == 0, said.err
-        assert "soft labels: 18 rows; left out 2 that say what a dev or test text says" in said.err
+        assert "soft labels: 18 rows; left out 2 that repeat a dev or test text" in said.err
         facts = read_json(tmp_path / form / "manifest.json")["soft_labels"]
         assert facts["rows"] == 18 and facts["file"] == lesson.name
     said = call_main("evaluate", tmp_path / "json", write_table(tmp_path / "s.tsv", TABLE[44:48]))
-    assert "4 of 4 texts stood in the rows" in said.err
+    assert "4 of 4 texts are among the rows" in said.err
     bare = call_main("train", data.train, *given(data), "--out", tmp_path / "bare")
     assert bare.code == 0 and probe(tmp_path / "bare") != probe(tmp_path / "json")
 

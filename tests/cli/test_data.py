@@ -309,9 +309,9 @@ def test_inspect_counts_what_an_unlabelled_text_says_too(tmp_path):
     words = ("data", "inspect", train, "--test", test, "--unlabelled", text, "--no-near")
     done = call_main(*words)
     assert done.code == 0
-    assert f"said in {text}: 1 of 2 texts of train" in done.out
-    assert f"said in {text}: 1 of 3 texts of test" in done.out
-    assert "1 of 3 texts of test are said in" in done.err and "--leave-out" in done.err
+    assert f"in {text}: 1 of 2 texts of train" in done.out
+    assert f"in {text}: 1 of 3 texts of test" in done.out
+    assert "1 of 3 texts of test are in" in done.err and "--leave-out" in done.err
     assert "of train are said" not in done.err
     found = json.loads(call_main(*words, "--json").out)["unlabelled"]
     assert [(one["part"], one["said"]) for one in found] == [("train", 1), ("test", 1)]
@@ -319,4 +319,4 @@ def test_inspect_counts_what_an_unlabelled_text_says_too(tmp_path):
     assert missing.code == 1 and "no.txt" in missing.err
     (tmp_path / "other.txt").write_text("فيلم زوين\n", encoding="utf-8")
     done = call_main(*words, "--unlabelled", tmp_path / "other.txt")
-    assert f"said in {text}, {tmp_path / 'other.txt'}: 2 of 2 texts of train" in done.out
+    assert f"in {text}, {tmp_path / 'other.txt'}: 2 of 2 texts of train" in done.out

@@ -64,7 +64,7 @@ def test_without_a_file_the_page_shows_what_the_run_recorded(finished, call, tmp
     assert data["rows"] == {"label": []} and "sentences are not on this page" in html
     assert "majority class" in html and 'id="map"' not in html
     before = (finished.folder / "report.html").read_bytes()
-    assert "is there already" in blame(call("report", finished.folder))
+    assert "exists already" in blame(call("report", finished.folder))
     assert (finished.folder / "report.html").read_bytes() == before
 
 

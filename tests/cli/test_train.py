@@ -239,7 +239,9 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
     assert re.search(r"^ +epoch +loss .*\n +1 .*\n +2 ", err, re.MULTILINE)
     where, then = err.splitlines()[-2:]
     assert where == f"run folder: {finished.folder}"
-    assert then.startswith(f"next: superconext predict {finished.folder} ")
+    page = finished.folder / "report.html"
+    assert then == f"next: superconext predict {finished.folder} FILE; open {page}"
+    assert page.exists()
     assert "epoch" not in out
 
 

@@ -305,15 +305,15 @@ def test_texts_of_the_training_rows_are_known_again(call, finished, tmp_path):
     assert found["overlap"]["without"] == {name: rest[name] for name in found["overlap"]["without"]}
     assert rest["overlap"] == {"train": 0, "dev": 0, "without": None}
     accuracy = f"accuracy without them {rest['accuracy']:.3f} (2 rows)"
-    assert "4 of 6 texts stood in the rows the run was made from (3 train and 1 dev)" in said.err
+    assert "4 of 6 texts are among the rows of the run (3 train and 1 dev)" in said.err
     assert accuracy in said.err and found["n"] == 6
     said = call("predict", finished.folder, path, "--json")
     assert [row["seen_in"] for row in json.loads(said.out)] == [None] * 2 + ["train"] * 3 + ["dev"]
-    assert "4 of 6 texts stood in" in said.err
+    assert "4 of 6 texts are among" in said.err
     said = call("predict", finished.folder, tmp_path / "n.tsv", "--details")
-    assert "stood in" not in said.err
+    assert "texts are among" not in said.err
     said = call("evaluate", finished.folder, finished.data.train)
-    assert "there are no others to judge it on" in said.err
+    assert "there are no others to evaluate it on" in said.err
 
 
 def test_a_run_without_hashes_says_that_it_does_not_know(call, finished, tmp_path):
@@ -321,7 +321,11 @@ def test_a_run_without_hashes_says_that_it_does_not_know(call, finished, tmp_pat
     shutil.copytree(finished.folder, run)
     (run / "seen.safetensors").unlink()
     said = call("evaluate", run, finished.data.train, "--json")
-    assert said.code == 0 and json.loads(said.out)["overlap"] is None and "stood in" not in said.err
+    assert (
+        said.code == 0
+        and json.loads(said.out)["overlap"] is None
+        and "texts are among" not in said.err
+    )
     assert "seen_in" not in call("predict", run, finished.data.train, "--json").out
 
 
@@ -359,7 +363,7 @@ def test_a_script_the_run_never_saw_is_told(call, finished, tmp_path, strange):
     assert shares[0] == 1 and 0 < shares[1] < 1 and shares[2:] == [0, 0]
     words = [row["unknown_words"] for row in found]
     assert words[0] == 1 and 0 < words[1] < 1 and words[2:] == [0, 0]
-    assert "of 4 texts are unlike all that the run was trained on" in said.err
+    assert "of 4 texts are unlike those the run was trained on" in said.err
     details = call("predict", finished.folder, path, "--details").out.splitlines()[1].split("\t")
     assert details[2:4] == ["1.00", "1.00"]
 

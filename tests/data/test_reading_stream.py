@@ -111,7 +111,7 @@ def test_what_is_wrong_with_the_whole_file_is_never_skipped(tmp_path):
         (b"", "is empty"),
         (b"\n \n", "is empty"),
         (b"label\ttext\n", "a header and no rows"),
-        (b"id\tphrases lues\tscore\n1\ta b\t2\n", "no column named 'text'"),
+        (b"id\tphrases lues\tscore\n1\ta b\t2\n", "expected a column named 'text'"),
         ("text\nab\n".encode("utf-16")[:-1], "utf-16"),
         (b"\x1f\x8b\x08broken", "broken gzip"),
         (b"text\n\xff\n\xfe\n", "none of 2 lines can be used"),

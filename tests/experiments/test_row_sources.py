@@ -41,7 +41,7 @@ def test_copies_are_removed_within_and_across(files):
     assert pools.rows["dev"][0] == ["d1", "d2"]
     assert pools.rows["test"][0] == ["t1", "t2", "t3"]
     assert not any("LEAKAGE" in line or "DUPLICATES" in line for line in heard.lines)
-    assert "note: 2 rows of train stood in dev or test: removed from train" in heard.lines
+    assert "note: 2 rows of train are also in dev or test: removed from train" in heard.lines
     assert any("1 rows of test repeated" in line for line in pools.findings)
 
 

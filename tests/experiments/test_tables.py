@@ -142,7 +142,7 @@ def test_given_rows_are_bootstrapped(given):
 
 def test_one_seed_is_said_to_say_nothing_of_others():
     baselines = [line("tfidf_logreg", 0, "given", 40)]
-    told = "One seed of supcon: what another seed would change is not in the interval nor in p."
+    told = "One seed of supcon: interval and p leave out what another seed would change."
     alone = make_table([*baselines, line("supcon", 0, "given", 20)], "tfidf_logreg")
     assert told in alone.notes
     several = [line("supcon", seed, "given", 20) for seed in range(2)]

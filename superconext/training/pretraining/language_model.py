@@ -313,7 +313,7 @@ class HeldOutLoss(Callback):
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
         record["held_loss"] = self.loss(trainer)
         self.progress.say(
-            f"epoch {record['epoch']}: loss {record['loss']:.4f}, on sentences held back "
+            f"epoch {record['epoch']}: loss {record['loss']:.4f}, on held-out sentences "
             f"{record['held_loss']:.4f}, {record['seconds']:.1f} s"
         )
 

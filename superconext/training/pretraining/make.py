@@ -329,11 +329,11 @@ def _learn_emoji(
     if rows is None:
         if settings.emoji_epochs:
             progress.say(
-                f"emoji: fewer than {FEWEST_SENTENCES} sentences hold one; none is learned"
+                f"emoji: fewer than {FEWEST_SENTENCES} sentences have one; none are learned"
             )
         return None, []
     progress.say(
-        f"emoji: {len(rows.labels)} sentences hold one of {len(rows.names)}, "
+        f"emoji: {len(rows.labels)} sentences have one of {len(rows.names)}, "
         f"{' '.join(rows.names[:10])} first"
     )
     with progress.bar("learning emoji") as advance:
@@ -368,7 +368,7 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
     if has_vector.all():
         return table, vectors
     added = np.flatnonzero(~has_vector)
-    note = f"{len(added)} words it lacks were read in pretraining, as noise, which is kept"
+    note = f"{len(added)} words it lacks had random vectors in pretraining, which are kept"
     extended = WordVectors(
         [*vectors.words, *(words[i] for i in added)],
         np.concatenate([vectors.matrix, noise[added]]),
