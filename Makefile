@@ -32,6 +32,7 @@ clean:
 	rm -rf $(VENV) build docs/reference *.egg-info
 
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	@echo "installing into $(VENV): 1.6 GB, which takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[plots,test]'
 	touch $@
