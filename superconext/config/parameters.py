@@ -595,9 +595,15 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 @dataclass(frozen=True)
 class CheckedOptions:
-    """Options whose fields are made by `config.parameters.parameter`; this one has none.
+    """Base class of options, with fields made by `config.parameters.parameter`; it has none itself.
 
     Raises ConfigError for a value that its field does not allow.
+
+    >>> @dataclass(frozen=True)
+    ... class Options(CheckedOptions):
+    ...     margin: float = parameter(0.2, "Wanted gap.", low=0)
+    >>> parse_options("margin=0.5", Options)
+    Options(margin=0.5)
     """
 
     def __post_init__(self) -> None:

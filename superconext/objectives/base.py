@@ -105,10 +105,20 @@ class PoolOptions(CheckedOptions):
 
 
 class Objective(nn.Module):
-    """Base of all objectives. Subclasses define `forward`, and `from_config` if need be.
+    """Base class of all objectives. Subclasses define `forward`, and `from_config` if needed.
 
-    Its parameters and buffers are saved with the run. Class attributes say what it needs;
-    hooks that do nothing here say when.
+    Its parameters and buffers are saved with the run. Class attributes say what it needs; the
+    hooks, which do nothing here, say when they are called.
+
+    >>> import torch
+    >>> class Length(Objective):
+    ...     "Mean squared length of the sentence vectors."
+    ...
+    ...     def forward(self, batch):
+    ...         return batch.sentence.square().sum(dim=1).mean(), {}
+    >>> vectors, ids = torch.ones(2, 3), torch.tensor([0, 1])
+    >>> Length()(Batch(vectors, vectors, labels=ids, ids=ids, epoch=0, epochs=1))
+    (tensor(3.), {})
     """
 
     #: "balanced": every class equally often in a batch; "shuffled": plain random batches.

@@ -161,17 +161,24 @@ KEEPERS: dict[str, Callable[[], WeightKeeper] | None] = {
 
 
 class EarlyStopping(Callback):
-    """Ends training once `patience` epochs in a row brought nothing better.
+    """Ends training after `patience` epochs in a row without an improvement.
 
-    Which weights training then ends with is for the parameter `keep` to say: "best" suits
-    (with "average", the mean is over those of the last 40% of `epochs` that were run).
+    The parameter `keep` decides the final weights: "best" suits (with "average" it is the mean
+    over those of the last 40% of `epochs` that were run).
+
+    >>> from superconext import SuperConTextClassifier
+    >>> stop = EarlyStopping(patience=2, monitor="loss", mode="min", min_delta=0.01)
+    >>> model = SuperConTextClassifier(epochs=60, hidden_size=8, batch_size=8, callbacks=[stop])
+    >>> texts = ["zwin bzaf", "khayb bzaf", "film zwin", "film khayb"]
+    >>> len(model.fit(texts, ["good", "bad"] * 2).history_) < 60
+    True
 
     Args:
         patience: epochs without a gain before training ends.
-        monitor: key of the epoch's record, such as "dev_score" (there where rows are held
-            back) or "loss".
-        mode: "max" where more is better, "min" where less is.
-        min_delta: how much better counts as better.
+        monitor: key of the epoch's record, such as "loss" or "dev_score" (only if rows are held
+            out).
+        mode: "max" if more is better, "min" if less is.
+        min_delta: smallest change that counts as an improvement.
 
     Attributes:
         best: the best value so far, of the member being trained.
@@ -213,8 +220,8 @@ class EarlyStopping(Callback):
         if self.monitor not in record:
             raise ConfigError(
                 f"early stopping watches {self.monitor!r}, which the epochs do not record; "
-                f"expected one of {', '.join(record)}: watch one of them (dev_score is there "
-                "where there are enough rows to hold some back)"
+                f"expected one of {', '.join(record)}: watch one of them (dev_score needs "
+                "enough rows to hold some out)"
             )
         value = record[self.monitor]
         gain = value - self.best if self.mode == "max" else self.best - value
