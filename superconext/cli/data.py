@@ -433,7 +433,8 @@ def fetch(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
-    _train_next(out, document)
+    if not quiet:
+        _train_next(out, document)
 
 
 def _find(name: str) -> Any:

@@ -56,7 +56,10 @@ def test_table_on_stdout_and_progress_on_stderr(finished):
     baselines = ["majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg"]
     assert names == [*baselines, "superloss", "ce_ce", "ce_ce (own rule)"]
     assert "hierarchical bootstrap" in said.out and "[6/6] ce_ce" in said.err
-    assert said.err.splitlines()[-1] == f"comparison folder: {out}"
+    assert said.err.splitlines()[-2:] == [
+        f"comparison folder: {out}",
+        f"next: open {out / 'report.html'}",
+    ]
     record = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert record["command"][:2] == ["superconext", "compare"]
 
