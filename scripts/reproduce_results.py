@@ -99,7 +99,7 @@ FRONT = (
     "cross_entropy",
     "superloss",
 )
-#: Left out of the page's table of few labels; the stored one has them.
+#: Left out of the page's tables; the stored ones have them.
 LESSER = ("majority", "tfidf_svm")
 #: Beside the published figures.
 COMPARED = ("tfidf_logreg", "superloss", "superloss:probe_features=encoder+ngrams")
@@ -351,7 +351,7 @@ def few_labels(rows: list[dict[str, str]]) -> list[list[str]]:
 def all_labels(rows: list[dict[str, str]]) -> list[list[str]]:
     """Weighted F1 by set."""
     lines = [["system", "trained on", *SETS.values()]]
-    for system in present(rows):
+    for system in (one for one in present(rows) if one not in LESSER):
         by = {row["dataset"]: row for row in rows_of(rows, None, system)}
         lines.append([*SYSTEMS[system], *(cell(by.get(name)) for name in SETS)])
     return lines
@@ -389,8 +389,7 @@ def claims(full: list[dict[str, str]], few: list[dict[str, str]]) -> str:
             found: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
             for row in (r for r in full if r["reference"] == reference):
                 if row["system"] == system:
-                    gain = f"{100 * float(row['difference']):+.1f}"
-                    found[verdict(row)].append(f"{SETS[row['dataset']]} ({gain})")
+                    found[verdict(row)].append(SETS[row["dataset"]])
             said = [f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets]
             if said:
                 names = SYSTEMS[system][0], SYSTEMS[reference][0]
@@ -605,7 +604,7 @@ def cell(row: dict[str, str] | None) -> str:
 def points(row: dict[str, str]) -> str:
     """The difference and its 95% interval."""
     low, high = (f"{100 * float(row[k]):+.1f}" for k in ("difference_low", "difference_high"))
-    return f"{100 * float(row['difference']):+.1f}, {low} to {high}"
+    return f"{100 * float(row['difference']):+.1f} [{low}, {high}]"
 
 
 def difference(row: dict[str, str] | None) -> str:
@@ -613,8 +612,8 @@ def difference(row: dict[str, str] | None) -> str:
     if row is None or not row["difference"]:
         return ""
     p = float(row["p_holm"])
-    said = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return f"{points(row)}; {said}"
+    said = "p<0.001" if p < 0.001 else f"p={p:.3f}"
+    return f"{points(row)} {said}"
 
 
 def markdown(lines: list[list[str]]) -> str:

@@ -133,7 +133,7 @@ class Downloader:
         """Download a file, or check the one that is there already.
 
         A piece left by an earlier call is continued if the server still has the very same file
-        (`Range` with `If-Range`, RFC 9110 sections 13.1.5 and 14.2) and fetched anew otherwise.
+        (`Range` with `If-Range`, RFC 9110 sections 13.1.5 and 14.2) and fetched again otherwise.
 
         Args:
             path: where the file is to be; name: its name in the ledger; url: from `file.address`.
@@ -195,7 +195,7 @@ class Downloader:
         if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
             raise self.error(
                 f"{self.ledger}: not the record of downloads it should be; expected a JSON object "
-                "of file names and hashes; remove it, and the next downloads are recorded anew"
+                "of file names and hashes; remove it, and the next downloads are recorded again"
             )
         return known
 
@@ -427,7 +427,7 @@ class _Part:
         sync(self._place.parent)
 
     def close(self) -> None:
-        """Keep what a later call can go on with, and nothing else."""
+        """Keep what a later call can resume with, and nothing else."""
         open_piece = not self._placed and not self._stream.closed
         if open_piece and not (self.size and self.note.exists()):
             self.path.unlink(missing_ok=True)

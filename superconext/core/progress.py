@@ -48,7 +48,7 @@ class Advance(Protocol):
 class TerminalProgress(Progress):
     """Lines and bars on stderr; bars on a terminal and in notebooks, after two seconds.
 
-    A bar moves as long as the work goes on: its clock does where no share is known.
+    A bar moves as long as the work continues: its clock does where no share is known.
 
     quiet: warnings alone.
     """

@@ -63,7 +63,7 @@ class Registry(Generic[T]):
     def register(self, name: str, target: T | str, summary: str = "") -> None:
         """Add an entry: the class itself, or where it is (see `Entry`).
 
-        A name may be registered anew. Raises ConfigError for a name that is no identifier
+        A name may be registered again. Raises ConfigError for a name that is no identifier
         (dots and dashes are allowed inside) or belongs to a built-in entry.
         """
         if not name.replace("-", "_").replace(".", "_").isidentifier():

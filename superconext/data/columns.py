@@ -54,7 +54,7 @@ class Columns:
     """Where text and label stand (0-based), and whether the first row is a header.
 
     aside: the label column where it was recognised and is not wanted.
-    joined: whether the cells are parts of one sentence, that commas stand in.
+    joined: whether the cells are parts of one sentence that has commas.
     voters: the columns of labels, where each is an annotator's.
     """
 

@@ -58,7 +58,7 @@ class Dataset:
         return self.on_disk.class_counts()
 
     def repeats_of(self, texts: Sequence[str]) -> int:
-        """How many of the texts stand in this data set word for word."""
+        """How many of the texts are in this data set word for word."""
         if self.on_disk is None:
             return len(leaks(self.texts, texts))
         return self.on_disk.source.has(texts, self.on_disk.rows)

@@ -2,8 +2,8 @@
 
 Three notions, each with one normalisation, serve the whole project.
 
-Duplicates (`text_keys`) are equal after the rules of a profile, under the profile `none` to the
-letter: copies within a file, leakage between train, dev and test, sides of a split.
+Duplicates (`text_keys`) are equal after the rules of a profile, under the profile `none` exactly:
+copies within a file, leakage between train, dev and test, sides of a split.
 
 Texts of the same words (`wording`) have equal words in the same order; punctuation, emoji and
 placeholders count for nothing: decontamination of unlabelled and auxiliary text.
@@ -85,7 +85,7 @@ def without_copies(
 ) -> dict[str, tuple[Rows, list[str]]]:
     """For each part the rows to keep, with their labels, so that every text stands once.
 
-    Parts are in the order train, dev, test: of a text that stands in several, the copies in the
+    Parts are in the order train, dev, test: of a text that is in several, the copies in the
     last one stay, so that nothing is taken from what results are reported on.
     """
     kept: dict[str, tuple[Rows, list[str]]] = {}
@@ -417,7 +417,7 @@ class SeenTexts:
         return {"key": np.frombuffer(self.key, dtype=np.uint8), **self.splits}
 
     def split_of(self, texts: Iterable[Sequence[str]]) -> list[str | None]:
-        """The first split in which each text stands, None where it stands in none."""
+        """The first split in which each text stands, None where it is in none."""
         hashes = _keyed(_digests(texts, keep_empty=True), self.key)
         found: list[str | None] = [None] * len(hashes)
         for name in reversed(list(self.splits)):

@@ -1,6 +1,6 @@
 """Public labelled sets that `data fetch` knows: the catalogue, their download, and their rows.
 
-The sets stand in `catalogue.toml`, a table each: addresses, hashes, licences. Where nobody
+The sets are in `catalogue.toml`, a table each: addresses, hashes, licences. Where nobody
 published a hash, that of the first download is recorded (`core.download`); row counts are compared
 with what a parser finds.
 """

@@ -317,7 +317,7 @@ def tokenised_rows(
     Args:
         sha256: of the file's bytes.
         columns: text column and label column, as `read_labelled` takes them.
-        home: stores stand in `tokens` inside it.
+        home: stores are in `tokens` inside it.
         advance: called with the rows done so far.
         jobs: processes; by default as many as there are processors.
         reading: as `read_labelled` takes it.

@@ -103,9 +103,9 @@ def duplicates_of(parts: Mapping[str, Dataset], keys: Keys) -> dict[str, list[di
 
     Returns:
         `within`: for each part `rows` that repeat an earlier one of it after normalisation, and
-        `identical` ones that do so to the letter.
+        `identical` ones that do so exactly.
         `across`: for each later part `of` and earlier part `in`, the `rows` of the first whose
-        text stands in the second after normalisation, how many of them `identical`ly, and how
+        text is in the second after normalisation, how many of them `identical`ly, and how
         many with the `same_label` (some copy of which has it).
     """
     names = list(parts)
@@ -277,7 +277,7 @@ def deduplicated(
 ) -> tuple[dict[str, list[Row]], dict[str, Any]]:
     """Rows (label, text) of each part without copies, and a record of where they come from.
 
-    Of a text that stands in several parts the last one keeps it, see `duplicates.without_copies`;
+    Of a text that is in several parts the last one keeps it, see `duplicates.without_copies`;
     a part of which nothing is left is left out.
     """
     keys, profile = text_keys({name: part.texts for name, part in parts.items()}, profile)

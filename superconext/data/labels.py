@@ -3,7 +3,7 @@
 One `LabelReader` follows the labels of a file from row to row. Rows without a label, and those in
 which a file put together of several has its header again, are errors of the reader; words for a
 missing label (`NaN`) and labels that differ in case or spaces alone are told with their lines. Both
-are mended when asked.
+are repaired on request.
 
 Krippendorff's alpha for nominal labels (Krippendorff, 2004, chapter 11) counts, over all pairs of
 labels that two annotators gave one text, how often they differ, against how often any two labels
@@ -95,7 +95,7 @@ class LabelReader:
         self._stray = self._folded = self._dropped = 0
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
-        """The rows with their labels put right; "" is that of a row without one."""
+        """The rows with their labels corrected; "" is that of a row without one."""
         if block.votes:
             rows = zip(block.texts, block.votes, block.lines, strict=True)
             flat = [(text, label, line) for text, given, line in rows for _, label in given]
@@ -204,7 +204,7 @@ class Annotated:
     """Texts and the labels that annotators gave them; "" where one gave none.
 
     texts: `[N]`. votes: `[N]` rows of one label for each of `annotators`. lines: `[N]`, the first
-    one that each text stands on. replaced: labels that their annotator gave anew further on.
+    one that each text stands on. replaced: labels that their annotator changed further on.
     """
 
     texts: list[str]

@@ -12,7 +12,7 @@ Each line is one sentence or post. What is left out, and why:
 Memory is bounded: tables of a fixed size remember what is kept, and beyond some ten million lines
 the oldest are forgotten, so that a repeat may stay but nothing is dropped wrongly. The file grows
 beside its place, and a state beside it says how far each source was read; a call that was stopped
-goes on from there, its memory made anew from what is kept.
+resumes from there, its memory made again from what is kept.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class RowStream:
         encoding: that of a file that is not UTF-8, such as "windows-1256".
         drop_unlabelled: leaves out rows without a label, and those of a word for a missing one.
         fold_label_case: labels that differ in case and spaces alone become one.
-        fix_text: mends mojibake, with the extra `ftfy`.
+        fix_text: repairs mojibake, with the extra `ftfy`.
         advance: called with the share of the file's bytes that is read, where that is known.
 
     Attributes, all growing while one iterates:

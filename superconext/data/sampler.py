@@ -42,7 +42,7 @@ class BalancedBatches:
     An epoch has `steps_per_epoch` batches. Unset, it has as many as it takes to see
     every row of the largest class once, so each row is seen at least once an epoch, but
     not fewer than `FEWEST_BATCHES`.
-    Where `steps_per_epoch` is too small for that, the passes go on from epoch to epoch
+    Where `steps_per_epoch` is too small for that, the passes continue from epoch to epoch
     and no row comes a second time before every row of its class came once.
 
     Args:
@@ -151,7 +151,7 @@ def _permutation(generator: np.random.Generator, rows: int) -> np.ndarray:
 class ShuffledBatches:
     """Every row once an epoch, in a new order, `batch_size` at a time (the last may be short).
 
-    `steps_per_epoch` cuts or extends the epoch; the passes then go on from epoch to epoch.
+    `steps_per_epoch` cuts or extends the epoch; the passes then continue from epoch to epoch.
     """
 
     def __init__(

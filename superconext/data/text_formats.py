@@ -105,7 +105,7 @@ class WhatsApp(TextFormat):
 
     @staticmethod
     def _text(message: list[str]) -> str:
-        """What was written; attachments begin with a mark or stand in angle brackets."""
+        """What was written; attachments begin with a mark or are in angle brackets."""
         text = "\n".join(message)
         if text.startswith("\u200e"):
             return ""
@@ -244,7 +244,7 @@ def wiki_sentences(text: str) -> list[str]:
     for opening, closing in _NESTED:
         text = _without(text, re.compile(f"({re.escape(opening)})|{re.escape(closing)}"))
     text = _without(text, _BLOCKS)
-    for _ in range(3):  # links stand in the captions of pictures
+    for _ in range(3):  # links are in the captions of pictures
         text = _LINK.sub(_linked_words, text)
     text = _OUTER_LINK.sub(r"\1", text)
     text = html.unescape(_TAG.sub(" ", text)).replace("'''", "").replace("''", "")

@@ -1,6 +1,6 @@
 """Token ids of many sentences in one ragged array, in memory or in a file.
 
-A file holds int32 ids, one sentence after the other; where each begins stands in a second one,
+A file holds int32 ids, one sentence after the other; where each begins is in a second one,
 int64 `[N + 1]`. Sentences are read from the file, not through a mapping of it: around an address
 that is read the kernel maps as much as its cache keeps in one piece, up to 2 MiB, all of which
 counts as the process's memory, so that 200 short sentences from all over a file cost 160 MB.

@@ -336,7 +336,7 @@ def encoded_blocks(
 ) -> Iterator[tuple[np.ndarray, EncoderOutput]]:
     """A whole store in blocks of alike length: row numbers `[n]` and the encoder's output.
 
-    Dropout is off, class tokens stand in their fixed order. whole: with token states.
+    Dropout is off, class tokens are in their fixed order. whole: with token states.
     """
     training = encoder.training
     encoder.eval()

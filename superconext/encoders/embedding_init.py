@@ -28,7 +28,7 @@ OOV_WORDS = 50_000
 #: Root mean square to which vectors of a file are brought where theirs is less.
 LEAST_SIZE = 0.5
 
-#: Seed of vectors trained on the spot. It is not the run's seed: runs that differ only in
+#: Seed of vectors trained by the run. It is not the run's seed: runs that differ only in
 #: their seed then share one cached table.
 VECTOR_SEED = 0
 
@@ -118,7 +118,7 @@ def _trained(
     progress: Progress,
     held: Sequence[str],
 ) -> tuple[WordVectors, str]:
-    """Vectors trained on the spot, and the text they are of, in words."""
+    """Vectors trained by the run, and the text they are of, in words."""
     lines = Lines(files_of(config.unlabelled))
     left_out, alone = text_to_clear(lines, tokenizer, held, tokens)
     text = Sentences(lines, tokenizer, None, progress, None if alone else tokens, left_out)

@@ -11,7 +11,7 @@ With gates i, f, g, o (in the order of nn.LSTM)::
 
 The code has one non-linearity, s, for it costs a fifth of tanh here: tanh(x) = 2 s(2x) - 1. The
 rows of g are therefore doubled in the weights, and the cell that is kept is 2 c_t. What these
-factors do to the four gates' gradients is put right in the weights (`_FACTORS`).
+factors do to the four gates' gradients is corrected in the weights (`_FACTORS`).
 
 Source: Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000).
 

@@ -75,7 +75,7 @@ class WordEmbedding(nn.Module):
         """Vectors `[N, T, e]` of vocabulary words `[N, T]`, with gradient."""
         if self._index is None and not _by_rows(self.words):
             return functional.embedding(ids, self.words)
-        # Each distinct word is composed once, however often it stands in the batch.
+        # Each distinct word is composed once, however often it is in the batch.
         distinct, position = torch.unique(ids, return_inverse=True)
         rows = self._read(self.words, distinct)
         if self._index is not None:

@@ -140,7 +140,7 @@ def resampled_f1(
 
 
 def _counts(drawn: np.ndarray, size: int) -> np.ndarray:
-    """How often each of `size` numbers stands in each row of `drawn` `[B, n]`: `[B, size]`."""
+    """How often each of `size` numbers is in each row of `drawn` `[B, n]`: `[B, size]`."""
     flat = drawn + size * np.arange(len(drawn))[:, None]
     return np.bincount(flat.ravel(), minlength=size * len(drawn)).reshape(-1, size)
 
@@ -278,7 +278,9 @@ def about_rows(design: str, lines: Lines) -> str:
     draws = sorted({str(line["draw"]) for line in lines if line.get("draw")})
     if draws and not all("shots" in line for line in lines):
         descriptions = "; ".join(f"{name}: {parse_draw(name).describe()}" for name in draws)
-        where = "test rows drawn anew" if lines[0]["base"] == "resampled" else "the given test rows"
+        where = (
+            "newly drawn test rows" if lines[0]["base"] == "resampled" else "the given test rows"
+        )
         return (
             f"Percent on {where}, mean ± standard deviation over {splits} draws ({about}). "
             f"{descriptions}."
@@ -320,7 +322,7 @@ def about_test(design: str) -> str:
         "shots": both.format("draws")
         + "; the variance of draws is multiplied by 1 + draws × overlap/(1 - overlap), the "
         "overlap being the share of rows that two draws are expected to have in common (a t-test "
-        "with the same correction where the test rows are drawn anew)",
+        "with the same correction where the test rows are newly drawn)",
         "given": both.format("seeds") + "; the training rows stay as they are",
     }[design]
 

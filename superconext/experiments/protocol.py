@@ -132,7 +132,7 @@ def load_protocol(name: str) -> Protocol:
 
 
 def _as_given(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass that stand in a table of the file under their own names."""
+    """The fields of a dataclass that are in a table of the file under their own names."""
     given = {field.name: table[field.name] for field in fields(kind) if field.name in table}
     return {name: tuple(of) if isinstance(of, list) else of for name, of in given.items()}
 

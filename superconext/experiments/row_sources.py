@@ -73,7 +73,7 @@ def read_rows(
     """Read the labelled files of a data set and look for leakage.
 
     Its `deduplicate` keeps the first of equal texts in each pool, and drops rows of train whose
-    text stands in dev or test, and of dev whose text stands in test. Its `deduplicate_near` drops
+    text is in dev or test, and of dev whose text is in test. Its `deduplicate_near` drops
     rows of train that resemble one of dev or test, of dev that resemble one of test, and all but
     the first of those that resemble each other in a pool. Its `at_most` then bounds each pool.
 
@@ -317,7 +317,7 @@ def _groups(corpora: Mapping[str, Dataset], progress: Progress, budget: int | No
 
 
 def _resembling_others(corpus: Dataset, groups: _Groups) -> int:
-    """Rows whose group has an earlier row of another text, to the letter."""
+    """Rows whose group has an earlier row of another text, exactly."""
     first: dict[int, set[str]] = {}
     count = 0
     for row, group in zip(groups.rows["all"], groups.group["all"], strict=True):

@@ -355,7 +355,7 @@ def to_overview(tables: Mapping[str, Table], notes: Sequence[str], *, ranked: bo
     Args:
         tables: by the heading of their column.
         ranked: whether to add each system's mean and mean rank over the tables (1 is best,
-            equals share a rank), for systems that stand in all of them.
+            equals share a rank), for systems that are in all of them.
     """
     by_name = {name: {row.name: row for row in table.rows} for name, table in tables.items()}
     systems = list(dict.fromkeys(name for rows in by_name.values() for name in rows))

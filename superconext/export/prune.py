@@ -68,7 +68,7 @@ def without_rare_words(model: Model, min_count: int) -> tuple[Model, int]:
     """A model without the words seen fewer times in training, and how many those were.
 
     Left out are their rows, the rows of n-grams that no other word has and, where the word
-    vectors were trained on the spot, all words beside the training text: how often those were
+    vectors were trained by the run, all words beside the training text: how often those were
     seen is not known. What is kept are hashed n-grams, which spell no word.
 
     Raises ConfigError for a model that predicts with TF-IDF, which is made of pairs of words.

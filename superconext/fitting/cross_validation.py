@@ -1,6 +1,6 @@
 """Cross-validation of a run: every row predicted by models that were fitted without it.
 
-Folds are stratified and copies of a text stand in one (`data.splits.stratified_folds`); few rows
+Folds are stratified and copies of a text are in one (`data.splits.stratified_folds`); few rows
 are dealt several times. Shared between the folds is what no label has a part in: the tokenizer,
 the vocabulary and the word vectors or pretrained encoder, which were made from the texts of all
 training rows and of the unlabelled file. Trained encoders, probes, n-grams and their weights are
@@ -101,8 +101,8 @@ def lacks_folds(config: Config) -> str:
 
 
 def repeats(rows: int, folds: int, config: Config | None = None) -> int:
-    """How often rows are dealt into folds anew: fewer rows oftener, up to `MOST_FITS` fits; once
-    where the configuration trains an encoder in each fold and nobody asked for folds."""
+    """How often rows are dealt into folds: fewer rows more often, up to `MOST_FITS` fits; once if
+    the configuration trains an encoder in each fold and nobody asked for folds."""
     if config is not None and config.cv is None and config.preset != "auto" and not config.freeze:
         return 1
     return max(1, min(MOST_FITS // folds, HELD_IN_ALL // rows))
@@ -166,7 +166,7 @@ def _picked(
 
 
 def _mean_of(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One document with the means of numbers that stand in all of them."""
+    """One document with the means of numbers that are in all of them."""
     mean: dict[str, Any] = {}
     for key, value in documents[0].items():
         values = [document[key] for document in documents if key in document]
@@ -242,7 +242,7 @@ class CrossValidation:
                 advance((number + 1) / len(self.folds))
 
     def add_encoder(self, deadline: float = float("inf"), most: int | None = None) -> None:
-        """Train the encoder of the configuration, anew for each fold, or for the `most` first, and
+        """Train the encoder of the configuration, again for each fold, or for the `most` first, and
         probe it. With a deadline of `clock` as many folds are done as leave the time of another
         fit, which may be none."""
         kind = probe_class(self.config.probe_features)

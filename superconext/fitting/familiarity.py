@@ -51,7 +51,7 @@ class Familiarity:
 
     Attributes:
         texts: texts that are not blank. strange: those unlike what the run has seen.
-        seen: how many stand in each split of the run; None where that is not known.
+        seen: how many are in each split of the run; None where that is not known.
     """
 
     def __init__(self) -> None:

@@ -101,7 +101,7 @@ def fit_model(
         test_texts: texts that no unlabelled text learned from may repeat.
         not_drawn: labelled texts that are none of the splits', which it may not repeat either.
         classes: the distinct labels in the order of the probability columns; sorted if None.
-        checkpoint: folder to save to after epochs and to go on from if it holds a
+        checkpoint: folder to save to after epochs and to resume from if it holds a
             state of the same training.
         monitor: whether `history` has a `dev_score` of a quick probe after each epoch (where
             dev is given); without, it is there only where training itself reads it, and the

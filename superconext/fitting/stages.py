@@ -1,6 +1,6 @@
 """The stages of one member's training: its objective, then fine-tuning if asked for.
 
-Fine-tuning goes on from the encoder that the first stage ends with, by cross-entropy and with
+Fine-tuning starts from the encoder that the first stage ends with, by cross-entropy and with
 all weights. It is the second mode of SuperConText (Table 3), which gives no learning rate for
 it. After it, the softmax is the model's native prediction.
 """

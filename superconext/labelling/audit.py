@@ -2,7 +2,7 @@
 
 Every row is judged by a fast model that has not seen it: TF-IDF and logistic regression, fitted on
 four fifths of the rows and asked about the last, near-duplicates always together. The suspicion
-of a row is a log-likelihood ratio: how much likelier its text is among the rows of the likeliest
+of a row is a log-likelihood ratio: how much more likely its text is among the rows of the likeliest
 other class than among those of its own. Class probabilities, from which cleanlab ranks, would add
 the sizes of the classes: where one class loses rows to another by mistake, the rows that it lost
 look right by them and those that it kept look wrong (docs/labelling.md has both measured).
@@ -42,9 +42,9 @@ class Suspect:
 
     row: its 0-based place in the data set; texts with a tie of annotators' labels come after its
         last, with the label "". line: of the file, or the row from 1.
-    suspicion: logarithm of how many times likelier the text is under the likeliest other label,
+    suspicion: logarithm of how many times more likely the text is under the likeliest other label,
         below 0 where its own is the likeliest; more where annotators or copies have another label.
-    suggested: the label it may be, "" where nothing else is likelier.
+    suggested: the label it may be, "" where nothing else is more likely.
     why: reasons in words; none where nothing speaks against the label.
     """
 

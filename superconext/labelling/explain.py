@@ -44,7 +44,7 @@ class Explanation:
     label: the predicted class, or the one asked about. probability: its own.
     words: (word, contribution) in the order of the text, the contribution in units of log-odds;
         above 0 speaks for the label.
-    spans: where each word stands in the text, (first, last + 1).
+    spans: where each word is in the text, (first, last + 1).
     """
 
     text: str

@@ -399,7 +399,7 @@ class CSSLM(SCF):
     Chosen where the paper leaves it open, is infeasible or is misprinted (see `css_terms`):
     f is cosine over temperature. Means, so that the four losses weigh alike; the third term
     of L_CSS has the class's mean, as its ``1 / (|C(i)| + 1)`` gives under the sums that
-    `form=faithful` keeps (with k = i in Z_i). Negatives are random pool rows, drawn anew for
+    `form=faithful` keeps (with k = i in Z_i). Negatives are random pool rows, drawn again for
     each batch: the farthest ones (`negatives=farthest`, as printed) are easy, and all of the
     pool, as in Zd, is too many to encode. `queries` bounds the rows encoded for a batch; at
     the paper's batches of 4 all rows retrieve. Retrieval compares with a memory of the whole
@@ -409,7 +409,7 @@ class CSSLM(SCF):
 
     **Fall-back to two losses**, measured: once `dev_score` (of the quick probe after each
     epoch) was below its best so far in `patience` epochs in a row, all with retrieval, L_D and
-    L_C are dropped for good and training goes on. Section 4.2 does so when the score "starts
+    L_C are dropped for good and training continues. Section 4.2 does so when the score "starts
     to drop"; that is patience=1, and on a few hundred dev rows often means one row. The best
     weights are not put back then, which the paper does not ask for (`keep=best` ends with
     them). Without dev rows nothing is dropped. The scalar `fallen_back` tells the epoch.

@@ -153,7 +153,7 @@ class DualCL(DualCLNoDual):
         S_i     = sum_{a in A(i)} exp(s_ia)
         L_theta = the same with s_ji for s_ij
 
-    A row's own pair (z_i, theta_i*) stands in L_CE alone, as equations 4 and 5 print it;
+    A row's own pair (z_i, theta_i*) is in L_CE alone, as equations 4 and 5 print it;
     `include_own_pair` adds it to both denominators, as the paper's Theorem 1 does. The paper
     says nothing of normalisation, without which its temperature 0.1 overflows: the cosine
     is what its authors' code has, in these two terms only. The mean is over the rows that

@@ -199,7 +199,7 @@ class Options(CheckedOptions):
 
     n_positives and negatives_per_class say how many rows of each batch a class's part of the
     loss looks at, 0 for all of them: rows of the class itself, at least 2, which alone are its
-    anchors and positives, and rows of every other class. Both are drawn anew for every class and
+    anchors and positives, and rows of every other class. Both are drawn again for every class and
     batch, uniformly, from torch's generator, so the run's seed decides. A class that has fewer
     rows gives all it has. Figure 5 of SuperConText takes, for example,
     `n_positives=300,negatives_per_class=175`; its 5 classes then need a batch size of at least

@@ -154,7 +154,7 @@ def balanced_cells(texts: Sequence[str], labels: np.ndarray) -> np.ndarray:
 
     A group in which some class has fewer than `FEWEST_OF_SCRIPT` rows counts as `OTHER`, and that
     as the largest group where it is as small: else a few rows would fill much of every batch.
-    Every class then stands in every group, and all classes have equal shares of a batch.
+    Every class is then in every group, and all classes have equal shares of a batch.
     """
     classes = int(labels.max()) + 1
     groups = np.array(script_groups(texts))

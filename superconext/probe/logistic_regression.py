@@ -252,7 +252,7 @@ def adjusted(
     scores.
 
     0 leaves it; at 1 it aims at equal shares of all classes being right, whatever their size.
-    Rarer classes are then predicted oftener. Source: Menon et al. (2021), "Long-tail learning
+    Rarer classes are then predicted more often. Source: Menon et al. (2021), "Long-tail learning
     via logit adjustment", equation 9, with tau = strength.
     """
     if strength == 0:

@@ -40,7 +40,7 @@ FIGURES = {
 def write_card(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
     """Write the card to `path` (a folder: to its README.md), replacing what was there.
 
-    It shows those of `FIGURES` that stand in the folder `figures` beside it. Raises RunError when
+    It shows those of `FIGURES` that are in the folder `figures` beside it. Raises RunError when
     the file cannot be written.
     """
     target = Path(path)

@@ -109,7 +109,7 @@ def inspection(report: Mapping[str, Any]) -> str:
 
 
 def leaks(report: Mapping[str, Any]) -> list[str]:
-    """One line for each part whose texts stand in an earlier one."""
+    """One line for each part whose texts are in an earlier one."""
     sizes = {part["name"]: part["rows"] for part in report["parts"]}
     return [
         f"{pair['rows']} of {sizes[pair['of']]} rows of {pair['of']} "

@@ -214,7 +214,7 @@ def _render(name: str, **values: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that can stand in a script element: no `<`, so nothing in it ends the element."""
+    """JSON that can be in a script element: no `<`, so nothing in it ends the element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

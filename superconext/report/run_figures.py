@@ -77,7 +77,7 @@ _FEWEST = 10
 _PERPLEXITY = 30.0
 _PCA_FIRST = 50
 _LEGEND_COLUMN = 25
-#: Up to so many entries stand in rows below the map, which is then as wide as the sheet.
+#: Up to so many entries are in rows below the map, which is then as wide as the sheet.
 _LEGEND_BELOW = 8
 _LEGEND_MOST = 75
 

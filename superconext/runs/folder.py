@@ -66,7 +66,7 @@ from superconext.probe.logistic_regression import check_weights
 
 CHECKPOINT = "checkpoint"
 
-#: In the checkpoint of a finished run that is about to take its place: once that stands in RUN,
+#: In the checkpoint of a finished run that is about to take its place: once that is in RUN,
 #: what RUN.partial holds is the run that was replaced.
 _IN_PLACE = "in-place"
 
@@ -154,7 +154,7 @@ def is_complete(run: Path) -> bool:
 def epochs_kept(partial: Path, out: Path, say: Callable[[str], None]) -> Iterator[None]:
     """When the block raises, keep what is worth going on from: the finished epochs, if any.
 
-    Raises StoppedEarly, which tells how to go on, in place of KeyboardInterrupt and OSError;
+    Raises StoppedEarly, which tells how to resume, in place of KeyboardInterrupt and OSError;
     with other errors `say` is told. A folder without an epoch is left to the caller.
     """
     try:

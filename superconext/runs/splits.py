@@ -43,7 +43,7 @@ HELD_BACK = 0.1
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
 STREAMED_FROM = 64 << 20
 
-#: Training rows that stand in memory for all of them, and dev rows held back, at most.
+#: Training rows in memory that represent all of them, and dev rows held back, at most.
 SAMPLE_ROWS = 20_000
 MOST_HELD = 10_000
 
@@ -196,7 +196,7 @@ def folds_of(config: Config, train: Dataset, test: str | None) -> int:
     if config.cv is None:
         try:
             deal(train, FOLDS, config.seed)
-        except DataError:  # nearly all rows are copies: held back are copies to the letter alone
+        except DataError:  # nearly all rows are copies: only exact copies are held out
             return 0
     return config.cv or FOLDS
 

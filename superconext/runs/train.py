@@ -101,7 +101,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
 def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
     """Go on with the run that was stopped in `folder`, to the end it was asked for.
 
-    Raises RunError when there is nothing to go on with, and what `train_run` does.
+    Raises RunError when there is nothing to resume, and what `train_run` does.
     """
     if not folder.exists() and not partial_of(folder).exists():
         raise _nothing_stopped(folder)
@@ -149,14 +149,14 @@ def _saved_request(
         check_config(config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
-            f"{stopped}: the checkpoint cannot be read ({error}); start anew with --force"
+            f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None
     splits = read_splits(request, config, progress)
     for name, corpus in splits.named().items():
         if hashes.get(name) != corpus.sha256:
             raise RunError(
                 f"{corpus.source}: its content is not what {folder} was trained on; expected the "
-                "file as it was: put it back, or start anew with --force"
+                "file as it was: put it back, or start again with --force"
             )
     return request, config, splits
 

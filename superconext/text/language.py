@@ -1,7 +1,7 @@
 """Which texts resemble given ones: two character n-gram models and the odds between them.
 
 One model is of the wanted text, the other of everything else in a collection, which nobody has
-labelled. It starts with the lines that are least like the wanted text and is trained anew on those
+labelled. It starts with the lines that are least like the wanted text and is trained again on those
 that the odds give to it (learning from positive and unlabelled examples; Liu et al., 2003). Lines
 of one source tend to be of one language, so each source has odds of its own. A collection is wider
 than the labelled text, so a line is dropped on strong evidence alone (`_EVIDENCE`).
@@ -156,7 +156,7 @@ class Resemblance:
 
 
 def _balanced(wanted: list[str], others: list[str]) -> tuple[CharacterModel, CharacterModel]:
-    """Models of as many characters each, for more text alone makes likelier."""
+    """Models of as many characters each, for more text alone makes more likely."""
     size = min(sum(map(len, wanted)), sum(map(len, others)))
     return CharacterModel(_first(wanted, size)), CharacterModel(_first(others, size))
 

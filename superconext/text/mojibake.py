@@ -3,7 +3,7 @@
 `référence` becomes `rÃ©fÃ©rence` and `ال` becomes `Ø§Ù„` (read as Windows-1252) or `ط§ظ„` (as
 Windows-1256). It is recognised by pairs of a character that stands for the first byte of a UTF-8
 sequence and one that stands for a following byte, in places where no orthography has them. It is
-mended by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, by reading it back.
+repaired by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, by reading it back.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def garbled_rows(texts: Sequence[str]) -> list[int]:
 def mended(text: str) -> str:
     """The text with its mojibake undone; one without it is given back as it is.
 
-    Raises MissingExtraError without ftfy where there is something to mend.
+    Raises MissingExtraError without ftfy where there is something to repair.
     """
     if not is_garbled(text):
         return text

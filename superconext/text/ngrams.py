@@ -156,7 +156,7 @@ class PackedNgrams:
     """The n-grams of a vocabulary as whole numbers: no text is cut, none is hashed.
 
     An n-gram of up to k characters is a number of k fields, one for each character's place in an
-    alphabet, from 1 on, filled up with zeros. Ids stand in a hash table of two arrays, in which
+    alphabet, from 1 on, filled up with zeros. Ids are in a hash table of two arrays, in which
     all numbers are looked up together.
 
     ngrams: distinct n-grams in order of their ids, from 0; none longer than `longest`. shortest,

@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @dataclass
 class EpochSoFar:
-    """What an epoch has given until now; a training stopped within an epoch goes on from it.
+    """What an epoch has given until now; a training stopped within an epoch resumes from it.
 
     step: batches done. sums, counts: of each named scalar, over these batches.
     seconds: time they took.

@@ -153,7 +153,9 @@ class Checkpointer(Callback):
 
 
 def _refused(problem: str) -> RunError:
-    return RunError(f"{problem}; expected the state of this very training: start anew with --force")
+    return RunError(
+        f"{problem}; expected the state of this very training: start again with --force"
+    )
 
 
 def _keeper(trainer: Trainer) -> WeightKeeper | None:

@@ -83,7 +83,7 @@ class Trainer:
         pool: token ids of the unlabelled sentences, for objectives that need them.
         world: the processes that train together; None: the current ones.
         shares: the share of each class in each row's target `[N, C]`, where rows have soft labels.
-            `Batch.labels` are then drawn from them anew in each epoch.
+            `Batch.labels` are then drawn from them again in each epoch.
 
     Attributes:
         epoch: the next epoch to run, counted from 0; epochs: how many there are.

@@ -445,7 +445,7 @@ _CUT = re.compile(r"(?<=[a-z])(?=[A-Z])|[_./:-]+")
 
 
 def count_words(token_lists: Iterable[Sequence[str]]) -> Counter[str]:
-    """How often each word stands in a text."""
+    """How often each word occurs in a text."""
     return Counter(chain.from_iterable(token_lists))
 
 

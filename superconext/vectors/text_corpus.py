@@ -36,7 +36,7 @@ _REPORT = 5_000  # lines between two steps of a progress bar
 
 
 class Lines:
-    """The sentences of one or more files, read anew on each pass.
+    """The sentences of one or more files, read again on each pass.
 
     Plain text (also `.gz`) is streamed, one sentence a line, blank lines left out. Labelled
     files (of a format known by its suffix, or lines that open with `__label__`) are streamed too,

@@ -1,11 +1,11 @@
 """Training of word vectors on the tokens at hand, its state, and the cache of what was trained.
 
 Skip-gram with negative sampling, over whole words (Mikolov et al., 2013) or with character
-n-grams (Bojanowski et al., 2017), which serves varieties where each writer spells anew. gensim
-does the work; what comes back is plain arrays and no longer needs it.
+n-grams (Bojanowski et al., 2017), which serves varieties where each writer spells differently.
+gensim does the work; what comes back is plain arrays and no longer needs it.
 
 While it trains, a state holds the trained arrays and the random state in one safetensors file,
-written at most every `SAVED_EVERY` seconds. A training that goes on from one ends with the same
+written at most every `SAVED_EVERY` seconds. A training that resumes from one ends with the same
 bits, for one worker, as one that was not stopped. The cache is keyed by the tokens and every
 setting.
 """
@@ -96,7 +96,7 @@ def train_vectors(
 
     Args:
         token_lists: the tokens of each sentence. They are read `epochs + 1` times: an object
-            whose `__iter__` starts anew may be larger than memory, a generator is held whole.
+            whose `__iter__` starts again may be larger than memory, a generator is held whole.
         method: `fasttext` (with character n-grams) or `word2vec`.
         dimension: numbers in a vector.
         epochs: passes over the text; by default as many as `passes` says.
@@ -107,7 +107,7 @@ def train_vectors(
         seed: with `workers=1` the same seed gives the same vectors, bit for bit.
         workers: threads; more than one is faster and no longer reproducible.
         progress: called with the fraction done, from 0.0 to 1.0.
-        state: file to keep what is reached in, and to go on from; of this text and these
+        state: file to keep what is reached in, and to resume from; of this text and these
             settings alone. It is left for the caller to remove.
 
     Returns:
@@ -276,7 +276,7 @@ class Epochs:
                 raise ValueError("of another size")
             model.random.set_state(("MT19937", saved["random"], *facts["random"]))
         except DAMAGE:
-            return  # begun anew, which costs time alone
+            return  # begun again, which costs time alone
         for name, array in _arrays(model).items():
             array[:] = saved[name]
         self.done = facts["done"]
@@ -333,7 +333,7 @@ class Epochs:
                 {name: torch.from_numpy(value) for name, value in arrays.items()},
             )
         except OSError:
-            self.state = None  # a state spares time; without room for it training goes on
+            self.state = None  # a state spares time; without room for it training continues
         self._saved = time.monotonic()
 
 
@@ -357,13 +357,13 @@ def cached_vectors(
 ) -> WordVectors:
     """`train_vectors`, or what it gave for the same tokens and settings before.
 
-    Training that was stopped goes on from its last state, which the cache keeps until it ends; a
+    Training that was stopped resumes from its last state, which the cache keeps until it ends; a
     KeyboardInterrupt that leaves one says so. A damaged entry is trained and written again; a
     cache that cannot be written costs nothing but the note that says so.
 
     Args:
         token_lists: the tokens of each sentence, as for `train_vectors`.
-        cache_dir: the cache; `core.files.cache_dir()` by default. Entries stand in `vectors`.
+        cache_dir: the cache; `core.files.cache_dir()` by default. Entries are in `vectors`.
         identity: a hash that stands for the tokens, where the caller knows one without
             making them; by default they are read and hashed.
         progress: called with the fraction done; at once with 1.0 when nothing is to do.

@@ -223,8 +223,8 @@ def test_claims_count_a_difference_only_beyond_chance(script):
     full = [row("msac", "0.02", "0.01"), row("arq", "0.03", "0.05"), row("ary", "-0.02", "0.001")]
     first = script.claims(full, []).splitlines()[0]
     assert first == (
-        "- All labels, SuperLoss, pretrained against TF-IDF + LR: ahead on MSAC (+2.0); "
-        "level on arq (+3.0); behind on ary (-2.0)."
+        "- All labels, SuperLoss, pretrained against TF-IDF + LR: ahead on MSAC; "
+        "level on arq; behind on ary."
     )
 
 

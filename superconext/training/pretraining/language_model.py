@@ -214,7 +214,7 @@ class TwoWayLanguageModel(Objective):
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = tokens[starts[packing.row] + packing.time].astype(np.int64)
         states = self._read(torch.from_numpy(ids), packing)
-        # Each half stands in its own reading order, so the next token is the next in time.
+        # Each half is in its own reading order, so the next token is the next in time.
         before = np.flatnonzero(packing.time < packing.lengths[packing.row] - 1)
         after = packing.offsets[packing.time[before] + 1] + packing.row[before]
         kept, targets = [], []
@@ -341,7 +341,7 @@ def pretraining(
 
     The word vectors stay as they are: table, of the vocabulary's words, float32 `[V, e]`. Each
     record of the history has `epoch`, `loss` and `held_loss` in nats for each predicted word
-    (against a sample), and `seconds`. states: folder of the states to go on from. share: the
+    (against a sample), and `seconds`. states: folder of the states to resume from. share: the
     sentences that this process reads; None: those of the corpus.
 
     Raises RunError when all states that are there are damaged.

@@ -86,7 +86,7 @@ class PretrainRequest:
 def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     """Pretrain and write the folder; returns the facts in its `encoder.json`, and `cached`.
 
-    The work is kept in the cache while it goes on and when it is done: the same call goes on
+    The work is kept in the cache while it runs and when it is done: the same call resumes
     after a stop, and takes what was made before. Raises the project's errors.
     """
     began = time.perf_counter()
@@ -346,9 +346,9 @@ def _learn_emoji(
 def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVectors]:
     """Vectors of the words that are read `[V, e]`, and the source with all of them in it.
 
-    Words nothing is known of start as noise, and have to keep it: whoever goes on with the encoder
-    must give it the vectors it has learned to read. The unknown word's is the mean of the known
-    ones, as when a classifier is trained.
+    Unknown words start from random vectors and keep them: whoever continues with the encoder must
+    give it the vectors it has learned to read. The unknown word's is the mean of the known ones,
+    as when a classifier is trained.
     """
     words = list(corpus.vocabulary.words)
     table, has_vector = vectors.lookup(words)
