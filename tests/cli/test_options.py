@@ -1,5 +1,8 @@
 """Options of several commands: groups in the help, registered names, what has left."""
 
+import os
+import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -130,3 +133,17 @@ def test_all_that_is_missing_is_named_at_once(call):
     said = call("embed", "run")
     assert said.code == 2 and "Missing argument 'FILE'; missing option '--out'." in said.err
     assert "[TRAIN]\n" not in output("train", "--help").split("Options:")[1]
+
+
+def test_a_shell_completes_commands_and_options():
+    def completed(*words):
+        program = (
+            "import sys; sys.argv[0] = 'superconext'; from superconext.cli import main; main()"
+        )
+        more = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        env = {**os.environ, **more, "_SUPERCONEXT_COMPLETE": "bash_complete"}
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env=env, capture_output=True, text=True).stdout.split()
+
+    assert completed("superconext", "tra") == ["plain,train"]
+    assert completed("superconext", "train", "--unl") == ["plain,--unlabelled"]
