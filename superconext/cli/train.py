@@ -124,7 +124,7 @@ def train(
     from superconext.runs.train import distributed, train_run
 
     if given.get("preset") in FORMER_PRESETS:
-        progress.warn(f"--preset {given['preset']} has the name {FORMER_PRESETS[given['preset']]}")
+        progress.warn(f"--preset {given['preset']} is now called {FORMER_PRESETS[given['preset']]}")
     if is_open(given):
         given["preset"] = "auto"
 

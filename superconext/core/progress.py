@@ -20,6 +20,15 @@ WARNING = "warning: "
 class Progress:
     """What long work reports to. This base says nothing but warnings, as Python's own."""
 
+    #: The last summary, see `summarise`.
+    summary = ""
+
+    def summarise(self, summary: str) -> None:
+        """Say a summary, unless it is the one that was said last."""
+        if summary != self.summary:
+            self.summary = summary
+            self.say(summary)
+
     def say(self, line: str) -> None:
         """A line the user may want to read."""
 

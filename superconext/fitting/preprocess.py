@@ -214,7 +214,7 @@ def preprocess(
     if len(test_texts):
         pieces["test"] = tokenizer.pieces(test_texts)
         facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
-    progress.say(_summary(facts))
+    progress.summarise(_summary(facts))
     pool = None
     if unlabelled:
         held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]

@@ -74,6 +74,7 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert "(5 folds, 4 times): 20 fits in 0 minutes at most (--budget), then one" in said.err
     assert len(told) == 3 and "3 recipes" in told[0] and "chosen: " in told[2]
     assert "best of 3" in told[2], "the choice flatters the chosen one's scores"
+    assert said.err.count("text: profile") == 1, "what both fits read is said once"
     recipes = json.loads((run / "manifest.json").read_text())["recipes"]
     assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
     titles = {"ngrams": "n-grams", "frozen": "mean word vectors"}
@@ -94,7 +95,7 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
 def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
     words = ("--cv", "0", "--no-baselines", "--preset", "dialect", *TRAINED)
     said = call("train", few, "--out", tmp_path / "run", *words)
-    assert said.code == 0 and "warning: --preset dialect has the name fast" in said.err
+    assert said.code == 0 and "warning: --preset dialect is now called fast" in said.err
     assert read_config(tmp_path / "run" / "config.toml")["preset"] == "fast"
     line = blame(call("train", few, "--out", tmp_path / "other", "--preset", "auto", *TRAINED))
     assert "expected a recipe to be chosen or to be named" in line
