@@ -7,7 +7,8 @@ Labels are flipped: to any other class, from `positive` to `negative` alone, or 
 third from `positive` to `negative` in Arabic script and the rest to any class. The flipped rows are
 looked for among the first 50 and 200 rows of each ranking. Errors that a set had before count
 as false alarms, so that true precision is higher. Where cleanlab is installed its confident
-learning ranks the same probabilities. The table is printed; RESULTS.json has every figure.
+learning ranks the same probabilities. RESULTS.json has every figure; `--doc PAGE` alone writes the
+table of it into the page.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from doc_tables import write_table
 
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
 from superconext.labelling.audit import audit
-from superconext.report.table import markdown, spread
+from superconext.report.table import Grid, spread
 from superconext.text.characters import script_of
 
+NAME = "audit_precision"
 SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
+SHOWN = 0.1
 MIXED = "as annotators err"
 PATTERNS = ("to any class", "positive to negative", MIXED)
 
@@ -95,13 +99,17 @@ def rankings(rows: Dataset, labels: np.ndarray) -> dict[str, np.ndarray]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--doc", type=Path, help="a page; nothing is measured")
     parser.add_argument("--sets", default="msac,afrisenti_arq,twifil")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-most", type=int, default=10_000, help="rows of a set")
     parser.add_argument("--patterns", default=",".join(PATTERNS))
     asked = parser.parse_args()
+    if asked.doc:
+        write_table(asked.doc, NAME, grid(json.loads(asked.out.read_text(encoding="utf-8"))))
+        return
     results = []
     for name in asked.sets.split(","):
         rows = read(asked.data / name, asked.at_most)
@@ -121,14 +129,16 @@ def main() -> None:
                         )
                     lines = ",\n".join(map(json.dumps, results))
                     asked.out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    print(table(results))
+    print(grid(results).markdown())
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def grid(results: list[dict[str, Any]]) -> Grid:
     """Precision among the first 50, mean ± sd over seeds in percent, a column for each ranking."""
     groups: dict[tuple[Any, ...], list[float]] = {}
     for line in results:
         key = line["set"], line["pattern"], line["share"], line["ranking"]
+        if line["share"] != SHOWN:
+            continue
         groups.setdefault(key, []).append(100 * line["precision"]["50"])
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for (name, pattern, share, ranking), values in groups.items():
@@ -136,7 +146,7 @@ def table(results: list[dict[str, Any]]) -> str:
         row = rows.setdefault((name, pattern, share), first)
         row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
     columns = list(dict.fromkeys(line["ranking"] for line in results))
-    return markdown(list(rows.values()), ["set", "flipped", *columns])
+    return Grid.of(list(rows.values()), ["set", "flipped", *columns])
 
 
 if __name__ == "__main__":

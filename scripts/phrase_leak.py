@@ -1,6 +1,7 @@
 """What does a random split of SST-2's phrases leak, beside one that keeps sentences whole?
 
-    python scripts/phrase_leak.py TRAIN [MORE...] --test TEST [--seeds 5] [--json]
+    python scripts/phrase_leak.py TRAIN [MORE...] --test TEST [--seeds 3]
+    python scripts/phrase_leak.py --table
 
 TRAIN and MORE are labelled phrases (GLUE's train and dev rows: phrases of the treebank without the
 sentence each is from), TEST whole sentences that none of them is from. Two splits are reported:
@@ -14,19 +15,35 @@ those that have a training phrase of four words or more as a part, and any of th
 part of a training phrase has been seen word for word: of those, and the copies, `same label` says
 how many have its label.
 Then the accuracy of TF-IDF + logistic regression on all test rows, on those that leak, and on the
-others.
+others. They go to docs/measured/phrase_leak.csv, and the table of the first ones to
+docs/protocols.md; `--table` writes that alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import csv
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from superconext.data.reading import read_labelled
+from doc_tables import write_table
 
+from superconext.data.reading import read_labelled
+from superconext.report.table import Grid
+
+NAME = "phrase_leak"
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
+PAGE = ROOT / "docs" / "protocols.md"
+#: Columns of the table in the page, and what they are there.
+SHOWN = {
+    "copy": "copies",
+    "part of": "part of a training phrase",
+    "same label": "of these, same label",
+    "accuracy": "TF-IDF + LR, accuracy",
+}
 SIZES = (60_000, 3_500, 3_500)
 PART = 4  # words of a training phrase that a test row holds
 LONGEST = 12  # words of a test row that is still looked for inside training phrases
@@ -108,54 +125,73 @@ def random_split(rows: Rows, seed: int) -> tuple[Rows, Rows, Rows]:
     return train, dev, test
 
 
-def report(
-    train: Rows, test: Rows, seeds: int, at_most: int | None, fit: bool
-) -> list[dict[str, Any]]:
+def report(train: Rows, test: Rows, seeds: int, at_most: int | None) -> list[dict[str, Any]]:
     """A row for each random split, and one for the sentences."""
     found = []
     for seed in range(seeds):
         parts = random_split(train, seed)
-        found.append({"split": f"random {seed}", **_measured(*parts, at_most, fit)})
+        found.append({"split": f"random {seed}", **_measured(*parts, at_most)})
     order = random_split(train, 0)
     rest = ([*order[0][0], *order[2][0]], [*order[0][1], *order[2][1]])
-    found.append({"split": "sentence", **_measured(rest, order[1], test, at_most, fit)})
+    found.append({"split": "sentence", **_measured(rest, order[1], test, at_most)})
     return found
 
 
-def _measured(train: Rows, dev: Rows, test: Rows, at_most: int | None, fit: bool) -> dict[str, Any]:
+def _measured(train: Rows, dev: Rows, test: Rows, at_most: int | None) -> dict[str, Any]:
     facts = leaks(train, test)
-    leaking = facts.pop("leaking")
-    if fit:
-        few = (train[0][:at_most], train[1][:at_most])
-        facts |= accuracies(few, dev, test, leaking)
-    return facts
+    few = (train[0][:at_most], train[1][:at_most])
+    return facts | accuracies(few, dev, test, facts.pop("leaking"))
+
+
+def grid(rows: list[dict[str, str]]) -> Grid:
+    """In percent, the least and the most over the random splits."""
+    drawn = [row for row in rows if row["split"].startswith("random")]
+    (apart,) = (row for row in rows if row["split"] == "sentence")
+
+    def cells(of: list[dict[str, str]]) -> list[str]:
+        spans = []
+        for name in SHOWN:
+            values = sorted(100 * float(row[name]) for row in of)
+            spans.append("–".join(dict.fromkeys(f"{k:.1f}" for k in (values[0], values[-1]))))
+        return spans
+
+    first = " / ".join(f"{size:,}" for size in SIZES)
+    return Grid(
+        ["split (shares in percent)", *SHOWN.values()],
+        [
+            [f"{first} at random ({len(drawn)} draws)", *cells(drawn)],
+            [f"all phrases, test on {apart['rows']} sentences apart", *cells([apart])],
+        ],
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("train", nargs="+", help="labelled phrases")
-    parser.add_argument("--test", required=True, help="labelled sentences")
-    parser.add_argument("--seeds", type=int, default=1, help="random splits")
+    parser.add_argument("train", nargs="*", help="labelled phrases")
+    parser.add_argument("--test", help="labelled sentences")
+    parser.add_argument("--seeds", type=int, default=3, help="random splits")
     parser.add_argument("--at-most", type=int, help="training rows of TF-IDF")
-    parser.add_argument("--no-fit", action="store_true", help="count alone")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--table", action="store_true", help="write the table of what is stored")
     given = parser.parse_args()
-    pool: Rows = ([], [])
-    for path in given.train:
-        corpus = read_labelled(path, None, None)
-        pool[0].extend(corpus.texts)
-        pool[1].extend(corpus.labels)
-    corpus = read_labelled(given.test, None, None)
-    rows = report(pool, (corpus.texts, corpus.labels), given.seeds, given.at_most, not given.no_fit)
-    if given.json:
-        print(json.dumps(rows))
-        return
-    for row in rows:
-        print(
-            ", ".join(
-                f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
-            )
-        )
+    if not given.table:
+        pool: Rows = ([], [])
+        for path in given.train:
+            corpus = read_labelled(path, None, None)
+            pool[0].extend(corpus.texts)
+            pool[1].extend(corpus.labels)
+        corpus = read_labelled(given.test, None, None)
+        rows = report(pool, (corpus.texts, corpus.labels), given.seeds, given.at_most)
+        with STORED.open("w", encoding="utf-8", newline="") as stream:
+            write = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            write.writeheader()
+            for row in rows:
+                write.writerow(
+                    {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()}
+                )
+    with STORED.open(encoding="utf-8", newline="") as stream:
+        table = grid(list(csv.DictReader(stream)))
+    write_table(PAGE, NAME, table)
+    print(table.markdown())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ is for testing; 80 random rows of the rest are labelled, and 80 more at a time u
 at random, by uncertainty alone or by `suggest`. After each step TF-IDF and logistic regression are
 fitted, a fast stand-in for a run, and their macro F1 measured. Vectors of 100 dimensions, a
 truncated singular value decomposition of TF-IDF over all texts, are what `suggest` compares texts
-by; no label enters them. The table is printed; RESULTS.json has every curve.
+by; no label enters them. RESULTS.json has every curve; `--doc docs/labelling.md` alone writes the
+table of it into the page.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from audit_precision import read
+from doc_tables import write_table
 from scipy.sparse import csr_matrix
 from scipy.stats import t as student
 from sklearn.decomposition import TruncatedSVD
@@ -30,8 +32,9 @@ from threadpoolctl import threadpool_limits
 
 from superconext.labelling.suggest import select
 from superconext.probe.ngrams import NgramCounts, TfidfFeatures
-from superconext.report.table import markdown
+from superconext.report.table import Grid
 
+NAME = "suggest_saving"
 STEP = 80
 
 Choice = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
@@ -87,12 +90,16 @@ def score(model: OneVsRestClassifier, features: Any, labels: np.ndarray) -> floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--doc", type=Path, help="a page; nothing is measured")
     parser.add_argument("--sets", default="msac,afrisenti_arq,twifil,sst2_sentence")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--at-most", type=int, default=1600, help="rows of a set")
     asked = parser.parse_args()
+    if asked.doc:
+        write_table(asked.doc, NAME, grid(json.loads(asked.out.read_text(encoding="utf-8"))))
+        return
     results: dict[str, dict[str, Any]] = {}
     with threadpool_limits(1):
         for name in asked.sets.split(","):
@@ -111,11 +118,11 @@ def main() -> None:
                     found[choice].append(curve(choose, tfidf, vectors, labels, rows, test, seed))
             results[name] = found
             asked.out.write_text(json.dumps(results) + "\n", encoding="utf-8")
-    print(table(results))
+    print(grid(results).markdown())
 
 
-def table(results: dict[str, dict[str, Any]]) -> str:
-    """For each set and choice: mean macro F1 at three sizes and of all rows; the rows with which
+def grid(results: dict[str, dict[str, Any]]) -> Grid:
+    """For each set and choice: mean macro F1 at two sizes and of all rows; the rows with which
     a seed first has the score of all rows, their mean; and how many fewer than at random, and the
     mean lead over random rows along the curve, with 95% intervals (Student's t over the seeds)."""
     rows = []
@@ -126,7 +133,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
         for choice in CHOICES:
             scores = np.array(found[choice])
             row: dict[str, Any] = {"set": name, "chosen": choice}
-            row |= {f"{sizes[at]} rows": 100 * scores.mean(axis=0)[at] for at in (1, 3, 6)}
+            row |= {f"{sizes[at]} rows": 100 * scores.mean(axis=0)[at] for at in (1, 3)}
             row["all rows"] = 100 * scores[:, -1].mean()
             row["lead"] = within(100 * (scores - random).mean(axis=1), ".1f")
             needed, usual = (sizes[(of >= of[:, -1:]).argmax(axis=1)] for of in (scores, random))
@@ -135,7 +142,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
             if choice == "at random":
                 row |= {"lead": "-", "saved": "-"}
             rows.append(row)
-    return markdown(rows, list(rows[1]), fmt=".1f")
+    return Grid.of(rows, list(rows[1]), ".1f")
 
 
 def within(values: np.ndarray, digits: str) -> str:
