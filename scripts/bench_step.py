@@ -1,6 +1,8 @@
 """How close a training step comes to the processor's matrix rate, beside a packed nn.LSTM.
 
     python scripts/bench_step.py [--sizes small,large] [--lengths short|long] [--rounds N] [--json]
+        [--machine NAME --commit NAME]
+    python scripts/bench_step.py --table
 
 A step is all of it: drawing a balanced batch, embedding, BiLSTM forward and backward, projection
 head, SuperLoss, gradient clipping and Adam. Its rate counts the arithmetic of the BiLSTM on real
@@ -20,11 +22,15 @@ installed are left out with a line. All run in one process and in one allocator 
 
 Sentences are random words with lengths as in SST-2 (`short`: mean 21, 95th percentile 39) or in
 IMDB (`long`: mean 230, at most 400).
+
+`--machine` puts the efficiencies into docs/measured/bench_step.csv in the place of those of that
+machine, and the table of it into docs/performance.md; `--table` writes the table alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import resource
 import statistics
@@ -32,12 +38,36 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from bench_output import give_out, summary
+from doc_tables import write_table
 from step_rivals import RIVALS
 
 from superconext.core.process import keep_freed_memory
+from superconext.report.table import Grid
+
+NAME = "step"
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "docs" / "measured" / "bench_step.csv"
+PAGE = ROOT / "docs" / "performance.md"
+FIELDS = ("machine", "commit", "size", "lengths", "contestant", "share", "low", "high")
+KEY = ("machine", "size", "lengths", "contestant")
+#: Contestants and columns of the table in the page, and what they are called there.
+SHOWN = {
+    "ours": "superconext",
+    "ours bf16": "--precision bfloat16",
+    "ours, n-grams": "36,000 n-gram vectors trained too",
+    "packed": "packed nn.LSTM, as usually written",
+    "sentence-transformers": "sentence-transformers 6.2, LSTM, batch-hard loss",
+    "flair": "flair 0.15, document RNN",
+}
+COLUMNS = {
+    ("small", "short"): "100-d, 1 × 128, batch 200",
+    ("large", "short"): "300-d, 2 × 256, batch 400",
+    ("small", "long"): "100-d, 1 × 128, long",
+}
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
 VOCABULARY = 15_000
@@ -79,6 +109,7 @@ class Counted:
 
     def __init__(self, batches: object, lengths: np.ndarray) -> None:
         self.batches, self.lengths, self.tokens = batches, lengths, 0
+        self.steps = batches.steps  # type: ignore[attr-defined]
 
     def epoch(self, number: int) -> Iterator[np.ndarray]:
         for rows in self.batches.epoch(number):  # type: ignore[attr-defined]
@@ -235,6 +266,42 @@ def _efficiency(values: dict[str, list[float]], limit: float) -> dict:
     }
 
 
+def grid(rows: list[dict[str, str]]) -> Grid:
+    """Of each machine, and of each contestant on it, the share in each setting."""
+    of = {(r["machine"], r["contestant"], r["size"], r["lengths"]): r["share"] for r in rows}
+    lines = []
+    for machine in dict.fromkeys(row["machine"] for row in rows):
+        for name, shown in SHOWN.items():
+            shares = [of.get((machine, name, *column)) for column in COLUMNS]
+            if any(shares):
+                cells = [f"{float(share):.2f}" if share else "" for share in shares]
+                lines.append([machine, shown, *cells])
+    headings = ["processor", "", *COLUMNS.values()]
+    return Grid(headings, lines, right=frozenset(range(2, len(headings))))
+
+
+def store(results: list[dict], machine: str, commit: str) -> None:
+    """Put what was measured into the file, in the place of the same on the same machine."""
+    rows = []
+    for result in results:
+        for name, value in result["contestants"].items():
+            if "efficiency" in value:
+                share = {k: f"{value['efficiency'][k]:.3f}" for k in ("median", "low", "high")}
+                about = (machine, commit, result["size"], result["lengths"], name)
+                rows.append(dict(zip(FIELDS, (*about, *share.values()), strict=True)))
+    new = {tuple(row[name] for name in KEY) for row in rows}
+    kept = [row for row in stored() if tuple(row[name] for name in KEY) not in new]
+    with STORED.open("w", encoding="utf-8", newline="") as stream:
+        write = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+        write.writeheader()
+        write.writerows([*rows, *kept])
+
+
+def stored() -> list[dict[str, str]]:
+    with STORED.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def show(result: dict) -> None:
     rate = result["gemm_gflops"]
     print(
@@ -273,7 +340,13 @@ def main() -> int:
         help="whether freed memory stays with the process, for all contestants alike",
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--machine", help="store what is measured under this name")
+    parser.add_argument("--commit", default="", help="of the code that is measured")
+    parser.add_argument("--table", action="store_true", help="write the table of what is stored")
     options = parser.parse_args()
+    if options.table:
+        write_table(PAGE, NAME, grid(stored()))
+        return 0
     if options.allocator == "kept":  # before torch makes its first tensor
         keep_freed_memory()
     import torch
@@ -281,14 +354,18 @@ def main() -> int:
     torch.set_num_threads(1)
     chosen = options.only.split(";") if options.only else None
     clock = CLOCKS[options.clock]
-    results = (
-        {
-            "allocator": options.allocator,
-            **measure(name, options.lengths, options.rounds, clock, chosen),
-        }
-        for name in options.sizes.split(",")
-    )
-    give_out(results, show, options.json)
+    done: list[dict] = []
+
+    def results() -> Iterator[dict]:
+        for name in options.sizes.split(","):
+            found = measure(name, options.lengths, options.rounds, clock, chosen)
+            done.append({"allocator": options.allocator, **found})
+            yield done[-1]
+
+    give_out(results(), show, options.json)
+    if options.machine:
+        store(done, options.machine, options.commit)
+        write_table(PAGE, NAME, grid(stored()))
     return 0
 
 

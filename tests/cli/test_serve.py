@@ -1,13 +1,16 @@
 """`superconext serve`: equal answers to `predict`, and a graceful stop."""
 
+import configparser
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +21,12 @@ from tests.cli.conftest import environment, rows
 from tests.export.test_server import needs_extra, post, texts_of
 from tests.export.test_standalone import FAKE
 
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = dict(
+    line.split(" ", 1)
+    for line in (ROOT / "scripts" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+)
 TEXTS = [text for _, text in rows(30, seed=9)]
 
 
@@ -95,10 +104,25 @@ def test_predict_with_an_export_imports_no_torch(exported):
     assert said.stdout.decode().splitlines()[1].endswith("\tzwin bzaf")
 
 
+def test_the_dockerfile_installs_what_the_extras_name_and_copies_what_the_guide_exports():
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    assert "".join(f"    {line} {rest}\n" for line, rest in DOCKERFILE.items()) in guide
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    extras = setup["options.extras_require"]
+    known = [line for name in ("onnx", "serve") for line in extras[name].split()]
+    packages = set(shlex.split(DOCKERFILE["RUN"])[3:])
+    assert packages == {"numpy", *known} - {line for line in known if line.startswith("onnx>")}
+    source, target = DOCKERFILE["COPY"].split()
+    assert f"--format onnx --out {source}\n" in guide
+    assert json.loads(DOCKERFILE["CMD"])[:2] == ["python", f"{target}/serve.py"]
+
+
 @needs_extra
-def test_an_export_serves_by_itself(exported):
+def test_an_export_serves_by_itself_as_the_dockerfile_starts_it(exported):
     folder, env = exported
-    words = [sys.executable, folder / "serve.py", "--port", "0"]
+    _, program, *options = json.loads(DOCKERFILE["CMD"].replace("0.0.0.0", "127.0.0.1"))
+    words = [sys.executable, folder / Path(program).name, *options, "--port", "0"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, env=env, text=True) as process:
         line = process.stderr.readline()
         assert line.startswith("serving at "), line + process.stderr.read()
