@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 TABLES = {
     "bench_inference": "inference.md",
     "bench_much_text": "performance.md",
+    "bench_step": "performance.md",
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
     "audit_precision": "labelling.md",
@@ -42,6 +44,19 @@ def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
     grid = module.grid(read)
     text = (ROOT / "docs" / TABLES[name]).read_text(encoding="utf-8")
     assert tables.with_table(text, module.NAME, grid) == text
+
+
+def test_no_table_of_numbers_is_typed():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    typed = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<!-- (table|results) .*?<!-- end.*?-->", "", text, flags=re.DOTALL)
+        for line in re.findall(r"^\|.*\|$", text, re.MULTILINE):
+            cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
+            if any(re.fullmatch(r"[-+]?\d[\d.,]*( ?[%/±x–].*)?", cell) for cell in cells):
+                typed.append(f"{page.name}: {line}")
+    assert not typed
 
 
 def test_a_table_has_one_place(script):
