@@ -67,7 +67,7 @@ def test_two_dask_workers_write_the_lines_that_one_process_does(request_of, tmp_
         }
         for name in ("out", "two")
     )
-    assert one == two and len(one) == 10
+    assert one == two and len(one) == 12
 
 
 @needs_dask
