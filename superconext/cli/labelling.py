@@ -105,7 +105,9 @@ def audit(
         echo_json({**found.summary, "ranked": listed})
         return
     _give([{**row, "why": "; ".join(row["why"])} for row in listed], out)
-    if out:
+    if out and len(listed) < len(found.ranked):
+        say_next(f"correct labels in {file}, at the lines that {out} names")
+    elif out:
         say_next(f"correct labels in {out}; superconext train {shlex.quote(out)} --out RUN")
 
 

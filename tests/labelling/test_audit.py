@@ -184,6 +184,16 @@ def test_json_and_n_and_quiet(file):
     assert said.err == ""
 
 
+def test_the_next_step_trains_on_all_rows_or_corrects_their_file(file, tmp_path):
+    whole, some = tmp_path / "whole.tsv", tmp_path / "some.tsv"
+    said = call_main("audit", file, "--out", whole)
+    assert said.err.endswith(
+        f"next: correct labels in {whole}; superconext train {whole} --out RUN\n"
+    )
+    said = call_main("audit", file, "-n", 3, "--out", some)
+    assert said.err.endswith(f"next: correct labels in {file}, at the lines that {some} names\n")
+
+
 def test_a_terminal_gets_the_first_rows_as_a_table(file, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     from superconext.cli.labelling import _give
