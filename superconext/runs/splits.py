@@ -135,24 +135,25 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         dev, folds = None, folds_of(config, train, request.test)
         times = repeats(len(train), folds, config)
         often = f", {times} times" * (times > 1)
-        most = f" in {config.budget:g} minutes at most (--budget)" * (config.preset == "auto")
+        most = f" in {config.budget:g} minutes of processor time at most (--budget)"
+        most *= config.preset == "auto"
         progress.say(
             f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
-            f" {folds * times} fits{most}, then one on all rows (--cv 0: a tenth is held back "
+            f" {folds * times} fits{most}, then one on all rows (--cv 0: a tenth is held out "
             "instead)"
         )
     elif big_dev is not None:
         dev = big_dev
         progress.say(
             f"note: no dev file, so {len(dev)} of {len(dev) + len(train)} training rows are held "
-            "back to choose settings on"
+            "out to choose settings on"
         )
     else:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         train, dev = replace(train.select(kept), ties=train.ties), train.select(held)
         progress.say(
             f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
-            "back to choose settings on"
+            "out to choose settings on"
         )
     if folds and train.shares:
         train = replace(train, shares=(), ties=())

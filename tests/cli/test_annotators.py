@@ -175,7 +175,7 @@ def test_ties_are_held_back_from_no_split(data, tmp_path):
     with (tmp_path / "run" / "predictions.tsv").open(encoding="utf-8") as stream:
         shown = [row["text"] for row in csv.DictReader(stream, delimiter="\t")]
     assert shown and not {text for text, _ in TIES} & set(shown)
-    assert f"{len(shown)} of 40 training rows are held back" in said.err
+    assert f"{len(shown)} of 40 training rows are held out" in said.err
     assert "soft labels: 4 rows" in said.err
 
 

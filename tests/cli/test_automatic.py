@@ -49,7 +49,7 @@ def test_it_happens_by_itself_and_can_be_left_out(call, few, tmp_path):
     said = call(*words, tmp_path / "by-itself")
     assert "by cross-validation (5 folds): 5 fits, then one on all rows (--cv 0: " in said.err
     said = call(*words, tmp_path / "held", "--cv", "0")
-    assert "3 of 30 training rows are held back" in said.err and "dev, 3 rows" in said.out
+    assert "3 of 30 training rows are held out" in said.err and "dev, 3 rows" in said.out
     line = blame(call(*words, tmp_path / "both", "--cv", "3", "--dev", few))
     assert "cv = 3 with a dev file" in line
     line = blame(call(*words, tmp_path / "stream", "--cv", "3", "--store", tmp_path / "store"))
@@ -71,7 +71,7 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     said = call("train", few, "--out", run, *SMALL, "--budget", "0s")
     assert said.code == 0, said.err
     told = [line for line in said.err.splitlines() if line.startswith("auto: ")]
-    assert "(5 folds, 4 times): 20 fits in 0 minutes at most (--budget), then one" in said.err
+    assert "(5 folds, 4 times): 20 fits in 0 minutes of processor time at most" in said.err
     assert len(told) == 3 and "3 recipes" in told[0] and "chosen: " in told[2]
     assert "best of 3" in told[2], "the choice flatters the chosen one's scores"
     assert said.err.count("text: profile") == 1, "what both fits read is said once"

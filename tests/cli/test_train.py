@@ -270,7 +270,7 @@ def test_without_a_dev_file_a_stratified_tenth_is_held_back(train, data):
     told = document(folder, "manifest.json")["data"]
     assert told["train"]["classes"] == {"neg": 18, "pos": 18}
     assert told["dev"]["classes"] == {"neg": 2, "pos": 2}
-    assert re.search(r"^note: .*\b4 of 40 .*held back", said.err, re.MULTILINE)
+    assert re.search(r"^note: .*\b4 of 40 .*held out", said.err, re.MULTILINE)
 
 
 def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
