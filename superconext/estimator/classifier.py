@@ -40,15 +40,15 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
     Every parameter is described in `superconext.config.parameters`; None means the preset's
     value. `vectors` may also be a `WordVectors`, or torchtext's `Vectors`.
-    Beside them, `callbacks` takes hooks into training (`superconext.training.callbacks`), and
-    `verbose` shows what `fit` does.
+    `callbacks` takes hooks into training (`superconext.training.callbacks`), and `verbose` shows
+    the progress of `fit`.
 
     Attributes:
         classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
         history_: one record for each epoch of each member; empty in a loaded model.
         model_: what was fitted.
-        cv_: with `cv` or `preset="auto"` the cross-validated metrics; as `probabilities` those
-            of each row `[N, C]` out of fold (NaN where no fold held it out), and as `recipes` what
+        cv_: with `cv` or `preset="auto"` the cross-validated metrics; its `probabilities` are
+            those of each row `[N, C]` out of fold (NaN if no fold held it out), its `recipes` what
             was compared.
     """
 
@@ -68,8 +68,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def fit(self, X: Iterable[str], y: Any = None, **refused: Any) -> Self:
         """Train on texts `[N]` and labels `[N]`; returns self.
 
-        A stratified tenth is held back to choose the probe's C on (where the data is too
-        small for that, C keeps its default). With `cv` it is chosen by cross-validation instead,
+        A stratified tenth is held out to choose the probe's C on (if the data is too small for
+        that, C keeps its default). With `cv` it is chosen by cross-validation instead,
         and with `preset="auto"` the recipe too; the model is then fitted on all rows.
 
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
@@ -218,7 +218,7 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
 
     With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
     probabilities and those of TF-IDF + logistic regression; with `"encoder+ngrams"` a pool of
-    both and of character n-grams, weighed on dev rows.
+    both and of character n-grams, with weights fitted on dev rows.
 
     Example:
         >>> texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
