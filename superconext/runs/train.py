@@ -233,6 +233,8 @@ def _fill(
     with progress.bar("evaluating"):
         results = RunResults.of(fitted, splits, baselines, folds)
     results.recipes = None if choice is None else choice.facts
+    if choice is not None and choice.recipe.encoder and not fitted.model.titles["probe_title"]:
+        progress.say("auto: in the pool n-grams have all the weight, so they alone predict")
     results.metrics["seconds"] = round(time.perf_counter() - started - controls_seconds, 2)
     times = {
         "wall_seconds": round(time.perf_counter() - wall, 2),

@@ -9,6 +9,7 @@ import pytest
 
 from superconext.config.files import read_config
 from superconext.fitting.cross_validation import CrossValidation
+from superconext.fitting.model import Model
 from superconext.runs.folder import load_model
 from tests.cli.conftest import blame, write_table
 from tests.fitting.test_cross_validation import dataset
@@ -90,6 +91,14 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert again.code == 0 and "auto:" not in again.err
     said = call("train", few, "--out", tmp_path / "other", "--budget", "soon")
     assert said.code == 2 and "expected minutes, such as 5, 90s or 1h" in said.err
+
+
+def test_it_is_said_where_a_pool_leaves_the_vectors_out(call, few, tmp_path, monkeypatch):
+    title = {"probe_title": "", "companion": "n-grams"}  # as of a model whose vectors weigh 0
+    monkeypatch.setattr(Model, "titles", property(lambda model: title))
+    said = call("train", few, "--out", tmp_path / "run", *SMALL, "--budget", "0s")
+    chosen = json.loads((tmp_path / "run" / "manifest.json").read_text())["recipes"]["chosen"]
+    assert ("so they alone predict" in said.err) == (chosen != "ngrams")
 
 
 def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
