@@ -74,7 +74,7 @@ def test_near_duplicates_once_and_no_labelled_text(model, texts):
     assert found.count(text) == 1 and len(found) == 1 + len({*map(str.lower, texts[:3])})
     found = [one.text for one in suggest(model, pool(copies), 50, labelled=[text + "!!"])]
     assert all("momtaz bzaf ou" not in one.lower() for one in found)
-    with pytest.raises(DataError, match="no text that is not labelled"):
+    with pytest.raises(DataError, match="no text that is still unlabelled"):
         suggest(model, pool(copies[:3]), 50, labelled=[text])
 
 
