@@ -164,7 +164,7 @@ def differences(name: str, rows: list[dict]) -> list[list]:
     """For each change its mean difference to the default in weighted F1, by set and over all, and
     the standard error of the last over sets and seeds."""
     scores: dict[str, dict[tuple[str, int], float]] = {}
-    for row in rows:
+    for row in (row for row in rows if row["system"].startswith("superloss")):
         place = row["dataset"], row["seed"]
         scores.setdefault(row["system"], {})[place] = row["test"]["f1_weighted"]
     plain = scores.pop("superloss")

@@ -82,12 +82,16 @@ def test_choosing_opens_no_test_file(script, tmp_path, monkeypatch):
 def test_changes_are_held_against_the_default_on_the_same_rows(script):
     rows = [
         {"system": system, "dataset": of, "seed": seed, "test": {"f1_weighted": score + seed / 10}}
-        for system, score in (("superloss", 0.5), ("superloss:layers=2", 0.52))
+        for system, score in (
+            ("superloss:layers=2", 0.52),
+            ("superloss", 0.5),
+            ("tfidf_logreg", 0.1),
+        )
         for of in script.SETS
         for seed in (1, 0)
     ]
-    for row in rows[-2:]:
-        row["test"]["f1_weighted"] += 0.03
+    for row in rows[:6]:
+        row["test"]["f1_weighted"] += 0.03 * (row["dataset"] == script.SETS[-1])
     (line,) = script.differences("given", rows)
     assert line[:2] == ["given", "layers=2"]
     assert line[2:-1] == pytest.approx([0.02, 0.02, 0.05, 0.03])
