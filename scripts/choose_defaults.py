@@ -28,7 +28,6 @@ from pathlib import Path
 import numpy as np
 from doc_tables import write_table
 from reproduce_results import FOLDERS, ROOT, STORED, SYSTEMS, read_csv
-from reproduce_results import SETS as TITLES
 
 from superconext.report.table import Grid
 
@@ -149,15 +148,15 @@ def vary(data: Path, vectors: Path, out: Path) -> None:
 
 
 def grid(rows: list[dict[str, str]]) -> Grid:
-    """The table of the changes, the best first; beyond two standard errors with a star."""
-    head = ["changed", *(TITLES[name] for name in SETS), "mean difference"]
-    cells = []
-    for row in sorted(rows, key=lambda row: -float(row["difference"])):
+    """The table of the changes, the best first; bold where beyond two standard errors."""
+    cells, bold = [], set()
+    for place, row in enumerate(sorted(rows, key=lambda row: -float(row["difference"]))):
         mean, error = (100 * float(row[key]) for key in ("difference", "standard_error"))
-        star = " *" if abs(mean) > 2 * error else ""
-        by_set = (f"{100 * float(row[name]):+.1f}" for name in SETS)
-        cells.append([f"`{row['changed']}`", *by_set, f"{mean:+.1f} ± {error:.1f}{star}"])
-    return Grid(head, cells)
+        name, value = row["changed"].replace("_", " ").split("=")
+        cells.append([f"{name} {value}", f"{mean:+.1f} ± {error:.1f}"])
+        if abs(mean) > 2 * error:
+            bold.add((place, 1))
+    return Grid(["changed", "difference"], cells, bold=bold)
 
 
 def differences(name: str, rows: list[dict]) -> list[list]:

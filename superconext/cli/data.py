@@ -151,6 +151,8 @@ def inspect(
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
         click.echo(f"in {listed}: {said}")
+    if not quiet:
+        say_next("superconext train FILE --out RUN, and superconext audit FILE for wrong labels")
 
 
 @data.command()
@@ -376,6 +378,8 @@ def list_sets(name: str | None, as_json: bool) -> None:
         if as_json:
             text = json.dumps([set_facts(entry) for entry in entries], ensure_ascii=False)
     click.echo(text)
+    if not as_json:
+        say_next(f"superconext data fetch {name or 'NAME'} --out DIR")
 
 
 @data.command()
