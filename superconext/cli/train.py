@@ -223,9 +223,8 @@ def pretrain(
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_table
     from superconext.training.pretraining.language_model import Settings
-    from superconext.training.pretraining.make import PretrainRequest
+    from superconext.training.pretraining.make import PretrainRequest, by_all
     from superconext.training.pretraining.make import pretrain as make
-    from superconext.training.pretraining.shards import by_all
 
     settings = Settings(**{field.name: options.pop(field.name) for field in fields(Settings)})
 

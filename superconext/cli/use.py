@@ -228,7 +228,7 @@ def predict(
     # Where rows go to the terminal, they are seen to move.
     with TerminalProgress(quiet or sys.stdout.isatty()).bar("predicting") as texts.advance:
         write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
-    if preview and not as_json and Path(run, "manifest.json").exists():
+    if preview and sys.stdout.isatty() and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
         say_next(f"superconext suggest {said} chooses the sentences to label next")
 

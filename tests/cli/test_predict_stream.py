@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -96,6 +97,17 @@ def test_bad_lines_stop_it_or_are_counted_at_the_end(call, finished, tmp_path):
     assert last.endswith("bad.tsv: 2 texts predicted, 2 lines skipped")
     said = call("predict", finished.folder, path, "--on-error", "skip", "--json")
     assert [row["text"] for row in json.loads(said.out)] == ["khayb bzaf", "bnin"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_a_person_is_told_what_to_do_next_and_a_pipe_is_not(finished):
+    command = [sys.executable, "-m", "superconext", "predict", finished.folder, finished.data.test]
+    reader, terminal = os.openpty()
+    said = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, text=True)
+    os.close(terminal)
+    os.close(reader)
+    wanted = f"next: superconext suggest {finished.folder} {finished.data.test}"
+    assert said.returncode == 0 and said.stderr.splitlines()[-1].startswith(wanted)
 
 
 def test_a_file_of_bad_lines_alone_is_an_error(call, finished):

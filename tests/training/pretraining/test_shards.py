@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from superconext.data.token_store import build_store
-from superconext.training.pretraining.shards import Shard
+from superconext.training.pretraining.make import Shard
 from tests.cli.conftest import BAD, COMMON, GOOD
 
 ROOT = Path(__file__).parents[3]
