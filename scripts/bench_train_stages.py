@@ -139,7 +139,7 @@ def grid(lines: list[dict[str, str]]) -> Grid:
         [line["stage"], f"{float(line['seconds']):.2f}", f"{float(line['seconds']) / total:.0%}"]
         for line in sorted(lines, key=lambda line: -float(line["seconds"]))
     ]
-    return Grid(["stage", "seconds", "share"], [*rows, ["together", f"{total:.1f}", "100%"]])
+    return Grid(["stage", "seconds", "share"], [*rows, ["total", f"{total:.1f}", "100%"]])
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ def data() -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--dev", metavar="FILE", help="Dev file, compared with the files before it.")
 @click.option("--test", metavar="FILE", help="Test file, compared with the files before it.")
-@click.option("--vectors", metavar="VECTORS", help="Measure how many words these vectors have.")
+@click.option("--vectors", metavar="VECTORS", help="Show how many words these vectors cover.")
 @click.option(
     "--unlabelled",
     multiple=True,

@@ -183,9 +183,7 @@ _LIST = "list"
 @click.option(
     "--test", metavar="FILE", help="Labelled file to report scores on; unset: splits are drawn."
 )
-@click.option(
-    "--datasets", metavar="TOML", help="Read the data sets, in place of TRAIN, from this."
-)
+@click.option("--datasets", metavar="TOML", help="Read data sets from this file in place of TRAIN.")
 @SYSTEMS
 @SPLITS
 @click.option(

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--expected",
     metavar="FILE",
-    help="With --prune: text like that the model will read; of the words outside the training "
+    help="With --prune: text like what the model will read; of the words outside the training "
     "text only those in this file are kept.",
 )
 @click.option(

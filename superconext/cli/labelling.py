@@ -153,7 +153,7 @@ def suggest(
 ) -> None:
     """Choose sentences of UNLABELLED to label next: uncertain ones that differ from each other.
 
-    Of near-duplicates one is suggested. Give the rows labelled so far with --leave-out. Fill in
+    Near-duplicates are suggested once. Give the rows labelled so far with --leave-out. Fill in
     the column label, then add the rows with data merge.
     """
     from superconext.core.progress import TerminalProgress

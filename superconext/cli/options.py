@@ -66,8 +66,7 @@ TEXT_COLUMN = click.option(
 LABEL_COLUMN = click.option(
     "--label-column",
     metavar="NAME",
-    help="Label column: its name, or its number from 1; of several annotators all, separated by "
-    "commas.",
+    help="Label column: its name, or its number from 1; several annotators' separated by commas.",
 )
 HEADER = click.option(
     "--header/--no-header",

@@ -20,6 +20,7 @@ TABLES = {
     "bench_train_stages": "performance.md",
     "bootstrap_false_positives": "compare.md",
     "choose_defaults": "results.md",
+    "default_sets": "results.md",
     "audit_precision": "labelling.md",
     "phrase_leak": "protocols.md",
     "prior_groups": "probe.md",
