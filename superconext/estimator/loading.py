@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, RunError
+from superconext.core.errors import DataError, RunError, refuse_one_string
 from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def check_texts(texts: Iterable[str]) -> list[str]:
     Raises DataError for a bare string, for what has columns or no order, for bytes, None
     and numbers among the rows, and for no rows at all.
     """
-    if isinstance(texts, (str, bytes)):
-        raise DataError("found one string; expected a list of texts: put it in a list")
+    refuse_one_string(texts)
     dimensions = getattr(texts, "ndim", 1)
     if dimensions != 1:
         raise DataError(

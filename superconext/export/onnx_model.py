@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import MissingExtraError, RunError, SuperConTextError
+from superconext.core.errors import (
+    MissingExtraError,
+    RunError,
+    SuperConTextError,
+    refuse_one_string,
+)
 from superconext.core.files import file_sha256
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
@@ -107,6 +112,7 @@ class OnnxModel:
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The probe's scores float64 `[N, C]` and the sentence vectors float32 `[N, d]`."""
+        refuse_one_string(texts)
         store = self.indexer.store(texts)
         oov_words = np.empty((0, 0), np.float32)
         if store.oov_words is not None:

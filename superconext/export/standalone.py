@@ -63,7 +63,7 @@ def needed(*packages: str) -> None:
         sys.exit(f"error: found no {missing[0]}; expected it: pip install {' '.join(missing)}")
 
 
-def load(threads: int = 1):
+def load(*, threads: int = 1):
     """The model of this folder."""
     needed(*PACKAGES)
     from superconext_runtime.export.@MODULE@ import @CLASS@
@@ -110,7 +110,7 @@ def main() -> None:
     try:
         where = sys.stdin.fileno() if given.file == "-" else given.file
         with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
-            model = load(given.threads)
+            model = load(threads=given.threads)
             column = given.text_column or (model.columns or {}).get("text", "text")
             texts = None
             if given.file.endswith((".csv", ".tsv", ".tab")):
@@ -162,7 +162,7 @@ def main() -> None:
     from superconext_runtime.export.server import run_server
 
     try:
-        run_server(load(given.threads), given.host, given.port)
+        run_server(load(threads=given.threads), given.host, given.port)
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
 

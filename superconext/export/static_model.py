@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, refuse_one_string
 from superconext.core.files import file_sha256
 from superconext.core.process import gc_paused
 from superconext.probe.base import softmax
@@ -116,6 +116,7 @@ class StaticModel:
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """The sums that stand for texts, float32 `[N, d]`; zeros for one without a word."""
+        refuse_one_string(texts)
         with gc_paused():  # of the many lists none refers to another
             rows = [text.lower().split() for text in texts]
         counts = np.fromiter(map(len, rows), np.int64, len(rows))

@@ -82,6 +82,9 @@ OPEN = (
     *("baselines", "cv", "budget"),
 )
 
+#: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
+WORTH_TRAINING = 0.001
+
 #: Share of the budget after which what needs no training is not fitted on further folds.
 _FOR_THE_QUICK = 1 / 3
 
@@ -333,7 +336,7 @@ def _decided(
         best = min(trained, key=lambda r: mean[r])
         difference = losses[ready] - losses[best]
         error = float(difference.std()) / math.sqrt(len(difference))
-        if float(difference.mean()) > error:
+        if float(difference.mean()) > max(error, WORTH_TRAINING):
             chosen = best
     if not trained:
         why = "the trained encoder was left out, as it takes longer than the budget"

@@ -16,7 +16,7 @@ import torch
 
 from superconext import SuperConTextClassifier
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import RunError
+from superconext.core.errors import DataError, RunError
 from superconext.export import onnx_model
 from superconext.export.onnx_folder import (
     difference_on_texts,
@@ -102,6 +102,8 @@ def test_it_answers_as_the_run_does(model, export):
     alone = model.ensemble is None and model.priors is None
     assert np.allclose(other.probabilities(texts), probe, atol=1e-4) == alone
     assert other.probabilities([]).shape == (0, len(model.classes)) and other.predict([]) == []
+    with pytest.raises(DataError, match="found one string; expected a list"):
+        other.predict("khayb bzaf")  # else each letter would be labelled
 
 
 @pytest.mark.slow

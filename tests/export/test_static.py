@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from superconext.core.errors import RunError
+from superconext.core.errors import DataError, RunError
 from superconext.core.files import file_sha256
 from superconext.export.static_folder import Bags, distil
 from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
@@ -77,6 +77,8 @@ def test_the_folder_alone_answers_as_in_python(made):
     assert np.abs(alone - expected).max() < 1e-5
     assert model.probabilities([]).shape == (0, 2) and model.predict([]) == []
     assert (expected[:2] == expected[0]).all()
+    with pytest.raises(DataError, match="found one string; expected a list"):
+        model.predict("khayb bzaf")  # else each letter would be labelled
 
 
 def test_the_commands_read_it(made):

@@ -66,6 +66,22 @@ def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
     assert len(folds.recipe.folds) == 1, "the first fold is fitted however little time there is"
 
 
+@pytest.mark.parametrize(("trained", "chosen"), [(0.0001, "ngrams"), (0.0, "trained")])
+def test_a_trained_encoder_is_not_taken_where_all_are_nearly_right(trained, chosen, monkeypatch):
+    """By how little it is better: 0.0004 of log loss on each row alike, or 0.004."""
+    size = 0.0005 if trained else 0.004
+
+    def decided(losses, *rest):
+        values = {"trained": trained, "ngrams": size}
+        losses = {r: np.full(len(loss), values.get(r.name, 1.0)) for r, loss in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes._decided
+    monkeypatch.setattr(recipes, "_decided", decided)
+    _, choice = fit_on_dev(dataset(30), resolve(AUTO), dataset(60, seed=1), Progress())
+    assert choice.recipe.name == chosen
+
+
 @pytest.mark.parametrize("wanted", [recipe.name for recipe in RECIPES])
 def test_each_recipe_chosen_on_dev_is_a_run_that_loads_and_predicts_alike(
     wanted, tmp_path, monkeypatch
