@@ -192,6 +192,7 @@ INSTEAD = {
     "read_limit": ("--epochs", "epochs"),
     "unfreeze_epoch": ("--tune-vectors", "tune_vectors"),
     "vector_scale": ("--vectors", "vectors"),
+    "probe_rows": ("--members 4", "members = 4"),
     "projection_size": ("--hidden-size", "hidden_size"),
     "enable_rules": ("--normalize auto+2", 'normalize = "auto+RULE"'),
     "disable_rules": ("--normalize auto-2", 'normalize = "auto-RULE"'),

@@ -78,7 +78,7 @@ def test_draws_are_paired_and_all_tests_corrected_together(wanted, tmp_path):
         rows = list(csv.DictReader(stream))
     assert [row["shots"] for row in rows] == ["2"] * 5 + ["4"] * 5
     overview = (tmp_path / "out" / "overview.md").read_text("utf-8")
-    assert overview.startswith("| system | 2 | 4 |") and "drawn too" in overview
+    assert overview.startswith("| system | 2 | 4 |") and "also drawn" in overview
 
 
 def test_given_dev_rows_are_all_used_and_none_drawn(wanted, data, tmp_path):
