@@ -55,7 +55,7 @@ FOLDERS = {
 #: Comparisons with all labels: their sets and seeds, fewer where fits take minutes.
 FULL = {
     "all-labels": (("msac", "arq"), 5),
-    "all-labels-tweets": (("ary", "twifil"), 3),
+    "all-labels-tweets": (("ary", "twifil"), 5),
     "all-labels-comments": (("tsac", "djalil"), 3),
 }
 #: That may be left out.

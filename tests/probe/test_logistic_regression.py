@@ -74,7 +74,7 @@ def test_features_that_saw_no_label_choose_c_within_train():
 
 def test_without_enough_dev_rows_c_is_the_default():
     features, labels = data(2)
-    assert fit_probe(features, labels).c == DEFAULT_C == 0.3
+    assert fit_probe(features, labels).c == DEFAULT_C == 0.01
     for few in (0, 1, FEWEST_DEV_ROWS - 1):
         chosen = fit_probe(features, labels, features[:few], labels[:few]).c
         assert chosen == DEFAULT_C
