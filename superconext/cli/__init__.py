@@ -59,6 +59,9 @@ def explain(error: BaseException) -> str:
         name = error.filename or "a file"
         advice = _ADVICE.get(error.errno or 0, "check the path and run the command again")
         return f"{name}: {error.strerror or error}; {advice}"
+    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+        # Code in C may raise another error in its place.
+        return "interrupted; run the command again, or resume it as said above"
     return (
         f"found {type(error).__name__} ({error}), which was not expected: "
         "run again with --debug and report what it shows"

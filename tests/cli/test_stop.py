@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from safetensors import SafetensorError
 
+from superconext.cli import explain
 from superconext.data.sampler import BalancedBatches
 from tests.cli.conftest import environment
 
@@ -381,3 +382,11 @@ def test_a_reader_that_leaves_is_no_error_to_talk_about(finished, tmp_path):
         process.stdout.close()
         err = process.stderr.read()
     assert all(line.startswith("note: ") for line in err.splitlines())
+
+
+def test_an_interrupt_that_c_code_turned_into_another_error_is_one():
+    """As NumPy does where it comes while a buffer's format is read."""
+    stopped = ValueError("'T{d:val:}' is not a valid PEP 3118 buffer format string")
+    stopped.__cause__ = KeyboardInterrupt()
+    assert explain(stopped).startswith("interrupted; run the command again")
+    assert explain(ValueError("other")).startswith("found ValueError (other), which was not")
