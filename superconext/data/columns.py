@@ -35,6 +35,11 @@ LABEL_NAMES = frozenset(
     | {"التصنيف", "تصنيف", "الفئة", "فئة", "المشاعر"}
 )
 _USUAL = {"text": TEXT_NAMES, "label": LABEL_NAMES}
+#: What a file without labels is good for.
+WITHOUT_LABELS = (
+    "a file without labels is for train --unlabelled, predict, or suggest, which chooses the rows "
+    "to label first"
+)
 #: Names of a column that tells whose label a row has, and of columns with one annotator's labels.
 ANNOTATOR_NAMES = frozenset(
     {"annotator", "annotator_id", "annotateur", "worker", "worker_id", "rater", "coder", "المعلق"}
@@ -42,11 +47,18 @@ ANNOTATOR_NAMES = frozenset(
 #: Names of a column that tells where a row is from.
 SOURCE_NAMES = ("source", "platform", "corpus", "domain")
 _ANNOTATOR = re.compile(r"(?:annotator|annotateur|rater|coder|votant|المعلق)[ _-]?\w{1,8}")
-_ROW_NAMES = frozenset(["", "id", "idx", "index", "no"])  # of columns that number the rows
-_OTHER_NAMES = _ROW_NAMES | {"source", "split", "date", "lang"}
+#: Names of columns that tell rows apart, or when and by whom each was written: never labels unless
+#: they are asked for.
+_ROW_NAMES = frozenset(
+    {"", "id", "idx", "index", "no", "uuid", "user", "username", "user_id", "userid", "author"}
+    | {"tweet_id", "text_id", "post_id", "comment_id", "date", "datetime", "time", "timestamp"}
+    | {"created_at", "created", "url", "link"}
+)
+_OTHER_NAMES = _ROW_NAMES | {"source", "split", "lang"}
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _MOST_TITLES = 20  # rows above a header
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
+_DISTINCT = 0.9  # of the cells of a column, where it is no label unless it is asked for
 
 
 @dataclass(frozen=True)
@@ -174,9 +186,12 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
             f"{source}: each of {_listed(several)} could be the {default} column, expected one: "
             f"name it with {flag}"
         )
+    mend = f"name it with {flag}, or rename it"
+    if (spec, default) == (None, "label"):
+        mend = f"name the column of labels with {flag}; {WITHOUT_LABELS}"
     raise DataError(
         f"{source}: no column {shown(name)}, found {_listed(found)}"
-        f"{_hint(wanted, default, found, folded)}: name it with {flag}, or rename it"
+        f"{_hint(wanted, default, found, folded)}: {mend}"
     )
 
 
@@ -299,8 +314,11 @@ def _with_known(
             return Columns(0, None, False, notes, joined=True)
         if len(first) == 2:
             label = _label_by_classes(rows, known.classes)
-            label = _label_of_two(rows, source) if label is None else label
+            label = _label_of_two(rows, source, labelled) if label is None else label
             note = f"no header found: column {label + 1} read as label, column {2 - label} as text"
+            if _tells_apart(rows, label):
+                note = f"no header found: column {2 - label} read as text"
+                return Columns(1 - label, None, False, [note])
             return Columns(1 - label, label if labelled else None, False, [note], label)
     return _no_header(first, text_column, label_column, source, labelled)
 
@@ -357,10 +375,13 @@ def _under_header(
     joined = commas and not labelled and len(first) == 1
     if len(first) == 2 and text is None and label is None and len(rows) > 1:
         label = _label_by_classes(rows[1:], classes)
-        label = _label_of_two(rows[1:], source) if label is None else label
+        label = _label_of_two(rows[1:], source, labelled) if label is None else label
     if len(first) == 2:
         text = 1 - label if text is None and label is not None else text
-        named = text is not None and (label_column or folded[1 - text] not in _ROW_NAMES)
+        named = text is not None and (
+            label_column
+            or (folded[1 - text] not in _ROW_NAMES and not _tells_apart(rows, 1 - text))
+        )
         label = 1 - text if label is None and text is not None and named else label
     if text is None:
         text = resolve(first, text_column, "text", "--text-column", source)
@@ -375,6 +396,12 @@ def _under_header(
         read += "" if label is None else f", {shown(first[label], 24)} as label"
         notes = [f"first row read as a header: {read} (--no-header if it is a row)"]
     return Columns(text, label if labelled else None, True, notes, label, joined)
+
+
+def _tells_apart(rows: Sequence[Sequence[str]], place: int) -> bool:
+    """Whether nearly every row under a header has another cell in a column."""
+    cells = [row[place].strip() for row in rows[1:] if len(row) > place]
+    return len(cells) >= _FEW_ROWS and len(set(cells)) > _DISTINCT * len(cells)
 
 
 def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
@@ -524,8 +551,9 @@ def _numbered(
     return Columns(text, label, False, [f"no header found: {read}"])
 
 
-def _label_of_two(rows: Sequence[Sequence[str]], source: str) -> int:
-    """Which of two columns holds few distinct values."""
+def _label_of_two(rows: Sequence[Sequence[str]], source: str, labelled: bool) -> int:
+    """Which of two columns holds few distinct values; where labels are not wanted, also which is
+    no text because it has no letter."""
     pairs = [row for row in rows if len(row) >= 2]
     distinct = [len({row[i].strip() for row in pairs}) for i in (0, 1)]
     repeats = [d <= min(_MOST_LABELS, len(pairs) / 2) for d in distinct]
@@ -534,10 +562,16 @@ def _label_of_two(rows: Sequence[Sequence[str]], source: str) -> int:
         return int(distinct[1] < distinct[0])
     if (any(repeats) or len(pairs) < _FEW_ROWS) and spaced[0] != spaced[1]:
         return int(spaced[1] < spaced[0])
+    if not labelled:
+        letters = [any(any(map(str.isalpha, row[i])) for row in pairs) for i in (0, 1)]
+        if letters[0] != letters[1]:
+            return int(letters[0])
+        raise _not_named(rows[0], source, labelled)
     raise DataError(
-        f"{source}: no header, and neither column is clearly the label "
+        f"{source}: no header in {_listed(rows[0])}, and neither column is clearly the label "
         f"({distinct[0]} and {distinct[1]} distinct values in {len(pairs)} rows), expected one "
-        "with few distinct values: give --text-column and --label-column by number"
+        "with few distinct values: give --text-column and --label-column by number; "
+        + WITHOUT_LABELS
     )
 
 

@@ -23,7 +23,14 @@ from superconext.data.columns import (
     usual,
     voter_columns,
 )
-from superconext.data.lines import RUN_LINES, STDIN_NAME, OpenFile, Run, shown
+from superconext.data.lines import (
+    RUN_LINES,
+    STDIN_NAME,
+    OpenFile,
+    Run,
+    refuse_download,
+    shown,
+)
 
 #: Characters at the head of a file that tell how it is written.
 _HEAD = 1 << 16
@@ -402,11 +409,13 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
 def open_rows(file: RowFile) -> FileFormat | None:
     """The file in the format it is in; None for an empty one.
 
-    Raises DataError where the format is not recognised.
+    Raises DataError where the format is not recognised, and for a web page or Git LFS pointer.
     """
     built_in = [FILE_FORMATS.get(name) for name in FILE_FORMATS.built_in]
     known = next((k for k in built_in if k.magic and file.file.first.startswith(k.magic)), None)
     known = known or format_of_suffix(file.suffix)
+    if known is None or known in built_in:
+        refuse_download(file.file)
     if known is not None and known.magic:
         return known(file)
     line = file.first_line()

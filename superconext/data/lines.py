@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -301,6 +302,30 @@ def _of_chunks(
 def open_bytes(name: str, suffix: str, data: bytes) -> OpenFile:
     """The same of bytes in memory."""
     return _of_bytes(name, name, suffix, data, iter(()), None)
+
+
+#: What a download may leave in place of the file: how it begins, what it is, what to do.
+_NO_DATA = (
+    (
+        rb"\s*(?:<\?xml[^>]*>\s*)?(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html)\b",
+        "a web page (HTML)",
+        "download the file itself (on GitHub and Hugging Face: the raw file)",
+    ),
+    (
+        rb"version https://git-lfs\.github\.com/",
+        "a Git LFS pointer in place of the file",
+        "fetch the file with git lfs pull, or download it",
+    ),
+)
+
+
+def refuse_download(file: OpenFile) -> None:
+    """Raise DataError for a web page or a Git LFS pointer, which a download left in place of the
+    file."""
+    first = file.first.removeprefix(b"\xef\xbb\xbf")
+    for begins, what, mend in _NO_DATA:
+        if re.match(begins, first, re.IGNORECASE | re.DOTALL):
+            raise DataError(f"{file.name}: found {what}, expected a table or text: {mend}")
 
 
 def whole_lines(file: OpenFile) -> list[str]:

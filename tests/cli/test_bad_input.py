@@ -61,6 +61,62 @@ def test_a_file_that_cannot_be_trained_on(refused, tmp_path, content, said):
     assert all(part in line for part in said), line
 
 
+PAGE = "\ufeff\n<!-- a, b -->\n<!DOCTYPE html>\n<html><head>\n<title>train.csv</title>\n</html>\n"
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 12345\n"
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.txt", "x.jsonl", "x.parquet", "x.xlsx"])
+@pytest.mark.parametrize(
+    ("content", "what"), [(PAGE, "a web page (HTML)"), (POINTER, "a Git LFS pointer")]
+)
+def test_what_a_download_left_in_place_of_the_file(
+    call, finished, data, tmp_path, name, content, what
+):
+    (path := tmp_path / name).write_text(content, encoding="utf-8")
+    run = finished.folder
+    out = ("--out", tmp_path / "run")
+    for words in (
+        *(("predict", run, path), ("evaluate", run, path), ("suggest", run, path)),
+        *(("train", path, *out), ("data", "inspect", path), ("audit", path)),
+        ("train", data.train, "--unlabelled", path, *out, "--epochs", "1"),
+    ):
+        assert f"{name}: found {what}" in blame(call(*words))
+    assert f"found {what}" in blame(call("predict", run, stdin=content.encode()))
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("id,text", "{n},{text}"),
+        ("user_id,tweet", "17,{text}"),
+        ("text,date", "{text},2021-03-0{n}"),
+        ("tweet,uuid", "{text},a{n}"),
+        ("text,key", "{text},k{n}"),
+        ("id,tweet,date", "{n},{text},2021-03-01"),
+        ("user,tweet,created_at", "u1,{text},2021-03-01"),
+        ("text", "{text}"),
+    ],
+)
+def test_a_file_without_labels(refused, call, finished, tmp_path, header, row):
+    lines = [row.format(n=n, text=text) for n, (_, text) in enumerate(rows(30, seed=5))]
+    (path := tmp_path / "x.csv").write_text("\n".join([header, *lines]), encoding="utf-8")
+    line = refused(path)
+    assert "no column 'label'" in line and "--label-column" in line and "suggest" in line
+    assert all(f"'{name}'" in line for name in header.split(","))
+    said = call("predict", finished.folder, path)
+    assert said.code == 0 and "read as label" not in said.err, said.err
+    assert [row.split("\t")[1] for row in said.out.splitlines()] == [t for _, t in rows(30, 5)]
+
+
+def test_a_file_without_labels_or_header(refused, call, finished, tmp_path):
+    lines = [f"{n}\t{text}" for n, (_, text) in enumerate(rows(30, seed=5))]
+    (path := tmp_path / "x.tsv").write_text("\n".join(lines), encoding="utf-8")
+    line = refused(path)
+    assert "no header in '0'" in line and "--label-column by number" in line and "suggest" in line
+    said = call("predict", finished.folder, path)
+    assert [row.split("\t")[1] for row in said.out.splitlines()] == [t for _, t in rows(30, 5)]
+
+
 def test_a_file_that_is_not_there_or_no_file(refused, tmp_path):
     assert "no such file" in refused(tmp_path / "none.tsv")
     assert "directory" in refused(tmp_path)
