@@ -17,6 +17,7 @@ import numpy as np
 
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
+from superconext.core.registry import expect
 from superconext.probe.base import softmax
 from superconext.probe.group_priors import BY_SCRIPT, GroupPriors, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
@@ -188,6 +189,14 @@ def fit_baseline(
     return baseline
 
 
+def predicted_labels(baseline: Baseline, texts: Sequence[str]) -> list[str]:
+    """What a fitted baseline predicts. Raises ConfigError unless that is a label for each text."""
+    labels = baseline.predict(texts)
+    right = isinstance(labels, (list, tuple, np.ndarray)) and len(labels) == len(texts)
+    expect(right, baseline, "predict", labels, f"a list of {len(texts)} labels, one for each text")
+    return list(labels)
+
+
 def check_run(name: str, config: Config) -> None:
     """Raise ConfigError where a run of this configuration lacks what the baseline reads."""
     lacks = BASELINES.get(name).lacks(config)
@@ -269,7 +278,7 @@ def baseline_report(
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None
-            predicted = baseline.predict(texts)
+            predicted = predicted_labels(baseline, texts)
             metrics = classification_metrics(labels, predicted, classes, probabilities)
             rows = texts, labels, predicted, classes, probabilities
             scores[split] = by_script(metrics, *rows)

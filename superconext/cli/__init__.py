@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,8 +25,9 @@ from superconext.cli.labelling import explain as explain_texts
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
-from superconext.core.errors import SuperConTextError
+from superconext.core.errors import OwnCodeWarning, SuperConTextError
 from superconext.core.process import skip_final_collection, wait_briefly
+from superconext.core.registry import own_code_at_fault
 
 _ROOM = "expected free disk space: make room and run the command again"
 _MEMORY = "out of memory; expected more of it: close other programs or lower batch_size"
@@ -62,7 +64,7 @@ def explain(error: BaseException) -> str:
     if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
         # Code in C may raise another error in its place.
         return "interrupted; run the command again, or resume it as said above"
-    return (
+    return own_code_at_fault(error) or (
         f"found {type(error).__name__} ({error}), which was not expected: "
         "run again with --debug and report what it shows"
     )
@@ -136,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]
         # A polite request to end is as Ctrl-C, which saves.
-        with _on_signal(signal.SIGTERM, _interrupt):
+        with _on_signal(signal.SIGTERM, _interrupt), _plain_warnings():
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error = _all_missing(error)
@@ -165,6 +167,22 @@ def _all_missing(error: click.ClickException) -> click.ClickException:
         if one.required and one.name not in context.params
     ]
     return click.UsageError(f"Missing {'; missing '.join(missing)}.", context)
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Inside the block a warning of our own is one line, without the line of code."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def plainly(message: Warning | str, category: type[Warning], *others: Any) -> None:
+            if issubclass(category, OwnCodeWarning):
+                click.echo(f"warning: {message}", err=True)
+            else:
+                show(message, category, *others)
+
+        warnings.showwarning = plainly  # type: ignore[assignment]
+        yield
 
 
 def _interrupt(*_: object) -> None:

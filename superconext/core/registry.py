@@ -13,17 +13,26 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from superconext.core.errors import ConfigError, UnregisteredError
+from superconext.core.errors import ConfigError, OwnCodeWarning, UnregisteredError
 
 T = TypeVar("T")
+
+_EXPECTED = (
+    "expected name=path/to/file.py:Class, where a relative path starts at the current folder"
+)
+
+_REGISTRIES: list[Registry[Any]] = []
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,10 @@ class Registry(Generic[T]):
         self.group = f"superconext.{kind}s".replace(" ", "_")
         self._added: dict[str, Entry | T] = {}
         self._packages: dict[str, Entry] | None = None
+        #: Classes and functions of users that were asked for, by name.
+        self.used: dict[str, Any] = {}
+        self._faults: list[str] = []
+        _REGISTRIES.append(self)
         if variable:
             self._read_variable(os.environ.get(variable, ""))
 
@@ -100,6 +113,7 @@ class Registry(Generic[T]):
 
     def check(self, name: str) -> None:
         """Raise ConfigError unless the name is known, with the nearest one that is."""
+        self._tell()
         if name in self:
             return
         near = difflib.get_close_matches(name, self.names(), 1)
@@ -117,6 +131,8 @@ class Registry(Generic[T]):
         if not isinstance(entry, Entry):
             return self._checked(name, entry, f"{entry!r} is no", "")
         path, _, attribute = entry.target.rpartition(":")
+        if path.endswith(".py") and not os.path.isfile(path):
+            raise ConfigError(f"{self.kind} = {name!r}: found no file {path}; {_EXPECTED}")
         if name in self.built_in:
             built_in: T = getattr(importlib.import_module(path), attribute)
             return built_in
@@ -144,6 +160,9 @@ class Registry(Generic[T]):
             raise ConfigError(
                 f"{self.kind} = {name!r}: {lack} {wanted}; expected one: register the right name"
             )
+        self.used[name] = candidate
+        if fault := getattr(candidate, "fault", None):
+            fault()
         return candidate  # type: ignore[no-any-return]
 
     def _entry(self, name: str) -> Entry | T:
@@ -165,16 +184,88 @@ class Registry(Generic[T]):
         return self._packages
 
     def _read_variable(self, text: str) -> None:
-        """Register what the environment variable lists; a wrong part is told and left out."""
+        """Register what the environment variable lists; a wrong part is left out, and told when a
+        name is first looked up."""
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, _, place = part.partition("=")
             path, _, attribute = place.rpartition(":")
             try:
                 if not path.endswith(".py") or not attribute.isidentifier():
-                    raise ConfigError(f"found {part!r}, expected name=path/to/file.py:Class")
+                    raise ConfigError(f"found {part!r}; {_EXPECTED}")
                 self.register(name.strip(), place, f"{attribute} of {os.path.basename(path)}")
             except ConfigError as error:
-                warnings.warn(f"{self.variable}: {error}; it is left out", stacklevel=3)
+                self._faults.append(f"{self.variable}: this entry is left out: {error}")
+
+    def _tell(self) -> None:
+        while self._faults:
+            warnings.warn(self._faults.pop(0), OwnCodeWarning, stacklevel=1000)  # of no line
+
+
+def own_fault(what: object, found: str, expected: str) -> ConfigError:
+    """The error of a class, an object of it or a function that does not do what its kind must."""
+    known = [
+        (registry, name, used)
+        for registry in _REGISTRIES
+        for name, used in registry.used.items()
+        if used in (what, type(what))
+    ]
+    lead = _title(*known[0]) if known else getattr(what, "__name__", type(what).__name__)
+    return ConfigError(f"{lead}: found {found}; expected {expected}: correct it")
+
+
+def expect(right: bool, what: object, method: str, answer: object, expected: str) -> None:
+    """Raise ConfigError, which names what a user has added, unless its method's answer is right."""
+    if not right:
+        shape = getattr(answer, "shape", None)
+        size = f" of {len(answer)}" if isinstance(answer, (list, tuple)) else ""
+        size = size if shape is None else f" of shape {tuple(shape)}"
+        found = "None" if answer is None else f"{type(answer).__name__}{size}"
+        raise own_fault(what, f"{found}, returned by {method}", expected)
+
+
+def own_code_at_fault(error: BaseException) -> str:
+    """The message of an unexpected error where something of the user's own is registered and was
+    used: what the traceback leads to, else what was in use; "" where nothing was."""
+    said = f"{type(error).__name__} ({error})"
+    used = [(one, name, thing) for one in _REGISTRIES for name, thing in one.used.items()]
+    text = "".join(traceback.format_exception(error))  # has those of worker processes too
+    for path, line, where in reversed(re.findall(r'File "(.+)", line (\d+), in (\S+)', text)):
+        inside = [entry for entry in used if _file(entry[2]) == os.path.abspath(path)]
+        for entry in sorted(inside, key=lambda entry: not _has_line(entry[2], int(line))):
+            return (
+                f"{_title(*entry)}: found {said} in {where}, line {line}; expected no error: "
+                "correct it (--debug shows the traceback)"
+            )
+    if not used:
+        return ""
+    titles = "; ".join(_title(*entry) for entry in used)
+    return (
+        f"found {said} while this was in use: {titles}; expected methods that take and return "
+        "what their base class says: correct them (--debug shows the traceback)"
+    )
+
+
+def _title(registry: Registry[Any], name: str, thing: Any) -> str:
+    path = _file(thing)
+    here = os.path.join(os.getcwd(), "")
+    called = getattr(thing, "__name__", type(thing).__name__)
+    return f"{registry.kind} {name!r} ({called} in {path.removeprefix(here) or 'memory'})"
+
+
+def _file(thing: Any) -> str:
+    """The file of a class or function; "" where it has none."""
+    try:
+        return os.path.abspath(inspect.getfile(thing))
+    except (OSError, TypeError):
+        return ""
+
+
+def _has_line(thing: Any, line: int) -> bool:
+    try:
+        source, first = inspect.getsourcelines(thing)
+    except (OSError, TypeError):
+        return False
+    return first <= line < first + len(source)
 
 
 def _module_of_file(path: str) -> ModuleType:

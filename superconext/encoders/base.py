@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from superconext.config.parameters import CheckedOptions, own_options, parse_options
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
+from superconext.core.registry import expect
 from superconext.data.token_store import OovWords, TokenStore
 from superconext.encoders.indexer import NO_ONNX, TextIndexer
 
@@ -294,10 +295,12 @@ def encode_at_once(
     if encoder.ragged and device.type == "cpu":
         return encoder.forward_ragged(*store.take(rows), table, whole)
     ids, lengths = store.pad(rows)
-    output: EncoderOutput = encoder(
-        torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table
-    )
-    return output
+    output = encoder(torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table)
+    expect(isinstance(output, EncoderOutput), encoder, "forward", output, "an EncoderOutput")
+    sentence, shape = output.sentence, (len(rows), encoder.sentence_size)
+    right = isinstance(sentence, Tensor) and tuple(sentence.shape) == shape
+    expect(right, encoder, "forward as sentence", sentence, f"a tensor of shape {shape}")
+    return output  # type: ignore[no-any-return]
 
 
 def encode_rows(

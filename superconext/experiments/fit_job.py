@@ -208,7 +208,7 @@ def _head(fit: Fit) -> dict[str, Any]:
 def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
 ) -> tuple[dict[str, Any], Predicted]:
-    from superconext.baselines.baseline import RunText, fit_baseline
+    from superconext.baselines.baseline import RunText, fit_baseline, predicted_labels
     from superconext.probe.group_priors import prior_strength
 
     run: RunText | None = None
@@ -229,7 +229,9 @@ def _baseline(
     for name in ("dev", "test"):
         texts, _ = parts[name]
         probabilities = baseline.predict_proba(texts) if needed else None
-        scored[name] = Scored.of(parts[name], baseline.predict(texts), classes, probabilities)
+        scored[name] = Scored.of(
+            parts[name], predicted_labels(baseline, texts), classes, probabilities
+        )
     return dict(baseline.settings), {"probe": scored}
 
 
@@ -382,7 +384,7 @@ def run_on_folds(
     folds: rows and test metrics of each fold. test: the metrics of all held-out rows together, of
     which `texts` are different ones. predictions: None for a row that no fold holds out.
     """
-    from superconext.baselines.baseline import fit_baseline
+    from superconext.baselines.baseline import fit_baseline, predicted_labels
     from superconext.fitting import cross_validation as cross
     from superconext.fitting.controls import run_text
     from superconext.probe.ensemble import ALONE
@@ -399,7 +401,7 @@ def run_on_folds(
             texts, _ = pick(rows, fold.held)
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run)
             shares = baseline.predict_proba(texts) if probabilities_needed() else None
-            found.append((baseline.predict(texts), shares))
+            found.append((predicted_labels(baseline, texts), shares))
     else:
         if own is not None:
             cv.add([own])

@@ -15,6 +15,7 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.process import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
+from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
@@ -247,6 +248,9 @@ def _final_probe(
         labels = labels.argmax(axis=1)
     probe: Probe = kind.fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
+        expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
+        scores, shape = probe.decision(features[:2]), (min(2, len(features)), len(prepared.classes))
+        expect(np.shape(scores) == shape, kind, "decision", scores, f"scores of shape {shape}")
         return probe
     probe = adjusted(probe, hard, config.logit_adjustment)
     if not config.calibrate:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from superconext.config.parameters import Config
 from superconext.core.process import gc_paused
+from superconext.core.registry import expect
 from superconext.data.duplicates import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
@@ -206,6 +207,9 @@ def vectors_and_scores(
             torch.cat(states) if states else None,
         )
         scores = [objective.class_scores(together)]
+    for score in filter(lambda score: score is not None, scores):
+        right = isinstance(score, Tensor) and score.dim() == 2
+        expect(right, objective, "class_scores", score, "a tensor [N, C], or None")
     found = [score.cpu().double().numpy() for score in scores if score is not None]
     if not found:
         return vectors, None

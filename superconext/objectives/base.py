@@ -11,8 +11,10 @@ objective alone has is a frozen dataclass of int, float, bool and str fields, it
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,8 +27,11 @@ from superconext.config.parameters import (
     parameter,
     parse_options,
 )
+from superconext.core.registry import expect, own_fault
 from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
+
+_OURS = "superconext."
 
 
 class Pool(Protocol):
@@ -151,9 +156,25 @@ class Objective(nn.Module):
     chance_level: float | None = None
 
     @classmethod
+    def fault(cls) -> None:
+        """Raise ConfigError where the class itself lacks what an objective must have."""
+        wanted = PoolOptions if cls.needs_pool else CheckedOptions
+        kind = cls.options_type
+        right = isinstance(kind, type) and is_dataclass(kind)
+        if not right or (cls.needs_pool and not issubclass(kind, wanted)):
+            expected = f"a dataclass that extends {wanted.__module__}.{wanted.__name__}"
+            raise own_fault(cls, f"options_type = {getattr(kind, '__name__', kind)}", expected)
+        if cls.batches not in ("balanced", "shuffled"):
+            raise own_fault(cls, f"batches = {cls.batches!r}", "'balanced' or 'shuffled'")
+        if cls.forward is Objective.forward:
+            raise own_fault(cls, "no method forward", "one that returns loss and named numbers")
+
+    @classmethod
     def build(cls, config: Config, shape: Shape) -> Objective:
         """`from_config`, with the objective's own options alone, after a check of them."""
         own = other_options(config.options, encoder_class(config.encoder).options_type)
+        if own and cls.options_type is CheckedOptions and not cls.__module__.startswith(_OURS):
+            raise own_fault(cls, f"no options_type for {own}", "a dataclass with these fields")
         parse_options(own, cls.options_type)
         return cls.from_config(replace(config, options=own), shape)
 
@@ -162,14 +183,44 @@ class Objective(nn.Module):
         """Build the objective a configuration describes.
 
         Here from the size of sentence vectors, the number of classes, the run's temperature and
-        its own options; override it for another constructor.
+        its own options, or without arguments where the class has no `__init__`; override it for
+        another constructor.
         """
         options: Any = parse_options(config.options, cls.options_type)
-        return cls(shape.sentence, shape.classes, config.temperature, options)
+        arguments = shape.sentence, shape.classes, config.temperature, options
+        if cls.__init__ is nn.Module.__init__:  # it has no constructor
+            return cls()
+        try:
+            inspect.signature(cls).bind(*arguments)
+        except TypeError as error:
+            raise own_fault(
+                cls,
+                f"a constructor with other arguments ({error})",
+                "__init__(self, size, classes, temperature, options), or from_config overridden",
+            ) from None
+        return cls(*arguments)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Scalar loss (with gradient, also where nothing contributes) and named scalars."""
         raise NotImplementedError
+
+    def checked(self, answer: Any) -> tuple[Tensor, dict[str, float]]:
+        """What `forward` returned. Raises ConfigError unless it is what it must return."""
+        pair = "the loss (a tensor of one number) and a dict of named numbers"
+        right = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
+        expect(right, self, "forward", answer, pair)
+        loss, scalars = answer
+        right = isinstance(loss, Tensor) and loss.numel() == 1
+        expect(right, self, "forward as loss", loss, pair)
+        if not loss.requires_grad:
+            raise own_fault(self, "a loss without gradient", "one computed from the batch")
+        for name, value in scalars.items():
+            right = isinstance(value, Real) or getattr(value, "shape", None) == ()
+            expect(right, self, f"forward as {name!r}", value, pair)
+        return loss, {
+            name: float(value.detach() if isinstance(value, Tensor) else value)
+            for name, value in scalars.items()
+        }
 
     def remembered(self, sentence: Tensor) -> Tensor:
         """What the pool's memory holds of its sentence vectors `[n, d]`, `[n, r]`."""

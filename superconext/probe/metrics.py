@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from superconext.core.registry import expect
 from superconext.probe import METRICS
 from superconext.text.characters import rows_by_script
 
@@ -59,10 +61,15 @@ def metric_values(
     values = {}
     for name in METRICS:
         metric = METRICS.get(name)
-        if name in METRICS.built_in or not _takes_probabilities(metric):
-            values[name] = float(metric(truth, predicted, classes))
-        elif probabilities is not None:
-            values[name] = float(metric(truth, predicted, classes, probabilities))
+        given: list[Any] = [truth, predicted, classes]
+        if name not in METRICS.built_in and _takes_probabilities(metric):
+            if probabilities is None:
+                continue
+            given.append(probabilities)
+        value = metric(*given)
+        right = isinstance(value, Real) or getattr(value, "size", 0) == 1
+        expect(right, metric, getattr(metric, "__name__", name), value, "a number")
+        values[name] = float(value)
     return values
 
 

@@ -226,7 +226,7 @@ class Trainer:
     def _step(self, rows: np.ndarray, step: int) -> dict[str, float]:
         alone = self.objective.reads_tokens  # by each process on its own rows, with its own draws
         self.world.begin_step(self._seed, self.epoch, step, *[self.world.rank] * alone)
-        loss, scalars = self.objective(self._batch(rows))
+        loss, scalars = self.objective.checked(self.objective(self._batch(rows)))
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._not_finite("the loss", step)

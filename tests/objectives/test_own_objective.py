@@ -127,7 +127,7 @@ def test_names_that_cannot_be(names):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, r"mine\.py cannot be imported \(FileNotFoundError"),
+        (None, r"found no file .*mine\.py; expected name=path/to/file.py:Class, where a rel"),
         ("import nowhere_at_all", r"cannot be imported \(ModuleNotFoundError.*correct it"),
         ("def (", r"cannot be imported \(SyntaxError"),
         ("Other = 1", "has no class Mine that extends"),
@@ -144,10 +144,10 @@ def test_a_file_that_is_no_objective_is_told(names, tmp_path, content, message):
 
 
 def test_what_the_environment_says_wrongly_is_told_and_left_out(names):
+    OBJECTIVES._read_variable("good=mine.py:Mine, mine.py:Mine, x=mine.py, supcon=a.py:B")
     with pytest.warns(UserWarning) as told:
-        OBJECTIVES._read_variable("good=mine.py:Mine, mine.py:Mine, x=mine.py, supcon=a.py:B")
+        assert objective_class("supcon").__name__ == "SupCon"
     messages = [str(warning.message) for warning in told]
     assert len(messages) == 3 and all("SUPERCONEXT_OBJECTIVES" in text for text in messages)
-    assert "found 'mine.py:Mine', expected name=path/to/file.py:Class" in messages[0]
+    assert "found 'mine.py:Mine'; expected name=path/to/file.py:Class, where a rel" in messages[0]
     assert "good" in names and "x" not in names
-    assert objective_class("supcon").__name__ == "SupCon"
