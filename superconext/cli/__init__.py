@@ -22,6 +22,7 @@ from superconext.cli.experiments import compare, fewshot, sweep
 from superconext.cli.export import export, pull, push, serve
 from superconext.cli.labelling import audit, merge, suggest
 from superconext.cli.labelling import explain as explain_texts
+from superconext.cli.options import missing
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
@@ -161,12 +162,7 @@ def _all_missing(error: click.ClickException) -> click.ClickException:
     context = getattr(error, "ctx", None)
     if not isinstance(error, click.MissingParameter) or context is None:
         return error
-    missing = [
-        f"{one.param_type_name} {one.get_error_hint(context)}"
-        for one in context.command.params
-        if one.required and one.name not in context.params
-    ]
-    return click.UsageError(f"Missing {'; missing '.join(missing)}.", context)
+    return missing(context)
 
 
 @contextlib.contextmanager

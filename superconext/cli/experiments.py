@@ -21,6 +21,7 @@ from superconext.cli.options import (
     as_usage,
     echo_json,
     given_parameters,
+    missing,
     number,
     parameters,
     say_next,
@@ -109,11 +110,10 @@ RUNS = shared(
 )
 
 
-def require(options: dict[str, Any], **what: str) -> None:
+def require(options: dict[str, Any], *names: str) -> None:
     """Wrong usage unless each of these options was given."""
-    for name, kind in what.items():
-        if not options[name]:
-            raise click.UsageError(f"Missing option '--{name}': the {kind} to work with.")
+    if gone := [name for name in names if not options[name]]:
+        raise missing(click.get_current_context(), *gone)
 
 
 def chosen_systems(options: dict[str, Any]) -> tuple[System, ...]:
@@ -124,7 +124,7 @@ def chosen_systems(options: dict[str, Any]) -> tuple[System, ...]:
         raise click.UsageError("found --objectives and --systems; expected one of them")
     if options["systems"]:
         return read_systems(Path(options["systems"]))
-    require(options, objectives="names")
+    require(options, "objectives")
     systems: tuple[System, ...] = options["objectives"]
     return systems
 
@@ -175,7 +175,7 @@ def chosen_workers(options: dict[str, Any]) -> Workers:
 _LIST = "list"
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, needs=("train_files", "out"))
 @click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
 @click.option(
     "--dev", metavar="FILE", help="Labelled file to choose settings on; unset: a tenth of TRAIN."
@@ -253,12 +253,14 @@ def compare(
         return
     if studies and not protocol:
         raise click.UsageError("--study belongs to --protocol: name that too")
+    asked = {**options, "train_files": train_files}
+    rows = () if options["datasets"] else ("train_files",)
     if protocol:
         if options["objectives"] or options["systems"]:
             raise click.UsageError(
                 "a protocol names its systems; leave out --objectives and --systems beside it"
             )
-        require(options, out="folder")
+        require(asked, *rows, "out")
         given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
         wanted = make_request(
             ctx,
@@ -274,11 +276,10 @@ def compare(
         _show_reports(reports, as_json)
         _where("comparison", options["out"])
         return
-    if not options["systems"]:
-        require(options, objectives="names")
     seedless = options["cv"] or not (options["test"] or options["splits"] or options["cv"] == 0)
     options["seeds"] = options["seeds"] or 0
-    require(options, **({} if seedless else {"seeds": "number"}), out="folder")
+    systems = () if options["systems"] else ("objectives",)
+    require(asked, *rows, *systems, *(() if seedless else ("seeds",)), "out")
     from superconext.experiments import compare as comparing
 
     request = make_request(
@@ -303,7 +304,7 @@ def _where(kind: str, folder: str) -> None:
     click.echo(f"{kind} folder: {folder}", err=True)
     page = Path(folder, "report.html")
     if page.exists():
-        say_next(f"open {page}")
+        say_next(f"open {page} in a browser")
 
 
 def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[DataSet, ...]:
@@ -319,8 +320,6 @@ def _datasets(train_files: tuple[str, ...], options: dict[str, Any]) -> tuple[Da
                 "--datasets names the files; leave out TRAIN, --dev and --test beside it"
             )
         return read_datasets(Path(options["datasets"]), fields)
-    if not train_files:
-        raise click.UsageError("Missing argument 'TRAIN': the labelled file to train on.")
     fields |= {"dev": options["dev"], "test": options["test"]}
     datasets: tuple[DataSet, ...] = as_usage(lambda: from_files(train_files, **fields))
     return datasets
@@ -433,7 +432,7 @@ def _numbers(
         ) from None
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, needs=("test", "shots", "seeds", "out"))
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option(
     "--dev",
@@ -464,7 +463,7 @@ def fewshot(
     from superconext.experiments.systems import parse_systems
     from superconext.experiments.tables import to_long_rows
 
-    require(options, test="file", shots="numbers", seeds="number", out="folder")
+    require(options, "test", "shots", "seeds", "out")
     if not options["objectives"] and not options["systems"]:
         options["objectives"] = parse_systems("superloss,cross_entropy")
     progress = TerminalProgress(quiet)
@@ -488,7 +487,7 @@ def fewshot(
     _where("few-shot", str(request.out))
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, needs=("parameter", "seeds", "out"))
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option(
     "--dev", metavar="FILE", help="Labelled file to choose values on; unset: a tenth of TRAIN."
@@ -536,9 +535,7 @@ def sweep(
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.tables import to_csv_rows, to_grid
 
-    if not parameter:
-        raise click.UsageError("Missing option '--parameter': the name of what to vary.")
-    require(options, seeds="number", out="folder")
+    require({**options, "parameter": parameter}, "parameter", "seeds", "out")
     progress = TerminalProgress(quiet)
     given = given_on_all(options, "sweep", progress)
     twice = sorted(set(parameter) & set(given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,43 @@ def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
         raise click.UsageError(str(error)) from None
 
 
+#: Values in the example of a message, by the parameter's name; others are shown as in help.
+_SAMPLES = {
+    "train_file": "train.csv",
+    "train_files": "train.csv",
+    "run": "runs/mine",
+    "unlabelled": "posts.txt",
+    "file": "rows.csv",
+    "files": "posts.txt",
+    "source": "vectors.txt",
+    "objectives": "superloss,cross_entropy",
+    "seeds": "3",
+    "parameter": "temperature",
+    "values": "0.1,0.3",
+    "shots": "8,16",
+    "test": "test.csv",
+}
+
+
+def missing(context: click.Context, *names: str) -> click.UsageError:
+    """The error of everything that a command still needs: these names, or what was not given of
+    what it requires."""
+    params = context.command.params
+    needs = {one.name for one in params if one.required} | {*getattr(context.command, "needs", ())}
+    names = names or tuple(name or "" for name in needs - context.params.keys())
+    gone = [one for one in params if one.name in names]
+    words = [context.command_path]
+    for one in params:
+        if one.name in needs | {*names}:
+            shown = (one.metavar or (one.name or "").upper()).strip("[].")
+            value = _SAMPLES.get(one.name or "", shown)
+            words.append(value if isinstance(one, click.Argument) else f"{one.opts[0]} {value}")
+    said = "; missing ".join(
+        f"{one.param_type_name} {re.sub(r'[][.]', '', one.get_error_hint(context))}" for one in gone
+    )
+    return click.UsageError(f"Missing {said}; expected, for example: {' '.join(words)}", context)
+
+
 def say_next(line: str) -> None:
     """What to do with a result, as the last line on stderr."""
     click.echo(f"next: {line}", err=True)
@@ -284,10 +322,14 @@ _ALL = "superconext.help_all"
 
 class GroupedCommand(Command):
     """A command with every parameter of a run. `--help` shows the options that most people need,
-    `--help-all` every one under the heading of its group."""
+    `--help-all` every one under the heading of its group.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    needs: options that it cannot do without, but checks itself.
+    """
+
+    def __init__(self, *arguments: Any, needs: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.needs = needs
         self.params.append(
             click.Option(
                 ["--help-all"],

@@ -25,6 +25,7 @@ from superconext.cli.options import (
     echo_json,
     free_folder,
     given_parameters,
+    missing,
     normalize,
     number,
     out,
@@ -36,7 +37,7 @@ from superconext.config.parameters import BY_NAME
 from superconext.config.presets import FORMER_PRESETS
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, needs=("train_file", "out"))
 @click.argument("train_file", metavar="[TRAIN]", required=False)
 @click.option(
     "--dev",
@@ -68,9 +69,9 @@ from superconext.config.presets import FORMER_PRESETS
 @JSON
 @QUIET
 @parameters()
-@click.pass_obj
+@click.pass_context
 def train(
-    words: list[str],
+    ctx: click.Context,
     train_file: str | None,
     out: str | None,
     resume: str | None,
@@ -104,17 +105,9 @@ def train(
 
         _show(distributed(lambda: resume_run(Path(resume), progress)), resume, as_json)
         return
-    missing = [
-        what
-        for value, what in (
-            (train_file, "argument 'TRAIN': the labelled file to train on"),
-            (out, "option '--out': the run folder to write"),
-        )
-        if not value
-    ]
-    if missing:
-        raise click.UsageError(f"Missing {'; missing '.join(missing)}.")
-    assert train_file and out
+    if not (train_file and out):
+        gone = {"train_file": train_file, "out": out}
+        raise missing(ctx, *(name for name, value in gone.items() if not value))
     given = {**(read_config(Path(config)) if config else {}), **named}
     if given.get("threads") is None:
         given["threads"] = choose_threads()
@@ -132,7 +125,7 @@ def train(
         train=train_file,
         out=out,
         given=given,
-        command=("superconext", *words),
+        command=("superconext", *ctx.obj),
         reading=reading,
         **about_rows,
     )
@@ -154,7 +147,10 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
         click.echo("\n" + scripts)
     click.echo(f"run folder: {out}", err=True)
     page = Path(out, "report.html")
-    say_next(f"superconext predict {shlex.quote(out)} FILE" + f"; open {page}" * page.exists())
+    say_next(
+        f"superconext predict {shlex.quote(out)} FILE"
+        + f"; open {page} in a browser" * page.exists()
+    )
 
 
 _SHARE = click.FloatRange(0.0, 0.95)

@@ -502,4 +502,4 @@ def report(
         with TerminalProgress().bar("drawing the page"):
             write_page(path, other_page(Path(run), model, corpus, rows))
     click.echo(path)
-    say_next("open it in a browser")
+    say_next(f"open {path} in a browser")

@@ -41,7 +41,8 @@ class MissingExtraError(SuperConTextError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs a package that is not installed: pip install 'superconext[{extra}]'"
+            f"{feature} needs a package that is not installed: pip install 'superconext[{extra}]', "
+            f"or in a checkout pip install -e '.[{extra}]'"
         )
         self.extra = extra
 

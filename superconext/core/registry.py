@@ -120,8 +120,8 @@ class Registry(Generic[T]):
         hint = f"; did you mean {near[0]!r}?" if near else ""
         own = f" or be named in {self.variable}={name}=path/to/file.py:Class" * bool(self.variable)
         raise UnregisteredError(
-            f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}{hint}; one of "
-            f"your own has to be registered{own}"
+            f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}; one of "
+            f"your own has to be registered{own}{hint}"
         )
 
     def get(self, name: str) -> T:

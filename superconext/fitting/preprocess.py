@@ -297,8 +297,7 @@ def _summary(facts: dict[str, Any]) -> str:
     ]
     if "vectors" in facts:
         vectors = facts["vectors"]
-        lines.append(
-            f"vectors: {vectors['name']}, {vectors['dimension']} dimensions, for "
-            f"{vectors['coverage']:.1%} of the words"
-        )
+        size, name = vectors["dimension"], vectors["name"]
+        size = "" if f" {size}d" in name else f" of {size} dimensions"
+        lines.append(f"vectors: {name}{size}, for {vectors['coverage']:.1%} of the words")
     return "\n".join(lines)

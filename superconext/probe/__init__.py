@@ -61,9 +61,9 @@ def check_probe_features(name: str) -> None:
     near = difflib.get_close_matches(name, probe_feature_names(), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise UnregisteredError(
-        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}{hint}; a "
+        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}; a "
         "probe of your own has to be registered or be named in "
-        f"{PROBES.variable}={name}=path/to/file.py:Class"
+        f"{PROBES.variable}={name}=path/to/file.py:Class{hint}"
     )
 
 

@@ -153,10 +153,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 #: Said once where figures are left out.
-UNAVAILABLE = (
-    "figures left out: drawing needs a package that is not installed: "
-    "pip install 'superconext[plots]'"
-)
+UNAVAILABLE = f"figures left out: {MissingExtraError('drawing', 'plots')}"
 
 
 @dataclass(frozen=True)

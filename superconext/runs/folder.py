@@ -292,13 +292,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises RunError when the folder is missing, is no run, or is of a newer format.
     """
     path = folder / "manifest.json"
-    if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder; expected a run made by superconext train")
     if not path.is_file():
-        raise RunError(
-            f"{folder}: no manifest.json found; expected a finished run: "
-            f"train again, or resume with superconext train --resume {folder}"
-        )
+        raise RunError(f"{folder}: {_found_in(folder)}")
     manifest = read_json(plain_file(folder, path.name))
     if not isinstance(manifest.get("format"), int):
         raise RunError(f"{path}: no format number found; expected a run folder's manifest")
@@ -308,6 +303,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "install a newer superconext"
         )
     return manifest
+
+
+def _found_in(folder: Path) -> str:
+    """What a folder without a manifest is, and what to do with it."""
+    expected = "expected a run made by superconext train"
+    if any((place / CHECKPOINT).is_dir() for place in (folder, _partial(folder))):
+        out = folder.with_name(folder.name.removesuffix(".partial"))
+        return f"found a run that was stopped; {expected}: superconext train --resume {out}"
+    if not folder.is_dir():
+        return f"no such folder; {expected}: check the path"
+    inside = sorted(found.parent.relative_to(folder) for found in folder.glob("*/manifest.json"))
+    if inside:
+        named = ", ".join(str(folder / name) for name in inside[:3])
+        more = f" and {len(inside) - 3} more" * (len(inside) > 3)
+        return f"found a folder with {named}{more} in it; {expected}: name one of these"
+    if (folder / "classify.py").is_file():
+        return (
+            f"found an export; {expected}: classify with superconext predict {folder} FILE, or "
+            f"without this package by python {folder / 'classify.py'} FILE"
+        )
+    if (folder / "modules.json").is_file():
+        return f"found a sentence-transformers model; {expected}: name the run it was made of"
+    if (folder / "results.jsonl").is_file():
+        return f"found the results of a comparison, which keeps no model; {expected}: train one"
+    if (folder / "encoder.json").is_file():
+        return (
+            f"found a pretrained encoder; {expected}: superconext train FILE --init {folder} "
+            "--out RUN"
+        )
+    return f"found no manifest.json; {expected}: check the path"
 
 
 def load_model(folder: Path | str) -> Model:

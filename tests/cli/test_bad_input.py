@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from superconext import load
+from superconext.core.errors import RunError
 from superconext.data import lines
 from tests.cli.conftest import blame, rows, write_table
 
@@ -389,3 +391,27 @@ def test_debug_shows_the_traceback_and_the_line(call, tmp_path):
     said = call("predict", tmp_path / "none", "--debug")
     assert said.code == 1 and said.err.startswith("Traceback")
     assert said.err.splitlines()[-1].startswith("error: ")
+
+
+FOLDERS = {
+    "above": (lambda f: f.joinpath("inside").mkdir(), "found no manifest.json"),
+    "runs": (None, "in it; expected a run made by superconext train: name one of these"),
+    "export": (lambda f: f.joinpath("classify.py").touch(), "by python "),
+    "sentences": (lambda f: f.joinpath("modules.json").touch(), "a sentence-transformers model"),
+    "comparison": (lambda f: f.joinpath("results.jsonl").touch(), "of a comparison, which keeps"),
+    "stopped": (lambda f: f.joinpath("checkpoint").mkdir(), "superconext train --resume "),
+    "encoder": (lambda f: f.joinpath("encoder.json").touch(), "superconext train FILE --init "),
+}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, kind):
+    make, said = FOLDERS[kind]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    make(folder) if make else shutil.copytree(finished.folder, folder / "one")
+    line = blame(call("predict", folder, finished.data.test))
+    assert said in line and ("--resume" in line) is (kind == "stopped")
+    assert str(folder / "one") in line or kind != "runs"
+    with pytest.raises(RunError, match="expected a run made by superconext train"):
+        load(folder)

@@ -58,7 +58,7 @@ def test_table_on_stdout_and_progress_on_stderr(finished):
     assert "hierarchical bootstrap" in said.out and "[6/6] ce_ce" in said.err
     assert said.err.splitlines()[-2:] == [
         f"comparison folder: {out}",
-        f"next: open {out / 'report.html'}",
+        f"next: open {out / 'report.html'} in a browser",
     ]
     record = json.loads((out / "comparison.json").read_text(encoding="utf-8"))
     assert record["command"][:2] == ["superconext", "compare"]

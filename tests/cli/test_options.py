@@ -127,11 +127,18 @@ def test_all_that_train_misses_is_said_at_once():
 
 def test_all_that_is_missing_is_named_at_once(call):
     said = call("suggest")
-    assert said.code == 2 and "Missing argument 'RUN'; missing argument 'UNLABELLED'." in said.err
+    assert said.code == 2 and "Missing argument 'RUN'; missing argument 'UNLABELLED';" in said.err
+    assert said.err.endswith(" suggest runs/mine rows.csv\n")
     said = call("sample")
-    assert said.code == 2 and "Missing argument 'DIR'." in said.err
+    assert said.code == 2 and "Missing argument 'DIR'; expected, for example: " in said.err
     said = call("embed", "run")
-    assert said.code == 2 and "Missing argument 'FILE'; missing option '--out'." in said.err
+    assert said.code == 2 and "Missing argument 'FILE'; missing option '--out';" in said.err
+    said = call("compare", "--out", "compared")
+    assert "Missing argument 'TRAIN'; missing option '--objectives'; expected" in said.err
+    needed = "compare train.csv --objectives superloss,cross_entropy --out"
+    assert f"for example: {said.err.split()[1]} {needed}" in said.err
+    said = call("sweep", "--seeds", 2)
+    assert "Missing argument 'TRAIN'; missing option '--parameter'; missing option" in said.err
     assert "[TRAIN]\n" not in output("train", "--help").split("Options:")[1]
 
 

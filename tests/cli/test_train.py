@@ -240,7 +240,7 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
     where, then = err.splitlines()[-2:]
     assert where == f"run folder: {finished.folder}"
     page = finished.folder / "report.html"
-    assert then == f"next: superconext predict {finished.folder} FILE; open {page}"
+    assert then == f"next: superconext predict {finished.folder} FILE; open {page} in a browser"
     assert page.exists()
     assert "epoch" not in out
 
