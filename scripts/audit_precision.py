@@ -24,7 +24,7 @@ from doc_tables import write_table
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
-from superconext.labelling.audit import audit
+from superconext.report.audit import audit
 from superconext.report.table import Grid, spread
 from superconext.text.characters import script_of
 

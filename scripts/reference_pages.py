@@ -29,7 +29,7 @@ PUBLIC = {
     "superconext.vectors.readers": ["read_vectors"],
     "superconext.text.normalize": ["Normalizer", "choose_profile"],
     "superconext.text.tokenize": ["Tokenizer"],
-    "superconext.labelling.audit": ["audit"],
+    "superconext.report.audit": ["audit"],
     "superconext.training.callbacks": ["Callback", "EarlyStopping", "TensorBoard"],
     "superconext.objectives.base": ["Objective", "CheckedOptions"],
     "superconext.objectives.catalogue": ["register"],

@@ -30,8 +30,8 @@ from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_limits
 
-from superconext.labelling.suggest import select
 from superconext.probe.ngrams import NgramCounts, TfidfFeatures
+from superconext.report.suggest import select
 from superconext.report.table import Grid
 
 NAME = "suggest_saving"

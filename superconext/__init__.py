@@ -49,6 +49,8 @@ _MOVED = {
     "superconext.objectives.options": "superconext.config.parameters",
     "superconext.config.options": "superconext.config.parameters",
     "superconext.report.canvas": "superconext.report.figures",
+    "superconext.labelling": "superconext.report",
+    "superconext.labelling.audit": "superconext.report.audit",
 }
 
 
@@ -76,6 +78,7 @@ class _MovedFinder:
         alias = ModuleType(spec.name)
         real = importlib.import_module(new)
         alias.__dict__.update({k: v for k, v in vars(real).items() if not k.startswith("__")})
+        alias.__path__ = []  # so that modules that were in a folder are found under its old name
         return alias
 
     def exec_module(self, module: ModuleType) -> None:

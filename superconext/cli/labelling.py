@@ -28,7 +28,7 @@ from superconext.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from superconext.labelling.explain import Explanation
+    from superconext.report.explain import Explanation
 
 #: Rows shown on a terminal, and cells of a text there.
 _SHOWN, _WIDTH = 20, 60
@@ -75,7 +75,7 @@ def audit(
 
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_beside, read_labelled
-    from superconext.labelling.audit import audit as audit_rows
+    from superconext.report.audit import audit as audit_rows
     from superconext.runs.folder import read_manifest
 
     _check_out(out)
@@ -158,7 +158,7 @@ def suggest(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
-    from superconext.labelling import suggest as suggesting
+    from superconext.report import suggest as suggesting
 
     _check_out(out)
     texts = read_texts(file, text_column, encoding=encoding)
@@ -217,8 +217,8 @@ def explain(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled, read_texts
-    from superconext.labelling.explain import explain as explain_texts
-    from superconext.labelling.explain import nearest
+    from superconext.report.explain import explain as explain_texts
+    from superconext.report.explain import nearest
 
     if bool(texts) == bool(file):
         raise click.UsageError("expected either TEXTs or --file")

@@ -21,8 +21,8 @@ from superconext.core.process import gc_paused
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
     from superconext.fitting.model import Model
-    from superconext.labelling.explain import Explanation
-    from superconext.labelling.suggest import Suggestion
+    from superconext.report.explain import Explanation
+    from superconext.report.suggest import Suggestion
 
 
 def check_texts(texts: Iterable[str]) -> list[str]:
@@ -182,7 +182,7 @@ class PredictMixin:
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:
         """What each word of each text contributes to its prediction."""
-        from superconext.labelling.explain import explain
+        from superconext.report.explain import explain
 
         return explain(self._model(), check_texts(X))
 
@@ -193,9 +193,9 @@ class PredictMixin:
         labelled: Sequence[str] = (),
         balance: str | None = None,
     ) -> list[Suggestion]:
-        """Which texts to label next, see `labelling.suggest`; `line` is the place, from 1."""
+        """Which texts to label next, see `report.suggest`; `line` is the place, from 1."""
         from superconext.data.dataset import Texts
-        from superconext.labelling.suggest import suggest
+        from superconext.report.suggest import suggest
 
         texts = check_texts(X)
         pool = Texts(texts, [*range(1, len(texts) + 1)], "texts", [])

@@ -1,0 +1,1 @@
+"""What people look at: pages, figures, tables, cards, label errors, what to label next."""

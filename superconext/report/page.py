@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from superconext.core.files import write_text
-from superconext.labelling.audit import Audit
-from superconext.labelling.explain import Explanation, word_spans
+from superconext.report.audit import Audit
+from superconext.report.explain import Explanation, word_spans
 from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import BASELINE_NAMES, Grid, clean, wilson

@@ -16,8 +16,8 @@ from superconext.config.files import read_toml
 from superconext.core.errors import DataError, RunError
 from superconext.data.dataset import Dataset
 from superconext.fitting.model import Evaluation, Model, evaluate
-from superconext.labelling.audit import audit
-from superconext.labelling.explain import Explanation, explain, word_spans
+from superconext.report.audit import audit
+from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out

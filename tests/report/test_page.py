@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from superconext.data.dataset import Dataset
-from superconext.labelling.audit import audit
-from superconext.labelling.explain import Explanation, word_spans
 from superconext.probe.metrics import probability_metrics
 from superconext.report import page
+from superconext.report.audit import audit
+from superconext.report.explain import Explanation, word_spans
 from superconext.report.page import PageContext, PageRows, nearest, render_page, verdict
 from superconext.report.table import Grid, clean, wilson
 

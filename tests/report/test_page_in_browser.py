@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from superconext.labelling.explain import Explanation, word_spans
+from superconext.report.explain import Explanation, word_spans
 from superconext.report.page import PageRows, write_page
 from tests.report.test_page import HOSTILE, context, rows
 

@@ -15,7 +15,7 @@ import superconext
 from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.reading import read_labelled
-from superconext.labelling.suggest import UNCERTAIN, interface, select, suggest
+from superconext.report.suggest import UNCERTAIN, interface, select, suggest
 from superconext.text.characters import script_of
 from tests.cli.conftest import blame, call_main, rows
 

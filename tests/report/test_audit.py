@@ -13,7 +13,7 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
-from superconext.labelling.audit import audit, misspelt_labels, out_of_fold, suspicions
+from superconext.report.audit import audit, misspelt_labels, out_of_fold, suspicions
 from tests.cli.conftest import blame, call_main, rows
 
 HEADINGS = ["label", "text", "line", "suggested", "suspicion", "why"]

@@ -4,9 +4,9 @@ import pytest
 
 from superconext import SuperConTextClassifier
 from superconext.data.reading import read_labelled
-from tests.cli.conftest import _no_figures, data, finished
+from tests.cli.conftest import data, finished
 
-__all__ = ["_no_figures", "data", "finished"]
+__all__ = ["data", "finished"]
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ import numpy as np
 from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.duplicates import near_duplicate_groups, text_keys
-from superconext.labelling.explain import Model
+from superconext.report.explain import Model
 from superconext.text.characters import script_of
 
 #: Uncertain texts that are grouped for each one that is suggested.

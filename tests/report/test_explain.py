@@ -9,7 +9,7 @@ import pytest
 
 import superconext
 from superconext.data.reading import read_labelled
-from superconext.labelling.explain import explain, nearest
+from superconext.report.explain import explain, nearest
 from tests.cli.conftest import BAD, GOOD, blame, call_main
 
 

@@ -1,1 +1,0 @@
-"""Tools for labelling: label errors, what to label next, what each word contributes."""
