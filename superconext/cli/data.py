@@ -11,7 +11,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
-    DROP_UNLABELLED,
+    DROP_INCOMPLETE,
     ENCODING,
     JSON,
     LEAVE_OUT,
@@ -114,6 +114,8 @@ def inspect(
     if deduplicate is not None:
         check_folder(deduplicate, force)
     named = as_usage(named_parts, files, dev, test)
+    # A report goes on where other commands stop, a copy of the rows does not.
+    reading = {**reading, "on_error": "skip" if deduplicate is None else "fail"}
     parts = {name: _read(path, text_column, label_column, reading) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
@@ -307,7 +309,7 @@ def pool(
     "--out", metavar="FILE.tsv", help="File for the texts with majority labels; must not exist."
 )
 @COLUMNS
-@DROP_UNLABELLED
+@DROP_INCOMPLETE
 @JSON
 def agreement(
     file: str,

@@ -12,7 +12,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
-    DROP_UNLABELLED,
+    DROP_INCOMPLETE,
     ENCODING,
     HEADER,
     JSON,
@@ -46,7 +46,7 @@ OUT = click.option(
 @COLUMNS
 @ENCODING
 @HEADER
-@DROP_UNLABELLED
+@DROP_INCOMPLETE
 @JSON
 @QUIET
 @THREADS
@@ -275,7 +275,7 @@ def explain(
 @OUT
 @COLUMNS
 @ENCODING
-@DROP_UNLABELLED
+@DROP_INCOMPLETE
 @JSON
 def merge(
     old: str,

@@ -89,8 +89,12 @@ ENCODING = click.option(
     callback=_known_encoding,
     help="Encoding of files that are not UTF-8, such as windows-1256.",
 )
-DROP_UNLABELLED = switch(
-    "--drop-unlabelled", "Leave out rows whose label is empty, NaN, null or none."
+DROP_INCOMPLETE = click.option(
+    "--drop-incomplete",
+    "--drop-unlabelled",
+    "drop_unlabelled",
+    is_flag=True,
+    help="Leave out rows without a text, and rows whose label is empty, NaN, null or none.",
 )
 _READING: dict[str, Decorator] = {
     "header": HEADER,
@@ -98,7 +102,7 @@ _READING: dict[str, Decorator] = {
     "fix_text": switch(
         "--fix-text", "Repair text that was saved in the wrong encoding (extra ftfy)."
     ),
-    "drop_unlabelled": DROP_UNLABELLED,
+    "drop_unlabelled": DROP_INCOMPLETE,
     "fold_label_case": switch(
         "--fold-label-case", "Merge labels that differ only in case and spaces."
     ),
@@ -271,7 +275,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("label", "label-col"), "label-column"),
     **dict.fromkeys(("val", "valid", "validation", "eval"), "dev"),
     **dict.fromkeys(("unlabeled", "corpus"), "unlabelled"),
-    "drop-unlabeled": "drop-unlabelled",
+    **dict.fromkeys(("drop-unlabeled", "dropna", "drop-empty"), "drop-incomplete"),
     "overwrite": "force",
     "tau": "temperature",
 }

@@ -1,9 +1,9 @@
 """Labels: suspicious ones, several annotators' and how far they agree, merging of two sets.
 
-One `LabelReader` follows the labels of a file from row to row. Rows without a label, and those in
-which a file put together of several has its header again, are errors of the reader; words for a
-missing label (`NaN`) and labels that differ in case or spaces alone are told with their lines. Both
-are repaired on request.
+One `LabelReader` follows the labels of a file from row to row. Rows without a text or label, and
+those in which a file put together of several has its header again, are errors of the reader; words
+for a missing label (`NaN`) and labels that differ in case or spaces alone are told with their
+lines. Both are repaired on request.
 
 Krippendorff's alpha for nominal labels (Krippendorff, 2004, chapter 11) counts, over all pairs of
 labels that two annotators gave one text, how often they differ, against how often any two labels
@@ -78,7 +78,7 @@ class LabelReader:
     """Strips, folds and follows labels.
 
     Args:
-        drop: whether rows without a label are left out, and with them those of `MISSING`.
+        drop: whether rows without a text or label are left out, and with them those of `MISSING`.
         fold: whether labels that differ in case and spaces alone become one: that of `classes`, or
             the one in lower case.
         classes: labels that are known.
@@ -92,31 +92,27 @@ class LabelReader:
         self.headers = Places()
         self._classes = {folded(name): name for name in classes}
         self._places: dict[str, Places] = {}
-        self._stray = self._folded = self._dropped = 0
+        self._stray = self._folded = self._dropped = self._textless = 0
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
         """The rows with their labels corrected; "" is that of a row without one."""
         if block.votes:
-            rows = zip(block.texts, block.votes, block.lines, strict=True)
-            flat = [(text, label, line) for text, given, line in rows for _, label in given]
+            three = zip(block.texts, block.votes, block.lines, strict=True)
+            flat = [(text, label, line) for text, given, line in three for _, label in given]
             right = iter(self._put_right(Block(*map(list, zip(*flat, strict=True))), columns))
             votes = [Votes([(who, next(right)) for who, _ in given]) for given in block.votes]
-            if not self.drop:
-                return Block(block.texts, [], block.lines, votes)
-            found = Block(block.texts, [], block.lines, [v.given() for v in votes])
-            kept = [row for row, given in enumerate(found.votes) if given or not votes[row]]
+            kept = [v.given() if self.drop else v for v in votes]
+            found = Block(block.texts, [], block.lines, kept)
+            labelled = [bool(left or not given) for left, given in zip(kept, votes, strict=True)]
         else:
             found = Block(block.texts, self._put_right(block, columns), block.lines)
-            if not self.drop or all(found.labels):
-                return found
-            kept = [row for row, label in enumerate(found.labels) if label]
-        self._dropped += len(found) - len(kept)
-        return Block(
-            [found.texts[row] for row in kept],
-            [found.labels[row] for row in kept if found.labels],
-            [found.lines[row] for row in kept],
-            [found.votes[row] for row in kept if found.votes],
-        )
+            labelled = list(map(bool, found.labels))
+        if not self.drop:
+            return found
+        rows = [row for row, there in enumerate(labelled) if there and found.texts[row].strip()]
+        self._dropped += labelled.count(False)
+        self._textless += labelled.count(True) - len(rows)
+        return found if len(rows) == len(found) else found.at(rows)
 
     def _put_right(self, block: Block, columns: Mapping[str, Any] | None) -> list[str]:
         """The label of each row; "" is that of a row without one."""
@@ -150,10 +146,12 @@ class LabelReader:
             notes.append(f"{_count(self._folded, 'label')} put in lower case and single spaces")
         if self._dropped:
             notes.append(f"{_count(self._dropped, 'row')} without a label left out")
+        if self._textless:
+            notes.append(f"{_count(self._textless, 'row')} without a text left out")
         if not self.drop:
             notes += [
                 f"{WARNING}the label {self._told(label)} is how a missing one is written: leave "
-                "these rows out with --drop-unlabelled, if it is"
+                "these rows out with --drop-incomplete, if it is"
                 for label in self._places
                 if label.casefold() in MISSING
             ]

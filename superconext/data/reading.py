@@ -1,20 +1,22 @@
 """Readers of labelled files and of texts: in memory, or in blocks and bounded memory.
 
 `read_labelled` and `read_texts` collect what a `RowStream` gives. What a reader decides on its
-own is in `notes`. Rows are never dropped without a word: an empty text or label is an error that
-names the line; only lines with nothing on them are left out, and counted in a note.
+own is in `notes`. Rows are never dropped without a word: in labelled files an empty text or label
+is an error that names the line; lines with nothing on them, and where labels are not wanted rows
+without a text, are left out and counted in a note.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import DataError
 from superconext.core.progress import WARNING
-from superconext.data.columns import SOURCE_NAMES, ColumnSpec, Known
+from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import Annotated, LabelReader, Places
@@ -42,8 +44,9 @@ class RowStream:
         labelled: whether labels are wanted. Without, a `.txt` file and standard input are plain
             text, one sentence a line, unless `text_column` is given or the first line opens with
             `__label__`.
-        on_error: "fail" raises DataError at the first bad row, "skip" leaves it out. What is
-            wrong with the file as a whole (no such column, no UTF-8 text at all) always raises.
+        on_error: "fail" raises DataError at the first bad row, "skip" leaves it out; `collect` then
+            warns of it. What is wrong with the file as a whole (no such column, no UTF-8 text at
+            all) always raises.
         every_row: gives a row without a text too, with an empty one, where it is otherwise left
             out or an error: blank lines of plain text and of one-column tables, empty cells, null.
         header: whether the first row of a table, or line of plain text, is one; None to decide.
@@ -51,7 +54,8 @@ class RowStream:
         votes: takes columns of annotators before a column of labels.
         classes: names of columns that each hold a vote, such as a share, in place of labels.
         encoding: that of a file that is not UTF-8, such as "windows-1256".
-        drop_unlabelled: leaves out rows without a label, and those of a word for a missing one.
+        drop_unlabelled: leaves out rows without a text or label, and those of a word for a missing
+            label.
         fold_label_case: labels that differ in case and spaces alone become one.
         fix_text: repairs mojibake, with the extra `ftfy`.
         advance: called with the share of the file's bytes that is read, where that is known.
@@ -97,6 +101,7 @@ class RowStream:
         self.name = ""
         self.notes: list[str] = []
         self.problems: list[str] = []
+        self._textless = Places()
         self.read = self.skipped = 0
 
     def __iter__(self) -> Iterator[Block]:
@@ -105,20 +110,18 @@ class RowStream:
         self._follow(opened)
         file = RowFile(opened, self.wanted, skip, LOOK_AHEAD, CELL_LINES)
         for block in map(self._of_one_vote, self._blocks(file)):
-            good = block if self.wanted.every_row else self._filled(file, block)
+            good = self._complete(block, file)
             if good:
                 self.read += len(good)
                 yield good
+        if self._textless.count:
+            self.notes.append(f"found an empty text ({self._textless}), left out")
         if "annotator" in (self.columns or {}):
             self.notes.append(
                 f"{WARNING}read in a stream: each label of an annotator is a row of its own"
             )
         if not self.read:
-            first = self.problems[0] if self.problems else "no row has a label"
-            raise DataError(
-                f"{self.name}: none of {self.skipped} lines can be used, expected texts; the "
-                f"first: {first}"
-            )
+            raise self._nothing()
 
     def large_blocks(self) -> Iterator[Block]:
         """The same rows, about `BLOCK` characters of text at a time."""
@@ -144,11 +147,12 @@ class RowStream:
     def collect(self) -> tuple[Block, str]:
         """All rows in one block, and the SHA-256 of the file as it lies on disk.
 
-        Raises DataError for a row that cannot be read, or that has no text or label.
+        Raises DataError for a row that cannot be read, or that has no text or label, unless bad
+        rows are left out.
         """
         opened = open_file(self.path, limited=True, hashed=True, encoding=self.encoding)
         self._follow(opened)
-        file = RowFile(opened, self.wanted)
+        file = RowFile(opened, self.wanted, self._leave_out if self.on_error == "skip" else None)
         lines: list[int] = []
         rows = Block(lines=lines)
         blocks = list(self._blocks(file))
@@ -158,20 +162,33 @@ class RowStream:
             rows.labels += [] if voted else block.labels
             rows.votes += block.all_votes() if voted else []
             lines += block.lines
-        empty = [n for text, n in zip(rows.texts, lines, strict=True) if not text.strip()]
-        if empty and not self.wanted.every_row:
-            raise self._empty(empty)
-        self.check_labels(rows)
+        rows = self.complete(rows)
         for _ in opened.chunks:  # binary formats may have read the file in their own way
             pass
         return rows, opened.digest.hexdigest()
 
-    def check_labels(self, rows: Block) -> None:
-        """Raise DataError for a row without a label."""
-        labels = rows.labels or ["" if ("", "") in votes else "some" for votes in rows.votes]
-        empty = [line for label, line in zip(labels, rows.lines, strict=False) if not label]
-        if empty:
-            raise self._unlabelled(empty)
+    def complete(self, rows: Block) -> Block:
+        """The rows that have a text and, where wanted, a label; of others a note tells.
+
+        Raises DataError for one without, where labels are wanted and bad rows are not left out.
+        """
+        lacking = self._lacking(rows)
+        stops = self.wanted.labelled
+        if lacking and stops and self.on_error != "skip":
+            raise self._incomplete(rows, lacking)
+        told = [problem.removeprefix(f"{self.name}, ") for problem in self.problems]
+        if self.skipped > len(told):
+            told.append(f"{self.skipped - len(told)} more lines cannot be read")
+        if lacking and stops:
+            told.append(f"found {self._told(rows, lacking)}; train needs --drop-incomplete")
+        elif lacking:
+            self.notes.append(f"found {self._told(rows, lacking)}, left out")
+        self.notes += [f"{WARNING}{line}; not counted here" for line in told]
+        without = set(chain.from_iterable(lacking.values()))
+        kept = rows.at([at for at in range(len(rows)) if at not in without]) if without else rows
+        if not kept:
+            raise self._nothing()
+        return kept
 
     def _follow(self, opened: OpenFile) -> None:
         path = Path(self.path)
@@ -229,43 +246,63 @@ class RowStream:
             )
         return Block(block.texts, [v[0][1] if v else "" for v in block.votes], block.lines)
 
-    def _filled(self, file: RowFile, block: Block) -> Block:
-        """The rows of a block that have a text and, where wanted, a label."""
-        if all(
-            "" not in values and not any(map(str.isspace, values))
-            for values in (block.texts, block.labels)
-        ):
+    def _complete(self, block: Block, file: RowFile) -> Block:
+        """The same of a block of a stream."""
+        values = (block.texts, block.labels)
+        if all("" not in some and not any(map(str.isspace, some)) for some in values):
             return block
-        lines: list[int] = []
-        kept = Block(lines=lines)
-        for place, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
-            if not text.strip():
-                file.bad(self._empty([line]))
-            elif block.labels and not block.labels[place]:
-                file.bad(self._unlabelled([line]))
+        lacking = self._lacking(block)
+        if lacking and self.wanted.labelled and self.on_error != "skip":
+            raise self._incomplete(block, lacking)
+        without = set(chain.from_iterable(lacking.values()))
+        for at in sorted(without):
+            if self.wanted.labelled:
+                file.bad(self._incomplete(block, {w: [at] for w in lacking if at in lacking[w]}))
             else:
-                kept.texts.append(text)
-                kept.labels += block.labels[place : place + 1]
-                lines.append(line)
-        return kept
+                self._textless.add(block.lines[at])
+        return block.at([at for at in range(len(block)) if at not in without])
 
-    def _empty(self, lines: Sequence[int]) -> DataError:
+    def _lacking(self, rows: Block) -> dict[str, list[int]]:
+        """Places of the rows without a text or a label, by what stands there."""
+        labels = rows.labels or ["" if ("", "") in votes else "some" for votes in rows.votes]
+        name = str((self.columns or {}).get("text")).strip()
+        found: dict[str, list[int]] = {}
+        for at, text in enumerate(rows.texts):
+            if not (self.wanted.every_row or text.strip()):
+                found.setdefault("an empty text", []).append(at)
+            if labels and not labels[at]:
+                again = self._labels.headers.count and text.strip() == name
+                what = "the header again" if again else "an empty label"
+                found.setdefault(what, []).append(at)
+        return found
+
+    def _told(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> str:
+        found = []
+        for what, some in lacking.items():
+            places = Places(len(some), [rows.lines[at] for at in some[:3]])
+            found.append(f"{what} ({len(some)} row{'s' * (len(some) > 1)}, {places})")
+        return " and ".join(found)
+
+    def _incomplete(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> DataError:
+        first = min(rows.lines[some[0]] for some in lacking.values())
+        mend = "complete such rows, or leave them out with --drop-incomplete"
+        if len(lacking.get("an empty label", ())) == len(rows) > 1:
+            mend = f"label them; {WITHOUT_LABELS}"
         return DataError(
-            f"{self.name}, line {lines[0]}: found an empty text ({_in_all(lines)}), expected a "
-            "text in every row: remove them"
+            f"{self.name}, line {first}: found {self._told(rows, lacking)}, expected a text and a "
+            f"label in every row: {mend}"
         )
 
-    def _unlabelled(self, lines: Sequence[int]) -> DataError:
-        found, expected, mend = "an empty label", "a label in every row", "label or remove them"
-        if lines[0] in self._labels.headers.lines:
-            found, expected, mend = (
-                "the header again",
-                "it on the first line only",
-                "remove it",
+    def _nothing(self) -> DataError:
+        if self.problems:
+            return DataError(
+                f"{self.name}: none of {self.skipped} lines can be used, expected texts; the "
+                f"first: {self.problems[0]}"
             )
+        wanted = "a text and a label" if self.wanted.labelled else "a text"
         return DataError(
-            f"{self.name}, line {lines[0]}: found {found} ({_in_all(lines)}), expected {expected}: "
-            f"{mend}, or leave such rows out with --drop-unlabelled"
+            f"{self.name}: found no row with {wanted}, expected some: check the column"
+            + f"; {WITHOUT_LABELS}" * self.wanted.labelled
         )
 
 
@@ -277,10 +314,6 @@ def _followed(
         done += len(chunk)
         advance(done / max(size, 1))
         yield chunk
-
-
-def _in_all(lines: Sequence[int]) -> str:
-    return f"{len(lines)} row{'s' * (len(lines) > 1)} in all"
 
 
 def _first_rows(block: Block) -> list[tuple[str | None, str]]:
@@ -325,7 +358,7 @@ def read_labelled(
         several = annotated.several
         if by_text and not several:
             rows = Block(rows.texts, [votes[0][1] for votes in rows.votes], rows.lines)
-            stream.check_labels(rows)
+            rows = stream.complete(rows)
         else:
             rows = annotated.block()
             stream.notes += annotated.notes() if several else annotated.notes()[1:]
@@ -354,10 +387,9 @@ def read_texts(
     """Read the same files as `read_labelled`, labels ignored, or plain text.
 
     A `.txt` file and standard input (`"-"`) are plain text, one sentence a line, unless
-    `text_column` is given or the first line opens with `__label__`. Blank lines of
-    plain text are left out with a note; an empty text in a column is a DataError. `header`,
-    `known`, `every_row` and, as `reading`, `encoding`, `fix_text` and `advance` are those of
-    `RowStream`.
+    `text_column` is given or the first line opens with `__label__`. Blank lines of plain text and
+    rows without a text are left out with a note. `header`, `known`, `every_row` and, as `reading`,
+    `encoding`, `fix_text` and `advance` are those of `RowStream`.
     """
     stream = RowStream(
         path,

@@ -45,14 +45,58 @@ def test_words_for_a_missing_label_are_told_and_dropped(train, word):
 def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
     table = [(label, "kan had zwin"), ("pos", "والو كان"), (label, "had bnin")]
     line = blame(train(table)[1])
-    assert "line 42: found an empty label (2 rows in all)" in line and "--drop-unlabelled" in line
+    found = "line 42: found an empty label (2 rows, line 42, 44), expected a text and a label"
+    assert found in line and "--drop-incomplete" in line
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
+
+
+@pytest.mark.parametrize(("separator", "quote"), [(",", '"'), (";", ""), ("\t", "")])
+def test_rows_without_a_text_or_label_are_told_together_and_dropped(
+    call, finished, data, tmp_path, separator, quote
+):
+    table = [*rows(40, seed=3), ("pos", ""), ("", "kan had zwin"), ("neg", "  "), ("", "")]
+    lines = [f"{quote}{text}{quote}{separator}{label}" for label, text in table]
+    path = tmp_path / ("x.tsv" if separator == "\t" else "x.csv")
+    path.write_text("\n".join([f"text{separator}label", *lines]) + "\n", encoding="utf-8")
+    both = "found an empty text (3 rows, line 42, 44, 45) and an empty label (2 rows, line 43, 45)"
+    train = ("train", path, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    verbs = [
+        train,
+        ("evaluate", finished.folder, path),
+        ("audit", path),
+        ("data", "merge", path, path),
+    ]
+    verbs.append(("data", "inspect", path, "--deduplicate", tmp_path / "alone"))
+    for words in verbs:
+        line = blame(call(*words))
+        assert f"{path.name}, line 42: {both}" in line and "--drop-incomplete" in line
+        said = call(*words, "--drop-incomplete")
+        assert said.code == 0, said.err
+        assert "2 rows without a label left out" in said.err
+        assert "2 rows without a text left out" in said.err
+    said = call("data", "inspect", path, "--json")
+    assert said.code == 0 and json.loads(said.out)["parts"][0]["rows"] == 40
+    assert f"warning: {path}: {both}" in said.err and "train needs --drop-incomplete" in said.err
+    said = call("suggest", finished.folder, path, "-n", 3)
+    assert said.code == 0 and "found an empty text (3 rows, line 42, 44, 45), left out" in said.err
+
+
+def test_inspection_goes_on_at_lines_that_cannot_be_read(call, tmp_path):
+    content = 'text,label\na b,x\n"c"d,y\ne,f,g\nh i,y\n'
+    (tmp_path / "x.csv").write_text(content, encoding="utf-8")
+    said = call("data", "inspect", tmp_path / "x.csv", "--json")
+    assert said.code == 0 and json.loads(said.out)["parts"][0]["classes"] == {"x": 1, "y": 1}
+    assert "x.csv: line 3: found characters after a closing quote" in said.err
+    assert "x.csv: line 4: found 3 columns" in said.err
+    (tmp_path / "x.csv").write_text("text,label\na b,\n,x\n", encoding="utf-8")
+    line = blame(call("data", "inspect", tmp_path / "x.csv"))
+    assert "found no row with a text and a label" in line
 
 
 def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path):
     table = [("label", "text"), ("pos", "والو كان")]
     line = blame(train(table)[1])
-    assert "line 42: found the header again" in line and "--drop-unlabelled" in line
+    assert "line 42: found the header again" in line and "--drop-incomplete" in line
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
     said = call("predict", finished.folder, write_table(tmp_path / "x.tsv", table))
     assert len(said.out.splitlines()) == 2

@@ -81,7 +81,7 @@ def test_the_command_writes_one_file_and_tells_the_conflicts(tmp_path):
         stream.write("\tnobody could tell\n")
     said = call_main("data", "merge", *files, "--drop-unlabelled")
     assert said.code == 0 and "1 row without a label left out" in said.err
-    assert "--drop-unlabelled" in blame(call_main("data", "merge", *files))
+    assert "--drop-incomplete" in blame(call_main("data", "merge", *files))
     assert "1 row without a label" in call_main("audit", files[1], "--drop-unlabelled").err
     files = files[:1] * 2
     assert call_main("data", "merge", *files).out.splitlines()[0] == "label\ttext"
