@@ -23,6 +23,7 @@ from superconext.cli.options import (
     echo_notes,
     number,
     out,
+    out_file,
     say_next,
     switch,
 )
@@ -305,9 +306,7 @@ def pool(
 
 @data.command()
 @click.argument("file")
-@click.option(
-    "--out", metavar="FILE.tsv", help="File for the texts with majority labels; must not exist."
-)
+@out_file("the texts with majority labels as TSV", "FILE.tsv")
 @COLUMNS
 @DROP_INCOMPLETE
 @JSON
@@ -324,16 +323,12 @@ def agreement(
     FILE has a column for each annotator (annotator_1, annotator_2, ...), or the columns annotator
     and label with a row for each label. Texts with a tie are listed and left out of --out.
     """
-    from pathlib import Path
-
     from superconext.core.errors import DataError
     from superconext.core.files import tsv_cell, write_text
     from superconext.data.labels import agreement_report
     from superconext.data.reading import read_labelled
     from superconext.report.table import agreement_line, render
 
-    if out is not None and Path(out).exists():
-        raise DataError(f"{out} exists already; expected a new file: choose another")
     corpus = read_labelled(
         file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
     )

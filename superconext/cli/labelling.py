@@ -23,6 +23,7 @@ from superconext.cli.options import (
     echo_json,
     echo_notes,
     number,
+    out_file,
     say_next,
     switch,
 )
@@ -33,16 +34,12 @@ if TYPE_CHECKING:
 #: Rows shown on a terminal, and cells of a text there.
 _SHOWN, _WIDTH = 20, 60
 
-OUT = click.option(
-    "--out", metavar="FILE", help="File to write, must not exist: CSV if it ends in .csv, else TSV."
-)
-
 
 @click.command()
 @click.argument("file")
 @click.option("--run", metavar="RUN", help="Use the sentence vectors of this run too.")
 @number("-n", None, "Rows to list, the most suspicious first.  [default: all]", name="count")
-@OUT
+@out_file()
 @COLUMNS
 @ENCODING
 @HEADER
@@ -78,7 +75,6 @@ def audit(
     from superconext.report.audit import audit as audit_rows
     from superconext.runs.folder import read_manifest
 
-    _check_out(out)
     rows = read_labelled(
         file, text_column, label_column, header,
         encoding=encoding, drop_unlabelled=drop_unlabelled,
@@ -129,7 +125,7 @@ def audit(
 )
 @switch("--blind", "Leave out the predictions.")
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
-@OUT
+@out_file()
 @TEXT_COLUMN
 @ENCODING
 @JSON
@@ -160,7 +156,6 @@ def suggest(
     from superconext.data.reading import read_texts
     from superconext.report import suggest as suggesting
 
-    _check_out(out)
     texts = read_texts(file, text_column, encoding=encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
@@ -193,7 +188,7 @@ def suggest(
 @click.argument("texts", metavar="TEXT...", nargs=-1)
 @click.option("--file", metavar="FILE", help="Explain the texts of this file (-: stdin).")
 @click.option("--train", metavar="FILE", help="Labelled file, to show its nearest sentences.")
-@OUT
+@out_file()
 @TEXT_COLUMN
 @ENCODING
 @JSON
@@ -222,7 +217,6 @@ def explain(
 
     if bool(texts) == bool(file):
         raise click.UsageError("expected either TEXTs or --file")
-    _check_out(out)
     asked = [*texts] if file is None else read_texts(file, text_column, encoding=encoding).texts
     if not all(map(str.strip, asked)):
         raise click.UsageError("found a TEXT without a word; expected some")
@@ -272,7 +266,7 @@ def explain(
     show_default=True,
     help="Which label to keep for a text that has different labels in the two files.",
 )
-@OUT
+@out_file()
 @COLUMNS
 @ENCODING
 @DROP_INCOMPLETE
@@ -297,7 +291,6 @@ def merge(
     from superconext.data.lines import shown
     from superconext.data.reading import read_labelled
 
-    _check_out(out)
     first, second = (
         read_labelled(
             path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled
@@ -372,16 +365,6 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
         if rows:
             more = f"\n{len(groups) - _SHOWN} more" * (len(groups) > _SHOWN)
             click.echo(f"{render(rows, list(rows[0]), fmt='.1f')}{more}\n", err=True)
-
-
-def _check_out(out: str | None) -> None:
-    """Refuse, before any work, a file that cannot be written or stands there already."""
-    from superconext.core.errors import DataError
-
-    if out is not None and not Path(out).parent.is_dir():
-        raise DataError(f"{out}: found no folder {Path(out).parent}; expected one to write into")
-    if out is not None and Path(out).exists():
-        raise DataError(f"{out} exists already; expected a new file: choose another name")
 
 
 def _give(rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False) -> None:

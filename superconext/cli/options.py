@@ -21,7 +21,7 @@ from superconext.config.parameters import (
     removal,
 )
 from superconext.core import files
-from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
@@ -171,6 +171,33 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
         ),
         switch("--force", f"Replace {metavar} if it holds {holds}."),
     )
+
+
+def out_file(form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FILE") -> Decorator:
+    """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
+
+    A file that cannot be written, or that is there already, is refused before any work.
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(*arguments: Any, out: str | None, force: bool, **options: Any) -> Any:
+            path = Path(out or "")
+            if out is not None and not path.parent.is_dir():
+                raise DataError(
+                    f"{out}: found no folder {path.parent}; expected one: make it first"
+                )
+            if out is not None and path.exists() and not (force and path.is_file()):
+                mend = "choose another" + " or add --force" * path.is_file()
+                raise DataError(f"{out} exists already; expected a new file: {mend}")
+            return command(*arguments, out=out, **options)
+
+        return shared(
+            click.option("--out", metavar=metavar, help=f"File to write: {form}; must not exist."),
+            switch("--force", f"Replace {metavar} if it exists."),
+        )(call)
+
+    return add
 
 
 def echo_json(document: Any) -> None:

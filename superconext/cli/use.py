@@ -20,13 +20,15 @@ from superconext.cli.options import (
     THREADS,
     echo_json,
     echo_notes,
+    out_file,
     say_next,
     switch,
 )
 from superconext.core.files import tsv_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TextIO
 
     import numpy as np
 
@@ -178,12 +180,19 @@ def _count(number: int, what: str) -> str:
     help="Leave the label empty (JSON: null) if every class is less probable than P.",
 )
 @click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Add this column of FILE after the text; may be repeated; all: every column.",
+)
+@click.option(
     "--on-error",
     type=click.Choice(["fail", "skip"]),
     default="fail",
     show_default=True,
     help="What to do with a line that cannot be read: stop, or skip and count it.",
 )
+@out_file("CSV if it ends in .csv, else TSV, under a header, or JSON (--json)")
 @JSON
 @NO_ROWS
 @THREADS
@@ -196,20 +205,25 @@ def predict(
     proba: bool,
     details: bool,
     abstain_below: float | None,
+    keep: tuple[str, ...],
     on_error: str,
+    out: str | None,
     as_json: bool,
     quiet: bool,
     threads: int,
 ) -> None:
-    """Label the texts of FILE (- is standard input) and print label TAB text.
+    """Label the texts of FILE (- is standard input) and print label TAB text, or write it to --out.
 
     RUN may also be a folder made by export --format onnx or static. FILE may be of any size. Every
     row of FILE gives one row, in the same order; a row without text gets an empty label. With
-    --proba a header names the classes. --details and --json add line numbers, the shares of a
-    text's words and letters that are new to RUN, and the split of RUN that contains the text.
+    --proba, --keep or --out a header names the columns. --details and --json add line numbers, the
+    shares of a text's words and letters that are new to RUN, and the split of RUN that contains the
+    text.
     """
     import sys
+    from contextlib import ExitStack
 
+    from superconext.core.files import atomic_write
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import RowStream
 
@@ -222,13 +236,23 @@ def predict(
         every_row=True,
         header=header,
         known=_known(model),
+        beside=bool(keep),
         **reading,
     )
     preview = not quiet and file != "-"
-    # Where rows go to the terminal, they are seen to move.
-    with TerminalProgress(quiet or sys.stdout.isatty()).bar("predicting") as texts.advance:
-        write_predictions(model, texts, as_json, proba, abstain_below, details, preview)
-    if preview and sys.stdout.isatty() and Path(run, "manifest.json").exists():
+    terminal = out is None and sys.stdout.isatty()
+    with ExitStack() as stack:
+        stream = None
+        if out is not None:
+            temporary = stack.enter_context(atomic_write(Path(out)))
+            stream = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+        # Where rows go to the terminal, they are seen to move.
+        texts.advance = stack.enter_context(TerminalProgress(quiet or terminal).bar("predicting"))
+        settings = (as_json, proba, abstain_below, details, preview, keep)
+        written = write_predictions(model, texts, *settings, stream, out)
+    if out is not None:
+        click.echo(f"{out}: {_count(written, 'row')}", err=True)
+    if preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
         say_next(f"superconext suggest {said} chooses the sentences to label next")
 
@@ -241,24 +265,30 @@ def write_predictions(
     abstain_below: float | None = None,
     details: bool = False,
     preview: bool = False,
-) -> None:
-    """Predict block by block; rows go to stdout as they are made, what was read to stderr.
+    keep: Sequence[str] = (),
+    stream: TextIO | None = None,
+    out: str | None = None,
+) -> int:
+    """Predict block by block; rows are written as they are made, what was read goes to stderr.
 
-    A row without a text gets no label.
+    A row without a text gets no label. Returns the number of rows.
 
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
     details: line and `FACTS` of every row too, which JSON always has.
     preview: shows on stderr how the first rows were read.
+    keep: columns that are written too; "all" for every one.
+    stream: by default stdout. out: the file's name, which says whether it is CSV.
     """
     from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
 
     begun = abstained = shown = 0
-    names = {name: tsv_cell(name) for name in model.classes}
+    kept: dict[str, str] = {}
+    as_csv = (out or "").lower().endswith(".csv")
     heading = [
         *["line"] * details,
         "label",
-        *[*names.values()] * proba,
+        *[*model.classes] * proba,
         *[*FACTS] * details,
         "text",
     ]
@@ -274,6 +304,8 @@ def write_predictions(
         if preview:
             _show_rows(texts.preview)
             preview = False
+        if keep and not begun:
+            kept = _kept_columns(texts, block.beside, keep, heading)
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             facts = facts_of(model, part)
@@ -286,18 +318,23 @@ def write_predictions(
                         labels[place] = None
                         abstained += 1
             lines = block.lines[start : start + _AT_ONCE]
-            rows = zip(lines, labels, shares, facts, part, strict=True)
+            cells = [
+                {name: row.get(column, "") for name, column in kept.items()}
+                for row in block.beside[start : start + _AT_ONCE] or [{}] * len(part)
+            ]
+            rows: Iterable[Any] = zip(lines, labels, shares, facts, part, cells, strict=True)
             if as_json:
-                written = [_json_row(model, *row, proba) for row in rows]
-                click.echo((", " if begun else "[") + ", ".join(written), nl=False)
+                written = [_json_row(model, proba, *row) for row in rows]
+                click.echo((", " if begun else "[") + ", ".join(written), stream, nl=False)
             else:
-                if (proba or details) and not begun:
-                    click.echo("\t".join(heading))
-                written = [_table_row(names, *row, proba, FACTS * details) for row in rows]
-                click.echo("\n".join(written))
+                table = [_table_row(model, proba, FACTS * details, *row) for row in rows]
+                if (proba or details or keep or out) and not begun:
+                    table.insert(0, [*heading, *kept])
+                mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
+                click.echo(mark + _joined(table, as_csv), stream)
             begun += len(part)
     if as_json:
-        click.echo("]")
+        click.echo("]", stream)
     show_notes()
     filled = familiarity.texts
     if begun > filled:
@@ -317,6 +354,42 @@ def write_predictions(
         click.echo(
             f"{texts.name}: {begun} texts predicted, {texts.skipped} lines skipped", err=True
         )
+    return begun
+
+
+def _kept_columns(
+    texts: RowStream,
+    cells: Sequence[Mapping[str, str]],
+    keep: Sequence[str],
+    heading: Sequence[str],
+) -> dict[str, str]:
+    """The columns to keep, by the names that they have in the output."""
+    from superconext.core.errors import DataError
+    from superconext.data.columns import resolve
+
+    found = list(cells[0]) if cells else []
+    others = [name for name in found if name != (texts.columns or {}).get("text")]
+    if not others:
+        raise DataError(
+            f"{texts.name}: found no named column beside the text, expected one to keep: give a "
+            "table with a header, or leave out --keep"
+        )
+    wanted = others
+    if "all" in found or "all" not in keep:
+        places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
+        wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
+    return {f"given_{name}" if name in heading else name: name for name in wanted}
+
+
+def _joined(table: Sequence[Sequence[str]], as_csv: bool) -> str:
+    if not as_csv:
+        return "\n".join("\t".join(map(tsv_cell, cells)) for cells in table)
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(table)
+    return buffer.getvalue().removesuffix("\n")
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
@@ -330,37 +403,39 @@ def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
 
 def _json_row(
     model: Model,
+    proba: bool,
     line: int,
     label: str | None,
     share: np.ndarray | None,
     facts: dict[str, Any] | None,
     text: str,
-    proba: bool,
+    kept: Mapping[str, str],
 ) -> str:
     answer: dict[str, Any] = {"line": line, "label": label}
     if proba:
         shares = None if share is None else dict(zip(model.classes, share.tolist(), strict=True))
         answer["probabilities"] = shares
-    return json.dumps({**answer, **(facts or {}), "text": text}, ensure_ascii=False)
+    more = {"kept": kept} if kept else {}
+    return json.dumps({**answer, **(facts or {}), "text": text, **more}, ensure_ascii=False)
 
 
 def _table_row(
-    names: dict[str, str],
+    model: Model,
+    proba: bool,
+    details: Sequence[str],
     line: int,
     label: str | None,
     share: np.ndarray | None,
     facts: dict[str, Any] | None,
     text: str,
-    proba: bool,
-    details: Sequence[str],
-) -> str:
-    cells = [str(line)] if details else []
-    cells.append("" if label is None else names[label])
+    kept: Mapping[str, str],
+) -> list[str]:
+    cells = [*[str(line)] * bool(details), label or ""]
     if proba:
-        cells += [""] * len(names) if share is None else [f"{value:.4f}" for value in share]
+        cells += [""] * len(model.classes) if share is None else [f"{p:.4f}" for p in share]
     values = [(facts or {}).get(name) for name in details]
     cells += [f"{value:.2f}" if isinstance(value, float) else value or "" for value in values]
-    return "\t".join([*cells, tsv_cell(text)])
+    return [*cells, text, *kept.values()]
 
 
 @click.command()

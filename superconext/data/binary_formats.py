@@ -40,12 +40,18 @@ class Parquet(FileFormat):
             width = len(columns) - len(file.voters)
             classes = _class_names(schema.metadata)
             empty = {*file.voters, *columns[: file.wanted.every_row]}
+            others = [c for c in schema.names if file.wanted.beside and c not in columns]
 
             def parse(values: Sequence[object], number: int) -> tuple[str, str | Votes]:
                 cells = [
                     _text(value, column, f"{name}, row {number}", column in empty, classes)
-                    for value, column in zip(values, columns, strict=True)
+                    for value, column in zip(values, columns, strict=False)
                 ]
+                if file.wanted.beside:
+                    every = zip([*columns, *others], values, strict=True)
+                    file.cells = {
+                        name: "" if value is None else str(value) for name, value in every
+                    }
                 if file.voters:
                     return cells[0], file.votes(dict(zip(file.voters, cells[width:], strict=True)))
                 return cells[0], cells[1] if len(cells) > 1 else ""
@@ -53,7 +59,9 @@ class Parquet(FileFormat):
             for batch in batches:
                 if not batch.num_rows:
                     continue
-                rows = list(zip(*(batch.column(c).to_pylist() for c in columns), strict=True))
+                rows = list(
+                    zip(*(batch.column(c).to_pylist() for c in [*columns, *others]), strict=True)
+                )
                 numbers = range(number, number + len(rows))
                 number += len(rows)
                 yield parsed_rows(file, numbers, rows, parse, file.wanted.labelled)

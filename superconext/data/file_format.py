@@ -49,6 +49,7 @@ class Wanted:
     known: what a run knows of its files, to recognise the columns by.
     votes: whether columns of annotators are taken before a column of labels.
     classes: names of columns that each hold a vote, in place of one with labels.
+    beside: whether all columns of each row are kept, as `Block.beside`.
     """
 
     text_column: ColumnSpec = None
@@ -59,6 +60,7 @@ class Wanted:
     known: Known | None = None
     votes: bool = False
     classes: Sequence[str] = ()
+    beside: bool = False
 
     def heads(self, line: str) -> bool:
         """Whether a first line is the header of a table, as the run knows it."""
@@ -90,12 +92,14 @@ class Block:
 
     lines: 1-based line (in binary formats: row) that each row starts on.
     votes: in place of the labels, where annotators gave them.
+    beside: every cell by the name of its column, where that is wanted and columns have names.
     """
 
     texts: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     lines: Sequence[int] = field(default_factory=list)
     votes: list[Votes] = field(default_factory=list)
+    beside: list[Mapping[str, str]] = field(default_factory=list)
 
     def all_votes(self) -> list[Votes]:
         """The votes; a label without an annotator is one of nobody's."""
@@ -103,7 +107,7 @@ class Block:
 
     def at(self, places: Sequence[int]) -> Block:
         """The rows at these 0-based places."""
-        every: tuple[Sequence[Any], ...] = (self.texts, self.labels, self.lines, self.votes)
+        every: list[Any] = [self.texts, self.labels, self.lines, self.votes, self.beside]
         return Block(*([values[place] for place in places if values] for values in every))
 
     def __len__(self) -> int:
@@ -132,6 +136,7 @@ class RowFile:
             `annotator`, that of whose labels they are.
         voters: names of the columns that `votes` reads; empty where a text has one label.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
+        cells: those of the row parsed last by the names of their columns, if `Wanted.beside`.
     """
 
     def __init__(
@@ -151,6 +156,7 @@ class RowFile:
         self.columns: dict[str, Any] | None = None
         self.voters: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
+        self.cells: Mapping[str, str] = {}
         self._on_bad = on_bad
         self._runs: Iterator[Run] | None = None
         self._blank = self._pending_blank = 0
@@ -371,6 +377,8 @@ def parsed_rows(
             continue
         block.texts.append(text)
         lines.append(number)
+        if file.cells:
+            block.beside.append(file.cells)
         if isinstance(label, Votes):
             votes = votes or block.all_votes()
             votes.append(label)

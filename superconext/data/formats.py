@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -375,6 +375,7 @@ class TableFormat(FileFormat):
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
         first = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
         self.file.find_voters(first, columns.voters)
+        self._names = first if columns.header and self.file.wanted.beside else []
         self._voters = columns.voters or tuple(map(first.index, self.file.voters))
         if columns.label is None and columns.aside is not None:
             text, label = columns.text, columns.aside
@@ -447,13 +448,19 @@ class TableFormat(FileFormat):
             return parsed_rows(self.file, numbers, cells, votes, True)
         if {width}.issuperset(map(len, cells)):
             labels = [] if label is None else [record[label] for record in cells]
-            return Block([record[text] for record in cells], labels, numbers)
+            beside = [self._by_name(record) for record in cells if self._names]
+            return Block([record[text] for record in cells], labels, numbers, beside=beside)
 
         def parse(record: list[str], number: int) -> tuple[str, str]:
             self._check(record, number, columns, width)
+            self.file.cells = self._by_name(record)
             return record[text], "" if label is None else record[label]
 
         return parsed_rows(self.file, numbers, cells, parse, label is not None)
+
+    def _by_name(self, record: list[str]) -> Mapping[str, str]:
+        cells = record + [""] * (len(self._names) - len(record))
+        return dict(zip(self._names, cells, strict=False))
 
     def _check(self, record: list[str], number: int, columns: Columns, width: int) -> None:
         """Raise DataError unless a row under a first row of `width` cells is whole.

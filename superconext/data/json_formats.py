@@ -73,6 +73,8 @@ class JsonLines(LineFormat):
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
+        if self.file.wanted.beside:
+            self.file.cells = {key: _cell(value) for key, value in record.items()}
         if self.file.voters:
             wide, named = len(self.keys) == 1, self.file.wanted.label_column is not None
             asked = self.file.voters if named or not wide else filter(is_annotator, record)
@@ -299,6 +301,12 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
             "escape or remove the line"
         )
     return value
+
+
+def _cell(value: object) -> str:
+    """Any value as text, "" for null."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else _SURROGATE.sub("\ufffd", text)
 
 
 def _json_type(value: object) -> str:

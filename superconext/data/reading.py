@@ -59,6 +59,7 @@ class RowStream:
         fold_label_case: labels that differ in case and spaces alone become one.
         fix_text: repairs mojibake, with the extra `ftfy`.
         advance: called with the share of the file's bytes that is read, where that is known.
+        beside: keeps all columns of each row, as `Block.beside`.
 
     Attributes, all growing while one iterates:
         name: the file's, for messages.
@@ -87,6 +88,7 @@ class RowStream:
         fold_label_case: bool = False,
         fix_text: bool = False,
         advance: Callable[[float], None] | None = None,
+        beside: bool = False,
     ) -> None:
         self.path, self.on_error, self.encoding = path, on_error, encoding
         self.fix_text, self.advance = fix_text, advance
@@ -94,7 +96,7 @@ class RowStream:
         self._labels = LabelReader(drop_unlabelled, fold_label_case, labels)
         label_column = label_column if labelled else None
         self.wanted = Wanted(
-            text_column, label_column, labelled, every_row, header, known, votes, classes
+            text_column, label_column, labelled, every_row, header, known, votes, classes, beside
         )
         self.columns: dict[str, Any] | None = None
         self.preview: list[tuple[str | None, str]] = []

@@ -1,0 +1,115 @@
+"""`superconext predict --out` and `--keep`: a file beside which nothing else is needed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import blame, rows
+
+TABLE = [
+    {"id": f"{n:03}", "tweet": text + '\nbzaf, "zwin"' * (n == 3), "label": label, "ville": "طنجة"}
+    for n, (label, text) in enumerate(rows(12, seed=6))
+]
+
+
+@pytest.fixture(scope="module", params=["csv", "semicolon", "jsonl", "json", "parquet", "xlsx"])
+def table(request, tmp_path_factory):
+    """The same table in a file of each kind."""
+    kind = request.param
+    path = tmp_path_factory.mktemp(kind) / f"posts.{kind.replace('semicolon', 'csv')}"
+    if kind == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.Table.from_pylist(TABLE), path)
+    elif kind == "xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in ([*TABLE[0]], *([*row.values()] for row in TABLE)):
+            book.active.append(row)
+        book.save(path)
+    elif kind.startswith("json"):
+        lines = [json.dumps(row, ensure_ascii=False) for row in TABLE]
+        whole = f"[{', '.join(lines)}]" if kind == "json" else "\n".join(lines)
+        path.write_text(whole, encoding="utf-8")
+    else:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, [*TABLE[0]], delimiter=",;"[kind == "semicolon"])
+            writer.writeheader()
+            writer.writerows(TABLE)
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table, tmp_path):
+    given = ("predict", finished.folder, table, "--text-column", "tweet")
+    labels = [row["label"] for row in json.loads(call(*given, "--json").out)]
+    out = tmp_path / "labelled.csv"
+    said = call(*given, "--keep", "all", "--out", out)
+    assert said.code == 0 and said.out == "" and f"{out}: 12 rows" in said.err
+    expected = [
+        {"label": label, "text": row["tweet"], "id": row["id"], "given_label": row["label"]}
+        | {"ville": row["ville"]}
+        for label, row in zip(labels, TABLE, strict=True)
+    ]
+    assert read(out) == expected and [*read(out)[0]] == [*expected[0]]
+    found = json.loads(call(*given, "--keep", "VILLE", "--keep", "id", "--json").out)
+    assert [row["kept"] for row in found] == [{"ville": r["ville"], "id": r["id"]} for r in TABLE]
+    lines = call(*given, "--keep", "id", "--proba").out.splitlines()
+    assert lines[0] == "label\tneg\tpos\ttext\tid" and lines[1].endswith("\t000")
+    assert "no column 'vile', found " in blame(
+        call(*given, "--keep", "vile", "--out", out, "--force")
+    )
+    assert read(out) == expected
+
+
+def test_a_file_that_is_there_is_replaced_whole_or_not_at_all(call, finished, tmp_path):
+    path, out = tmp_path / "x.csv", tmp_path / "out.tsv"
+    path.write_text("text,id\nzwin bzaf,1\n,2\n\nkhayb had,3,\n", encoding="utf-8")
+    given = ("predict", finished.folder, path, "--out", out, "--keep", "id")
+    assert call(*given).code == 0
+    before = out.read_text(encoding="utf-8")
+    assert [line.split("\t")[1:] for line in before.splitlines()] == [
+        *(["text", "id"], ["zwin bzaf", "1"], ["", "2"], ["khayb had", "3"])
+    ]
+    assert "exists already" in blame(call(*given)) and "--force" in blame(call(*given))
+    path.write_text("text,id\nzwin bzaf,1\nkhayb,2,3,4\n", encoding="utf-8")
+    assert "line 3" in blame(call(*given, "--force"))
+    assert out.read_text(encoding="utf-8") == before
+    assert call(*given, "--force", "--on-error", "skip").code == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
+    assert sorted(tmp_path.iterdir()) == [out, path]
+    assert "no folder" in blame(call(*given[:3], "--out", tmp_path / "none" / "x.csv"))
+
+
+def test_only_named_columns_can_be_kept(call, finished, tmp_path):
+    for name, content in (("x.txt", "zwin\n"), ("x.csv", "text\nzwin\n"), ("x.tsv", "pos\tzwin\n")):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        line = blame(call("predict", finished.folder, tmp_path / name, "--keep", "all"))
+        assert "found no named column beside the text" in line and "--keep" in line
+
+
+@pytest.mark.parametrize("verb", ["audit", "merge", "suggest", "explain"])
+def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, tmp_path, verb):
+    train, out = finished.data.train, tmp_path / "out.csv"
+    given = {
+        "audit": ("audit", train),
+        "merge": ("data", "merge", train, finished.data.dev),
+        "suggest": ("suggest", finished.folder, train),
+        "explain": ("explain", finished.folder, "--file", finished.data.dev),
+    }[verb]
+    out.write_text("mine", encoding="utf-8")
+    line = blame(call(*given, "--out", out))
+    assert "exists already" in line and "add --force" in line and out.read_text() == "mine"
+    assert call(*given, "--out", out, "--force").code == 0
+    assert len(read(out)) > 10
+    (tmp_path / "folder").mkdir()
+    line = blame(call(*given, "--out", tmp_path / "folder", "--force"))
+    assert "exists already" in line and (tmp_path / "folder").is_dir()
