@@ -31,6 +31,9 @@ from superconext.text.characters import script_of
 NAME = "audit_precision"
 SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
 SHOWN = 0.1
+
+#: Has the figures of the probability of the label, and no column of its own.
+SAME = "cleanlab, pruned"
 MIXED = "as annotators err"
 PATTERNS = ("to any class", "positive to negative", MIXED)
 
@@ -91,7 +94,7 @@ def rankings(rows: Dataset, labels: np.ndarray) -> dict[str, np.ndarray]:
         labels, audited.probabilities, return_indices_ranked_by="self_confidence"
     )
     rest = found["probability of the label"]
-    found["cleanlab, pruned"] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
+    found[SAME] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
     scores = get_label_quality_scores(labels, audited.probabilities, adjust_pred_probs=True)
     found["cleanlab, adjusted scores"] = np.argsort(scores, kind="stable")
     return found
@@ -142,10 +145,11 @@ def grid(results: list[dict[str, Any]]) -> Grid:
         groups.setdefault(key, []).append(100 * line["precision"]["50"])
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for (name, pattern, share, ranking), values in groups.items():
-        first = {"set": name, "flipped": f"{share:.0%} {pattern}"}
+        known = any(key[:2] != (name, pattern) and key[0] == name for key in rows)
+        first = {"set": "" if known else name, "flipped": f"{share:.0%} {pattern}"}
         row = rows.setdefault((name, pattern, share), first)
         row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
-    columns = list(dict.fromkeys(line["ranking"] for line in results))
+    columns = [one for one in dict.fromkeys(line["ranking"] for line in results) if one != SAME]
     return Grid.of(list(rows.values()), ["set", "flipped", *columns])
 
 

@@ -271,11 +271,13 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     of = {(r["machine"], r["contestant"], r["size"], r["lengths"]): r["share"] for r in rows}
     lines = []
     for machine in dict.fromkeys(row["machine"] for row in rows):
+        of_machine = []
         for name, shown in SHOWN.items():
             shares = [of.get((machine, name, *column)) for column in COLUMNS]
             if any(shares):
                 cells = [f"{float(share):.2f}" if share else "" for share in shares]
-                lines.append([machine, shown, *cells])
+                of_machine.append(["" if of_machine else machine, shown, *cells])
+        lines += of_machine
     headings = ["processor", "", *COLUMNS.values()]
     return Grid(headings, lines, right=frozenset(range(2, len(headings))))
 

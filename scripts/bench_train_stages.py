@@ -133,12 +133,13 @@ def rounds(words: list[str], count: int) -> list[dict[str, float]]:
 
 
 def grid(lines: list[dict[str, str]]) -> Grid:
-    """The stages, the longest first."""
-    total = sum(float(line["seconds"]) for line in lines)
-    rows = [
-        [line["stage"], f"{float(line['seconds']):.2f}", f"{float(line['seconds']) / total:.0%}"]
-        for line in sorted(lines, key=lambda line: -float(line["seconds"]))
-    ]
+    """The stages, the longest first; what takes less than 4% is part of all else."""
+    seconds = {line["stage"]: float(line["seconds"]) for line in lines}
+    total = sum(seconds.values())
+    shown = {name: one for name, one in seconds.items() if one >= 0.04 * total and name != REST}
+    shown = dict(sorted(shown.items(), key=lambda item: -item[1]))
+    shown[REST] = total - sum(shown.values())
+    rows = [[name, f"{one:.2f}", f"{one / total:.0%}"] for name, one in shown.items()]
     return Grid(["stage", "seconds", "share"], [*rows, ["total", f"{total:.1f}", "100%"]])
 
 

@@ -96,18 +96,20 @@ def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
 
 
 def grid(rows: list[dict[str, str]]) -> Grid:
-    """The table: points of weighted F1; ahead, behind or level by p after Holm's correction."""
+    """The table: points of weighted F1; bold: p below 0.05 after Holm's correction."""
     corrected = holm([float(row["p"]) for row in rows])
-    cells = []
+    cells: list[list[str]] = []
+    bold = set()
     for row, p in zip(rows, corrected, strict=True):
         points = {k: 100 * float(row[k]) for k in ("default", "tfidf", "difference", "low", "high")}
         minus = f"{points['difference']:+.1f}, {points['low']:+.1f} to {points['high']:+.1f}"
-        verdict = ("ahead" if points["difference"] > 0 else "behind") if p < 0.05 else "level"
+        if p < 0.05:
+            bold.add((len(cells), 6))
         given = GIVEN[row["given"].split()[0]]
         scores = (f"{points[k]:.1f}" for k in ("default", "tfidf"))
-        cells.append([row["set"], row["train_rows"], given, row["recipe"], *scores, minus, verdict])
-    head = ["set", "rows", "given", "chosen recipe", "default", "TF-IDF + LR", "difference", ""]
-    return Grid(head, cells, right=[1, 4, 5])
+        cells.append([row["set"], row["train_rows"], given, row["recipe"], *scores, minus])
+    head = ["set", "rows", "given", "chosen recipe", "default", "TF-IDF + LR", "difference"]
+    return Grid(head, cells, bold, right=[1, 4, 5])
 
 
 def main() -> None:

@@ -358,25 +358,14 @@ def all_labels(rows: list[dict[str, str]]) -> list[list[str]]:
 
 
 def differences(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Differences of weighted F1 to TF-IDF and to the control, with intervals and corrected p."""
-    lines = [["set", "system", f"minus {SYSTEMS[TFIDF][0]}", "minus its control"]]
-    for name in SETS:
-        for system in (one for one in OURS if one in present(rows, name)):
-            of = {row["reference"]: row for row in rows_of(rows, name, system, None)}
-            cells = [difference(of.get(one)) for one in (TFIDF, OURS[system])]
-            lines.append([SETS[name], SYSTEMS[system][0], *cells])
-    return lines
-
-
-def few_differences(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Differences of weighted F1 to the control with intervals, by rows of each class."""
-    lines = [["set", "system", *SHOTS.split(",")]]
-    for name in ("msac", "arq"):
-        for system in (one for one in OURS if one in present(rows, name)):
-            own = {row["shots"]: row for row in rows_of(rows, name, system, OURS[system])}
-            found = (own.get(shots) for shots in SHOTS.split(","))
-            cells = [points(row) if row and row["difference"] else "" for row in found]
-            lines.append([SETS[name], SYSTEMS[system][0], *cells])
+    """Differences of weighted F1 to TF-IDF and to the control, with intervals; bold: corrected p
+    below 0.05."""
+    lines = [["system", "minus", *SETS.values()]]
+    for system in (one for one in OURS if one in present(rows)):
+        for reference in (TFIDF, OURS[system]):
+            of = {row["dataset"]: row for row in rows_of(rows, None, system, reference)}
+            cells = [difference(of.get(name)) for name in SETS]
+            lines.append([SYSTEMS[system][0], SYSTEMS[reference][0], *cells])
     return lines
 
 
@@ -385,27 +374,28 @@ def claims(full: list[dict[str, str]], few: list[dict[str, str]]) -> str:
     lines = []
     full, few = ([row for row in rows if row["p_holm"]] for rows in (full, few))
     for system in OURS:
+        parts = []
         for reference in (TFIDF, OURS[system]):
-            found: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
-            for row in (r for r in full if r["reference"] == reference):
-                if row["system"] == system:
-                    found[verdict(row)].append(SETS[row["dataset"]])
-            said = [f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets]
-            if said:
-                names = SYSTEMS[system][0], SYSTEMS[reference][0]
-                lines.append(f"- All labels, {names[0]} against {names[1]}: {'; '.join(said)}.")
+            found: dict[str, list[str]] = {"ahead": [], "behind": [], "level": []}
+            for row in (r for r in full if (r["reference"], r["system"]) == (reference, system)):
+                found[verdict(row)].append(SETS[row["dataset"]])
+            if found["level"] and (found["ahead"] or found["behind"]):
+                del found["level"]
+            said = "; ".join(f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets)
+            parts += [f"Against {SYSTEMS[reference][0]} {said}."] * bool(said)
+        if parts:
+            lines.append(f"- All labels, {SYSTEMS[system][0]}. {' '.join(parts)}")
     for system in (one for one in OURS if any(r["system"] == one for r in few)):
+        parts = []
         for reference in (TFIDF, OURS[system]):
             own = [r for r in few if r["system"] == system and r["reference"] == reference]
             counts = Counter(verdict(row) for row in own)
             mean = sum(100 * float(row["difference"]) for row in own) / max(len(own), 1)
-            above = sum(float(row["difference"]) > 0 for row in own)
-            names = SYSTEMS[system][0], SYSTEMS[reference][0]
-            lines.append(
-                f"- Few labels, {names[0]} against {names[1]}: of {len(own)} cells ahead in "
-                f"{counts['ahead']}, level in {counts['level']}, behind in {counts['behind']}; "
-                f"mean difference {mean:+.1f}, above 0 in {above}."
+            behind = f", behind in {counts['behind']}" * bool(counts["behind"])
+            parts.append(
+                f"Against {SYSTEMS[reference][0]} {mean:+.1f}, ahead in {counts['ahead']}{behind}."
             )
+        lines.append(f"- Few labels, {SYSTEMS[system][0]}, {len(own)} cells. {' '.join(parts)}")
     return "\n".join(lines)
 
 
@@ -608,12 +598,10 @@ def points(row: dict[str, str]) -> str:
 
 
 def difference(row: dict[str, str] | None) -> str:
-    """Points, the 95% interval and p after Holm's correction."""
+    """Points and the 95% interval, bold where the corrected p is below 0.05."""
     if row is None or not row["difference"]:
         return ""
-    p = float(row["p_holm"])
-    said = "p<0.001" if p < 0.001 else f"p={p:.3f}"
-    return f"{points(row)} {said}"
+    return points(row) if verdict(row) == "level" else f"**{points(row)}**"
 
 
 def markdown(lines: list[list[str]]) -> str:
@@ -634,7 +622,6 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "few-labels": markdown(few_labels(few)),
         "all-labels": markdown(all_labels(full)),
         "differences": markdown(differences(full)),
-        "few-differences": markdown(few_differences(few)),
         "claims": claims(full, few),
         "published": markdown(published(full, stored)),
         "mteb": markdown(mteb(of_mteb)),

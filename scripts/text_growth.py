@@ -125,21 +125,15 @@ def collect(out: Path) -> None:
 
 
 def grid(lines: list[dict[str, str]]) -> Grid:
-    """Weighted F1 in percent by words of text, and the slope for ten times as many."""
+    """Weighted F1 in percent by rows of each class and words of text."""
     words = sorted({int(line["words"]) for line in lines})
-    heads = ["set", "features", "rows a class", *(f"{n / 1e6:.2g} M words" for n in words)]
-    cells: dict[tuple[str, str, str], dict[int, float]] = {}
+    shown = [(shots, n) for shots in SHOWN for n in words]
+    cells: dict[tuple[str, str], dict[tuple[str, int], str]] = {}
     for line in lines:
-        key = line["set"], line["features"], line["shots"]
-        cells.setdefault(key, {})[int(line["words"])] = 100 * float(line["f1_weighted"])
-    rows = []
-    for (name, features, shots), by in cells.items():
-        if shots not in SHOWN:
-            continue
-        slope = np.polyfit(np.log10(words), [by[n] for n in words], 1)[0]
-        figures = [f"{by[n]:.1f}" for n in words]
-        rows.append([SETS[name], features, shots, *figures, f"{slope:+.1f}"])
-    return Grid([*heads, "for ten times the text"], rows)
+        of = cells.setdefault((line["set"], line["features"]), {})
+        of[line["shots"], int(line["words"])] = f"{100 * float(line['f1_weighted']):.1f}"
+    rows = [[SETS[key[0]], key[1], *(by[one] for one in shown)] for key, by in cells.items()]
+    return Grid(["set", "features", *(f"{shots}: {n / 1e6:.2g} M" for shots, n in shown)], rows)
 
 
 def main() -> None:

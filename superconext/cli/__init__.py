@@ -9,7 +9,6 @@ import io
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +25,7 @@ from superconext.cli.options import missing
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
-from superconext.core.errors import OwnCodeWarning, SuperConTextError
+from superconext.core.errors import SuperConTextError
 from superconext.core.process import skip_final_collection, wait_briefly
 from superconext.core.registry import own_code_at_fault
 
@@ -139,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]
         # A polite request to end is as Ctrl-C, which saves.
-        with _on_signal(signal.SIGTERM, _interrupt), _plain_warnings():
+        with _on_signal(signal.SIGTERM, _interrupt):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error = _all_missing(error)
@@ -163,22 +162,6 @@ def _all_missing(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.MissingParameter) or context is None:
         return error
     return missing(context)
-
-
-@contextlib.contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Inside the block a warning of our own is one line, without the line of code."""
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def plainly(message: Warning | str, category: type[Warning], *others: Any) -> None:
-            if issubclass(category, OwnCodeWarning):
-                click.echo(f"warning: {message}", err=True)
-            else:
-                show(message, category, *others)
-
-        warnings.showwarning = plainly  # type: ignore[assignment]
-        yield
 
 
 def _interrupt(*_: object) -> None:

@@ -47,10 +47,6 @@ class MissingExtraError(SuperConTextError, ImportError):
         self.extra = extra
 
 
-class OwnCodeWarning(UserWarning):
-    """An environment variable names code of the user's in a way that cannot be read."""
-
-
 class StoppedEarly(SuperConTextError):
     """Training was interrupted and the run so far was saved."""
 

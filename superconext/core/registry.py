@@ -18,13 +18,12 @@ import os
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from superconext.core.errors import ConfigError, OwnCodeWarning, UnregisteredError
+from superconext.core.errors import ConfigError, UnregisteredError
 
 T = TypeVar("T")
 
@@ -198,7 +197,7 @@ class Registry(Generic[T]):
 
     def _tell(self) -> None:
         while self._faults:
-            warnings.warn(self._faults.pop(0), OwnCodeWarning, stacklevel=1000)  # of no line
+            sys.stderr.write(f"warning: {self._faults.pop(0)}\n")
 
 
 def own_fault(what: object, found: str, expected: str) -> ConfigError:
@@ -227,7 +226,8 @@ def own_code_at_fault(error: BaseException) -> str:
     """The message of an unexpected error where something of the user's own is registered and was
     used: what the traceback leads to, else what was in use; "" where nothing was."""
     said = f"{type(error).__name__} ({error})"
-    used = [(one, name, thing) for one in _REGISTRIES for name, thing in one.used.items()]
+    every = [(one, name, thing) for one in _REGISTRIES for name, thing in one.used.items()]
+    used = [entry for entry in every if entry[1] in entry[0]]  # and still registered
     text = "".join(traceback.format_exception(error))  # has those of worker processes too
     for path, line, where in reversed(re.findall(r'File "(.+)", line (\d+), in (\S+)', text)):
         inside = [entry for entry in used if _file(entry[2]) == os.path.abspath(path)]

@@ -223,8 +223,7 @@ def test_claims_count_a_difference_only_beyond_chance(script):
     full = [row("msac", "0.02", "0.01"), row("arq", "0.03", "0.05"), row("ary", "-0.02", "0.001")]
     first = script.claims(full, []).splitlines()[0]
     assert first == (
-        "- All labels, SuperLoss, pretrained against TF-IDF + LR: ahead on MSAC; "
-        "level on arq; behind on ary."
+        "- All labels, SuperLoss, pretrained. Against TF-IDF + LR ahead on MSAC; behind on ary."
     )
 
 
