@@ -308,8 +308,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _found_in(folder: Path) -> str:
     """What a folder without a manifest is, and what to do with it."""
     expected = "expected a run made by superconext train"
-    if any((place / CHECKPOINT).is_dir() for place in (folder, _partial(folder))):
-        out = folder.with_name(folder.name.removesuffix(".partial"))
+    whole = os.path.abspath(folder)  # . and / have no name
+    if any(Path(place, CHECKPOINT).is_dir() for place in (whole, f"{whole}.partial")):
+        out = whole.removesuffix(".partial")
         return f"found a run that was stopped; {expected}: superconext train --resume {out}"
     if not folder.is_dir():
         return f"no such folder; {expected}: check the path"

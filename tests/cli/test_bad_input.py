@@ -405,7 +405,7 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, kind):
+def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, kind, monkeypatch):
     make, said = FOLDERS[kind]
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -413,5 +413,7 @@ def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, 
     line = blame(call("predict", folder, finished.data.test))
     assert said in line and ("--resume" in line) is (kind == "stopped")
     assert str(folder / "one") in line or kind != "runs"
-    with pytest.raises(RunError, match="expected a run made by superconext train"):
-        load(folder)
+    monkeypatch.chdir(folder)
+    for name in (folder, "."):
+        with pytest.raises(RunError, match="expected a run made by superconext train"):
+            load(name)
