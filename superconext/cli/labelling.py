@@ -347,7 +347,10 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     source = summary["file"]
     counts = f"{summary['suspects']} of {summary['rows']} rows are suspects"
     told = [
-        (summary["contradictions"], "have a text that has another label in another row"),
+        (
+            summary["contradictions"],
+            "have another label than the same or nearly the same text in another row",
+        ),
         (summary["disputed"], "have annotators who disagree"),
         (summary["mojibake"], "have a text that looks like mojibake"),
     ]
@@ -364,7 +367,8 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
         ]
         if rows:
             more = f"\n{len(groups) - _SHOWN} more" * (len(groups) > _SHOWN)
-            click.echo(f"{render(rows, list(rows[0]), fmt='.1f')}{more}\n", err=True)
+            table = render(rows, list(rows[0]), fmt=".1f")
+            click.echo(f"\nshare of each class by {kind}, in percent\n{table}{more}\n", err=True)
 
 
 def _give(rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False) -> None:

@@ -26,6 +26,7 @@ from superconext.experiments.paired_tests import (
 from superconext.experiments.plan import name_of
 from superconext.experiments.systems import OWN_RULE, System
 from superconext.report.table import MISSING, Grid, interval, probability, spread, wilson
+from superconext.text.characters import FEWEST_OF_SCRIPT
 
 #: Headings of the built-in metrics; a registered one is its own heading.
 METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
@@ -190,7 +191,10 @@ def script_grid(table: Table) -> Grid | None:
         [system, *(spread(each[k]["mean"], each[k]["sd"]) if k in each else MISSING for k in sizes)]
         for system, each in table.by_script.items()
     ]
-    note = "Percent: weighted F1 on the test rows of each script, their number in brackets."
+    note = (
+        "Percent: weighted F1 on the test rows of each script, their number in brackets; scripts "
+        f"with fewer than {FEWEST_OF_SCRIPT} are left out."
+    )
     return Grid(["system", *(f"{name} ({n:,})" for name, n in sizes.items())], cells, notes=[note])
 
 

@@ -44,8 +44,9 @@ class Suspect:
         last, with the label "". line: of the file, or the row from 1.
     suspicion: logarithm of how many times more likely the text is under the likeliest other label,
         below 0 where its own is the likeliest; more where annotators or copies have another label.
-    suggested: the label it may be, "" where nothing else is more likely.
-    why: reasons in words; none where nothing speaks against the label.
+    suggested: the label it may be, "" where nothing else is more likely: where the suspicion is 0
+        or below, but for misspelt labels and ties.
+    why: what speaks against the label, in words; may be outweighed by what speaks for it.
     """
 
     row: int
@@ -75,9 +76,10 @@ class Audit:
     ranked: every row, the most suspicious first: misspelt labels, ties, then by suspicion.
     classes: labels, sorted, without misspelt ones.
     probabilities: `[N, C]` of the classes for each row, by a model that has not seen it.
-    summary: counts of rows, `suspects`, `contradictions` (rows whose text carries another label
-        too), `disputed` (rows whose annotators disagree), `misspelt_labels` (from spelling to what
-        it may be), `mojibake` (rows), `scripts` and `sources` (rows of each class in each).
+    summary: counts of rows, `suspects`, `contradictions` (rows whose text, or nearly the same
+        one, carries another label too), `disputed` (rows whose annotators disagree),
+        `misspelt_labels` (from spelling to what it may be), `mojibake` (rows), `scripts` and
+        `sources` (rows of each class in each).
     """
 
     ranked: list[Suspect]
@@ -164,6 +166,8 @@ def audit(
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")
         line = _line(rows, row) if label else tied[row - len(rows)]
         score = float(suspicion[row]) + CONTRADICTED * (share + against)
+        if score <= 0 and label and label not in misspelt:
+            suggested = ""  # such as of the right one of two copies
         found.append(Suspect(row, line, text, label, score, suggested, tuple(why)))
     ranked = sorted(
         found, key=lambda a: (a.label not in misspelt, bool(a.label), -a.suspicion, a.row)

@@ -20,6 +20,7 @@ from typing import Any
 
 from superconext.core.files import write_csv, write_text
 from superconext.probe import METRICS
+from superconext.text.characters import FEWEST_OF_SCRIPT
 
 MISSING = "-"
 
@@ -358,7 +359,7 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
 
 def script_table(metrics: Mapping[str, Any]) -> str:
     """Weighted F1 on the rows of each script of the reported split, as text; "" where there are
-    not two with rows enough."""
+    not two with `FEWEST_OF_SCRIPT` rows."""
     split = metrics["reported_split"]
     last = "combined" if "combined" in metrics else None
     systems = {
@@ -371,7 +372,15 @@ def script_table(metrics: Mapping[str, Any]) -> str:
         for name, of in scores.items()
         if of
     ]
-    return f"weighted F1 by script (rows)\n{render(rows, list(rows[0]))}" if rows else ""
+    if not rows:
+        return ""
+    judged = metrics[split]
+    left = judged["n"] - sum(of["n"] for of in judged["by_script"].values())
+    out = (
+        f"; {left} row{'s' * (left > 1)} left out, of scripts with fewer than {FEWEST_OF_SCRIPT}"
+        * bool(left)
+    )
+    return f"weighted F1 by script (rows){out}\n{render(rows, list(rows[0]))}"
 
 
 def agreement_line(report: Mapping[str, Any]) -> str:

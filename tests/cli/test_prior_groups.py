@@ -29,6 +29,10 @@ def test_run_baselines_and_what_reads_the_run_are_corrected_alike(call, files, t
     said = call("train", *given, *SMALL, "--prior-groups", "script", "--out", run)
     assert said.code == 0, said.err
     assert "weighted F1 by script (rows)" in said.out and "Latin (60)" in said.out
+    few = files / "few.tsv"
+    lines = (files / "test.tsv").read_text("utf-8").splitlines()
+    few.write_text("\n".join([*lines, "pos\tбуква слово", "neg\t42"]) + "\n", "utf-8")
+    assert "by script (rows); 2 rows left out, of" in call("evaluate", run, few).out
     metrics = json.loads((run / "metrics.json").read_text())
     corrected = {name for name, of in metrics["baselines"].items() if "prior_groups" in of}
     assert corrected == {"tfidf_logreg", "vectors_logreg"}

@@ -94,6 +94,42 @@ def test_a_contradiction_names_the_other_line(noisy):
     assert by_row[120].suggested == "pos" and found.summary["contradictions"] >= 2
 
 
+def test_the_counts_are_those_of_a_file_made_by_hand(tmp_path):
+    """Two copies and three near-copies with several labels, two near-copies with one label, a
+    misspelt label and a row of mojibake among 60 plain rows."""
+    near = "lmekla f had lmet3em dyal lmdina kant {} bzaf f l3cha lbare7"
+    made = [
+        *(("pos", "lkhedma zwina walakin ghalya"), ("neg", "LKHEDMA zwina walakin ghalya")),
+        *(("pos", near.format(word)) for word in ("zwina", "zwini")),
+        ("neg", near.format("zwino")),
+        *(
+            ("pos", f"tsennit ttiyara sa3a w nos f lmatar dyal {place}")
+            for place in ("fes", "fess")
+        ),
+        *(("Neg", "khayb kan"), ("neg", "rÃ©fÃ©rence Ã\xa0 lâ€™Ã©cole")),
+    ]
+    pairs = [*rows(60, seed=8), *made]
+    source = tmp_path / "all.tsv"
+    lines = ["label\ttext", *(f"{label}\t{text}" for label, text in pairs)]
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = call_main("audit", source, "--json")
+    found = json.loads(said.out)
+    assert (found["rows"], found["contradictions"], found["mojibake"]) == (69, 5, 1)
+    assert found["misspelt_labels"] == {"Neg": "neg"} and found["disputed"] == 0
+    assert "5 have another label than the same or nearly the same text in another row" in said.err
+    assert "share of each class by script, in percent\nscript" in said.err
+    suspects = [row for row in found["ranked"] if row["suggested"]]
+    assert found["suspects"] == len(suspects)
+    assert all(row["suspicion"] > 0 or row["label"] == "Neg" for row in suspects)
+    by_line = {row["line"]: row for row in found["ranked"]}
+    assert by_line[66]["suggested"] == "pos"  # one of three near-copies
+    for line in (64, 65):  # the other two
+        told = by_line[line]
+        assert told["why"][0] == "nearly the same text is 'neg' in line 66"
+        assert bool(told["suggested"]) is (told["suspicion"] > 0)
+    assert not any("same text" in why for line in (67, 68) for why in by_line[line]["why"])
+
+
 def test_misspelt_labels_come_first_and_count_as_what_they_mean(noisy):
     pairs = [*noisy[0], ("Pos", "zwin bzaf"), ("ne g", "khayb bzaf")]
     found = audit(data_set(pairs))
