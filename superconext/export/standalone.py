@@ -29,7 +29,7 @@ Copyright (c) The superconext authors
 
 _CLASSIFY = '''"""Text to label with this folder alone, and the packages that `PACKAGES` names.
 
-    python classify.py FILE           label TAB text for each line (- is standard input)
+    python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header
 
 Of a .csv or .tsv file the text column of training is read, or that of --text-column NAME.
@@ -100,11 +100,26 @@ def column_of(stream, column: str | int) -> Iterator[str] | None:
 
 
 def main() -> None:
-    about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    about.add_argument("file", metavar="FILE", help="texts, or a table; - is standard input")
-    about.add_argument("--text-column", metavar="NAME", help="of a .csv or .tsv file")
-    about.add_argument("--proba", action="store_true", help="with every class's probability")
-    about.add_argument("--threads", type=int, default=1)
+    about = argparse.ArgumentParser(
+        description="Print label TAB text for each text of FILE; a blank text has an empty label.",
+        epilog=f"Needs Python 3.11 or newer, and: pip install {' '.join(PACKAGES)}",
+    )
+    about.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="-",
+        help="UTF-8 texts, one a line, or a .csv or .tsv table; default: standard input (-)",
+    )
+    about.add_argument(
+        "--text-column", metavar="NAME", help="of a table; default: that of training, or text"
+    )
+    about.add_argument(
+        "--proba",
+        action="store_true",
+        help="also every class's probability, rounded to 6 decimals, under a header",
+    )
+    about.add_argument("--threads", type=int, default=1, help="default: 1")
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:

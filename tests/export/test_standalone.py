@@ -174,7 +174,11 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert sum(map(float, cells[0][1:-1])) == pytest.approx(1, abs=1e-5)
     plain = classify("-", given=b"zwin").stdout.decode()
     assert plain.split("\t")[0] in model.classes and plain.endswith("\tzwin\n")
-    assert classify("-").stdout == b""
+    assert classify("-").stdout == b"" and classify(given=b"zwin").stdout == plain.encode()
+    said = " ".join(classify("--help").stdout.decode().split())
+    for told in ("pip install numpy onnxruntime", "one a line", "default: standard input", "6 dec"):
+        assert told in said
+    assert all(len(cell) == 8 for cell in cells[0][1:-1])
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
     assert (
