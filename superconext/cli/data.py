@@ -107,7 +107,9 @@ def inspect(
     Give FILEs in the order train, dev, test; they are compared with one another. --deduplicate
     writes every text once, into the last file that has it, with its most frequent label.
     """
+    from superconext.core.errors import DataError
     from superconext.core.progress import TerminalProgress
+    from superconext.data.dataset import check_training
     from superconext.data.inspect import deduplicated, inspect_parts, named_parts
     from superconext.data.splits import check_folder, write_folder
     from superconext.report.datasets import coverage_of, inspection, leaks, said_in
@@ -120,6 +122,12 @@ def inspect(
     parts = {name: _read(path, text_column, label_column, reading) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
+    try:
+        doubts = check_training(next(iter(parts.values())))
+    except DataError as error:
+        doubts = [str(error)]
+    for line in doubts:
+        progress.warn(line)
     with progress.bar("looking for near-duplicates") as advance:
         report = inspect_parts(parts, normalize, None if no_near else near, examples, advance)
     if vectors is not None:

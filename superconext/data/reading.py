@@ -298,8 +298,8 @@ class RowStream:
     def _nothing(self) -> DataError:
         if self.problems:
             return DataError(
-                f"{self.name}: none of {self.skipped} lines can be used, expected texts; the "
-                f"first: {self.problems[0]}"
+                f"{self.name}: none of {self.skipped} lines can be used, expected texts; "
+                + self.problems[0].removeprefix(f"{self.name}, ")
             )
         wanted = "a text and a label" if self.wanted.labelled else "a text"
         return DataError(

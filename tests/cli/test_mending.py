@@ -91,6 +91,18 @@ def test_inspection_goes_on_at_lines_that_cannot_be_read(call, tmp_path):
     (tmp_path / "x.csv").write_text("text,label\na b,\n,x\n", encoding="utf-8")
     line = blame(call("data", "inspect", tmp_path / "x.csv"))
     assert "found no row with a text and a label" in line
+    (tmp_path / "x.csv").write_text("text,label\na b,c,x\n", encoding="utf-8")
+    line = blame(call("data", "inspect", tmp_path / "x.csv"))
+    assert "none of 1 lines can be used, expected texts; line 2: found 3 columns" in line
+
+
+def test_inspection_tells_what_train_would_refuse(call, tmp_path):
+    scores = [f"{text},{n / 7}" for n, (_, text) in enumerate(rows(30, seed=4))]
+    same = [f"{text},good" for _, text in rows(30, seed=4)]
+    for lines, told in ((scores, "30 different labels in 30 rows"), (same, "one class only")):
+        (tmp_path / "x.csv").write_text("\n".join(["text,score", *lines]), encoding="utf-8")
+        said = call("data", "inspect", tmp_path / "x.csv", "--no-near")
+        assert said.code == 0 and f"warning: {tmp_path / 'x.csv'}: found {told}" in said.err
 
 
 def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path):
