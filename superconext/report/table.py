@@ -20,7 +20,6 @@ from typing import Any
 
 from superconext.core.files import write_csv, write_text
 from superconext.probe import METRICS
-from superconext.text.characters import FEWEST_OF_SCRIPT
 
 MISSING = "-"
 
@@ -360,6 +359,8 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
 def script_table(metrics: Mapping[str, Any]) -> str:
     """Weighted F1 on the rows of each script of the reported split, as text; "" where there are
     not two with `FEWEST_OF_SCRIPT` rows."""
+    from superconext.text.characters import FEWEST_OF_SCRIPT
+
     split = metrics["reported_split"]
     last = "combined" if "combined" in metrics else None
     systems = {
