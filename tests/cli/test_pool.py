@@ -150,7 +150,8 @@ def test_texts_without_labels_cannot_be_trained_on(tmp_path):
 @pytest.mark.parametrize(
     "name,content,said",
     [
-        ("a.xml", "<html><p>x</p></html>", "XML of <html>"),
+        ("a.xml", "<feed><p>x</p></feed>", "XML of <feed>"),
+        ("a.xml", "<html><p>x</p></html>", "a web page (HTML)"),
         ("a.xml", WIKI[:300], "broken"),
         ("a.xml", '<!DOCTYPE m [<!ENTITY a "b">]><mediawiki/>', "entities"),
         ("a.zip", b"PK\x03\x04broken", "archive"),
