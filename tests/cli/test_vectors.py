@@ -197,7 +197,7 @@ def test_auto_looks_at_every_file(folder):
         ("a.txt", b"zwin\nb\0nin\n", "line 2: found a NUL"),
         ("a.txt", b"", "a.txt: no text found"),
         ("a.txt.gz", gzip.compress(b"zwin bnin\n" * 999, mtime=0)[:-20], "broken gzip"),
-        ("a.tsv", b"label\ttext\nneg\t\n", "empty text"),
+        ("a.tsv", b"label\ttext\nneg\t\n", "no row with a text"),
     ],
 )
 def test_text_that_cannot_be_trained_on(folder, name, body, said):
