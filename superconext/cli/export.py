@@ -12,6 +12,7 @@ import click
 from superconext.cli.options import JSON, THREADS, echo_json, echo_notes, say_next, switch
 
 if TYPE_CHECKING:
+    from superconext.data.duplicates import SeenTexts
     from superconext.export.prune import PruneReport
     from superconext.fitting.model import Model
 
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     "--train",
     "train_file",
     metavar="FILE",
-    help="With static: the labelled file RUN was trained on. Without --test the loss of accuracy "
-    "is measured on the tenth of it that training held out.",
+    help="With static (required): the labelled file RUN was trained on. Without --test the loss of "
+    "accuracy is measured on a tenth of it, the one training held out if it held out one.",
 )
 @click.option(
     "--unlabelled",
@@ -95,7 +96,7 @@ def export(
     from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
 
     model = load_model(run)
-    model.seen = None
+    seen, model.seen = model.seen, None
     facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
@@ -112,7 +113,7 @@ def export(
             facts["largest_difference"] = write_onnx(model, fresh)
         elif static:
             assert train_file is not None
-            facts["cost"] = _distil(model, fresh, train_file, test, unlabelled)
+            facts["cost"] = _distil(model, seen, fresh, train_file, test, unlabelled)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -130,8 +131,15 @@ def export(
 
 
 def _distil(
-    model: Model, folder: Path, train: str, test: str | None, unlabelled: tuple[str, ...]
+    model: Model,
+    seen: SeenTexts | None,
+    folder: Path,
+    train: str,
+    test: str | None,
+    unlabelled: tuple[str, ...],
 ) -> dict[str, Any]:
+    """Write the student. The files are mended as training may have done: rows without a text or
+    label are left out, and labels are folded where no two classes of the run differ by case."""
     from superconext.core.progress import TerminalProgress
     from superconext.data.columns import Known
     from superconext.data.reading import read_labelled, read_texts
@@ -140,9 +148,11 @@ def _distil(
     from superconext.runs.splits import HELD_BACK
 
     known = Known.of(model.classes, model.columns)
-    rows = read_labelled(train, known=known)
+    fold = len({name.strip().casefold() for name in model.classes}) == len(model.classes)
+    mend = {"drop_unlabelled": True, "fold_label_case": fold}
+    rows = read_labelled(train, known=known, **mend)
     if test:
-        dev, texts = read_labelled(test, known=known), list(rows.texts)
+        dev, texts = read_labelled(test, known=known, **mend), list(rows.texts)
     else:
         kept, held = stratified_holdout(rows.texts, rows.labels, HELD_BACK, model.config.seed)
         dev, texts = rows.select(held), rows.select(kept).texts
@@ -152,6 +162,14 @@ def _distil(
         more = read_texts(name)
         echo_notes(more.notes, more.source)
         texts += more.texts
+    if seen is not None and model.indexer is not None:
+        splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
+        if trained := splits.count("train"):
+            click.echo(
+                f"warning: {dev.source}: the run was trained on {trained} of the {len(dev)} rows "
+                "that it is measured on, which makes its scores too high: give others with --test",
+                err=True,
+            )
     return write_static(model, folder, texts, dev, TerminalProgress())
 
 

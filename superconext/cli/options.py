@@ -173,6 +173,10 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
     )
 
 
+#: Endings of files that commands read and none writes.
+_NOT_WRITTEN = frozenset({".xlsx", ".xls", ".ods", ".parquet", ".arrow", ".gz", ".zip"})
+
+
 def out_file(form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FILE") -> Decorator:
     """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
 
@@ -183,6 +187,11 @@ def out_file(form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FIL
         @functools.wraps(command)
         def call(*arguments: Any, out: str | None, force: bool, **options: Any) -> Any:
             path = Path(out or "")
+            if path.suffix.lower() in _NOT_WRITTEN:
+                raise DataError(
+                    f"{out}: found the ending {path.suffix}, expected .csv or .tsv, which "
+                    "spreadsheets open: rename it"
+                )
             if out is not None and not path.parent.is_dir():
                 raise DataError(
                     f"{out}: found no folder {path.parent}; expected one: make it first"

@@ -27,7 +27,7 @@ Copyright (c) The superconext authors
 """
 '''
 
-_CLASSIFY = '''"""Text to label with this folder alone, and the packages that `PACKAGES` names.
+_CLASSIFY = '''"""Text to label with this folder alone; --help names the packages it needs.
 
     python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header

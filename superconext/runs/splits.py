@@ -168,6 +168,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         )
     if test is not None:
         unknown = sorted(set(test.labels) - set(train.labels))
+        if unknown and not set(test.labels) & set(train.labels):
+            raise DataError(
+                f"{test.source}: found the labels {', '.join(unknown[:5])}, of which training sees "
+                f"none; expected some of {', '.join(sorted(set(train.labels))[:5])}: rename them, "
+                "or check the label column"
+            )
         if unknown:
             progress.warn(
                 f"{test.source} has labels that training never sees: "

@@ -324,6 +324,9 @@ class Trainer:
         advice = f"lower learning_rate (now {self.config.learning_rate})"
         if not self.objective.reads_tokens:
             advice += f" or raise temperature (now {self.config.temperature:g})"
+        own = type(self.objective)
+        if not own.__module__.startswith("superconext."):
+            advice = f"check the loss of {own.__name__}, or {advice}"
         return TrainingError(
             f"{what} is not finite in epoch {self.epoch + 1}, batch {step + 1}: expected a "
             f"number; {advice}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import blame, rows
+from tests.cli.conftest import blame, call_main, rows
 
 TABLE = [
     {"id": f"{n:03}", "tweet": text + '\nbzaf, "zwin"' * (n == 3), "label": label, "ville": "طنجة"}
@@ -113,3 +113,10 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     (tmp_path / "folder").mkdir()
     line = blame(call(*given, "--out", tmp_path / "folder", "--force"))
     assert "exists already" in line and (tmp_path / "folder").is_dir()
+
+
+def test_a_spreadsheet_is_not_written_under_the_name_of_one(finished, tmp_path):
+    for name in ("out.xlsx", "out.PARQUET"):
+        said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / name)
+        assert said.code == 1 and "expected .csv or .tsv" in said.err
+    assert not list(tmp_path.iterdir())

@@ -281,6 +281,14 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     assert re.search(r"^warning: 3 of 4 test texts are in train", said.err, re.MULTILINE)
 
 
+def test_a_test_file_whose_labels_are_all_unknown_is_refused_before_training(call, data, tmp_path):
+    other = write_table(tmp_path / "other.tsv", [("zen", "had lfilm"), ("chwia", "kan zwin")])
+    folder = tmp_path / "run"
+    said = call("train", data.train, "--test", other, "--out", folder, *data.small)
+    assert said.code == 1 and not folder.exists()
+    assert "found the labels chwia, zen, of which training sees none; expected some of" in said.err
+
+
 def test_test_labels_that_training_never_sees_count_as_wrong(train, data, tmp_path):
     table = [("neg", "khayb bzaf"), ("zen", "had lfilm"), ("zen", "kan zwin")]
     folder, said = train("run", "--test", write_table(tmp_path / "other.tsv", table))

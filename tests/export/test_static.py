@@ -110,6 +110,20 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     assert student.startswith("student accuracy ") and "macro F1" in student
     assert " of 30 rows; the student learned from 270 texts" in said.err
     assert "next: python" in said.err and "classify.py" in said.err
+    # Training had a dev file, and so held back nothing of train.
+    assert "the run was trained on 30 of the 30 rows that it is measured on" in said.err
+
+
+def test_files_are_mended_as_in_training_and_new_rows_are_not_warned_of(made):
+    place, _ = made
+    odd = [("Pos ", "had lfilm zwin bzaf"), ("neg", ""), ("", "khayb"), ("NEG", "film khayb jdid")]
+    test = place / "odd.csv"
+    lines = ["label,text", *(f"{label},{text}" for label, text in odd)]
+    test.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    given = ("--format", "static", "--train", place / "train.tsv", "--test", test)
+    said = call_main("export", place / "run", *given, "--out", place / "odd")
+    assert said.code == 0 and "trained on" not in said.err, said.err
+    assert " of 2 rows; " in said.err
 
 
 def test_what_numpy_adds_up_is_what_was_trained(tmp_path):
