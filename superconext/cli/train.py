@@ -84,8 +84,9 @@ def train(
     """Train on the labelled file TRAIN and write the run folder RUN.
 
     TRAIN is CSV, TSV, JSON, fastText's __label__ lines (also .gz), .xlsx, Parquet, or a folder of
-    Hugging Face datasets. Unless an option names a recipe (an objective, an encoder, what
-    predicts, a preset), a few recipes are compared and the best one is used.
+    Hugging Face datasets. Unless an option says how to learn (an objective, an encoder or its
+    sizes, --epochs or the like, what predicts, a preset), a few recipes are compared and the best
+    one is used.
     """
     from superconext.config.files import read_config
     from superconext.core.process import choose_threads
@@ -129,13 +130,19 @@ def train(
         reading=reading,
         **about_rows,
     )
-    _show(distributed(lambda: train_run(request, progress)), out, as_json)
+    chosen = given.get("preset") == "auto"
+    _show(distributed(lambda: train_run(request, progress)), out, as_json, chosen)
 
 
-def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
+def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool = False) -> None:
     if metrics is None:  # of several processes the first alone has something to show
         return
-    from superconext.report.table import agreement_line, score_table, script_table
+    from superconext.report.table import (
+        agreement_line,
+        behind_baseline,
+        score_table,
+        script_table,
+    )
 
     if as_json:
         echo_json(metrics)
@@ -145,6 +152,8 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool) -> None:
         click.echo(agreement_line(metrics["agreement"]))
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
+    if behind := behind_baseline(metrics, chosen):
+        click.echo(f"note: {behind}", err=True)
     click.echo(f"run folder: {out}", err=True)
     page = Path(out, "report.html")
     say_next(

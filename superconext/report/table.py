@@ -329,6 +329,27 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
 
 
+def behind_baseline(metrics: Mapping[str, Any], chosen: bool) -> str:
+    """What to do where a baseline has more accuracy on the reported split; else nothing.
+
+    chosen: whether the recipe was chosen among several."""
+    split = metrics["reported_split"]
+    own = metrics[split]["accuracy"]
+    known = [
+        (scores[split]["accuracy"], BASELINE_NAMES.get(name, name))
+        for name, scores in metrics.get("baselines", {}).items()
+        if scores.get(split, {}).get("accuracy") is not None
+    ]
+    best, name = max(known, default=(0.0, ""))
+    if own is None or 100 * (best - own) < 0.05:
+        return ""
+    mend = "" if chosen else "name no recipe, so that train compares several, or "
+    return (
+        f"{name} labels {100 * (best - own):.1f}% more of the {split} rows correctly: "
+        f"{mend}give more text with --unlabelled"
+    )
+
+
 def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     """What stands above and below the scores of a cross-validation."""
     folds = scores["folds"]

@@ -74,7 +74,7 @@ def test_features_that_saw_no_label_choose_c_within_train():
 
 def test_without_enough_dev_rows_c_is_the_default():
     features, labels = data(2)
-    assert fit_probe(features, labels).c == DEFAULT_C == 0.01
+    assert fit_probe(features, labels).c == DEFAULT_C == 0.3
     for few in (0, 1, FEWEST_DEV_ROWS - 1):
         chosen = fit_probe(features, labels, features[:few], labels[:few]).c
         assert chosen == DEFAULT_C
@@ -146,3 +146,13 @@ def test_an_estimator_takes_the_rarity_of_classes_off_its_scores():
     # Classes neg and pos; a tenth of the rows, by class, is held back.
     assert moved.std() < 1e-6
     assert moved.mean() == pytest.approx(0.5 * np.log(2), abs=0.15)
+
+
+def test_without_dev_rows_a_rare_class_is_found_too():
+    """Of 60 rows 12 are of the rare class: with a C of 0.01 the probe finds few of them."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([0, 0, 0, 0, 1], 12)
+    features = draw.normal(size=(60, 8)) + 0.7 * labels[:, None]
+    probe = fit_probe(features.astype(np.float32), labels)
+    found = probe.probabilities(features.astype(np.float32)).argmax(axis=1)
+    assert (found[labels == 1] == 1).mean() >= 0.5

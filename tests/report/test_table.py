@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from superconext.report.table import (
     Grid,
+    behind_baseline,
     clean,
     clip,
     display_width,
@@ -225,3 +226,16 @@ def test_weighted_f1_by_script():
     lines = text.splitlines()
     assert lines[1].split("  ")[0] == "model" and lines[1].endswith("Arabic (1,200)  Latin (60)")
     assert [line.split()[-2:] for line in lines[3:]] == [["0.500", "0.250"], ["0.750", "0.500"]]
+
+
+def test_a_baseline_that_is_ahead_is_told():
+    ahead = {"tfidf_logreg": {"test": {"accuracy": 0.573}}, "majority": {}}
+    metrics = {"reported_split": "test", "test": {"accuracy": 0.5}, "baselines": ahead}
+    said = behind_baseline(metrics, chosen=False)
+    assert said.startswith("TF-IDF + logistic regression labels 7.3% more of the test rows correct")
+    assert "name no recipe" in said and "name no recipe" not in behind_baseline(
+        metrics, chosen=True
+    )
+    metrics["test"]["accuracy"] = 0.573
+    assert behind_baseline(metrics, chosen=False) == ""
+    assert behind_baseline({**metrics, "baselines": {}}, chosen=False) == ""
