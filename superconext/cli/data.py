@@ -163,7 +163,12 @@ def inspect(
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
         click.echo(f"in {listed}: {said}")
     if not quiet:
-        say_next("superconext train FILE --out RUN, and superconext audit FILE for wrong labels")
+        advice = " ".join(note for part in parts.values() for note in part.notes)
+        mend = [f" {flag}" for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
+        say_next(
+            f"superconext train FILE{''.join(mend)} --out RUN, and superconext audit FILE for "
+            "wrong labels"
+        )
 
 
 @data.command()

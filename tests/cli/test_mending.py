@@ -77,6 +77,8 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     said = call("data", "inspect", path, "--json")
     assert said.code == 0 and json.loads(said.out)["parts"][0]["rows"] == 40
     assert f"warning: {path}: {both}" in said.err and "train needs --drop-incomplete" in said.err
+    advised = call("data", "inspect", path).err
+    assert "next: superconext train FILE --drop-incomplete --out RUN" in advised
     said = call("suggest", finished.folder, path, "-n", 3)
     assert said.code == 0 and "found an empty text (3 rows, line 42, 44, 45), left out" in said.err
 
