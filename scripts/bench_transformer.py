@@ -80,6 +80,10 @@ TRANSFORMER: dict[str, Any] = {
     "projection": "identity",
     "options": "unit=true",
 }
+#: Passes over the rows in place of the 24 steps, where all rows of a set are learned from.
+PASSES = 3
+#: `--shots` for that.
+ALL = "all"
 #: Rows of a batch at most.
 BATCH = 32
 
@@ -95,8 +99,16 @@ def drawn_rows(labels: list[str], shots: int, seed: int) -> list[int]:
     return rows
 
 
-def ours(given: dict[str, Any], model: str | None, seed: int, train: Rows, pool: list[str]) -> Any:
-    """Fit one of ours; pool: unlabelled texts, for the objective that reads them."""
+def ours(
+    given: dict[str, Any],
+    model: str | None,
+    seed: int,
+    train: Rows,
+    pool: list[str],
+    whole: bool = False,
+) -> Any:
+    """Fit one of ours; pool: unlabelled texts, for the objective that reads them; whole: in passes
+    over the rows."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SUPERCONEXT_CACHE"] = folder  # else the time would be that of reading it
         if given.get("objective") == "css_lm":
@@ -105,7 +117,11 @@ def ours(given: dict[str, Any], model: str | None, seed: int, train: Rows, pool:
             given = {**given, "unlabelled": str(file)}
         if model:
             batch = {"batch_size": min(BATCH, len(train[0]))}
-            given = {**TRANSFORMER, **batch, **given, "encoder": "transformer", "model": model}
+            fixed = {**TRANSFORMER, **batch}
+            if whole:
+                del fixed["steps_per_epoch"]
+                fixed["epochs"] = PASSES
+            given = {**fixed, **given, "encoder": "transformer", "model": model}
         return SuperConTextClassifier(seed=seed, **given).fit(*train)
 
 
@@ -145,7 +161,13 @@ def tfidf(seed: int, train: Rows) -> Callable[[list[str]], Any]:
 
 
 def fit(
-    system: str, model: str, vectors: str | None, seed: int, train: Rows, pool: list[str]
+    system: str,
+    model: str,
+    vectors: str | None,
+    seed: int,
+    train: Rows,
+    pool: list[str],
+    whole: bool,
 ) -> Any:
     """Fit a system, which may have parameters behind it: NAME:PARAMETER=VALUE:..."""
     name, *more = system.split(":")
@@ -159,7 +181,7 @@ def fit(
     if name == "bilstm":
         return ours({"vectors": vectors, **given}, None, seed, train, pool).predict
     given = {"freeze": True, **given} if name == "frozen" else {"objective": name, **given}
-    return ours({**FINE_TUNED.get(name, {}), **given}, model, seed, train, pool).predict
+    return ours({**FINE_TUNED.get(name, {}), **given}, model, seed, train, pool, whole).predict
 
 
 def _value(text: str) -> Any:
@@ -194,14 +216,16 @@ def run(arguments: argparse.Namespace) -> None:
     keys = {(line["set"], line["shots"], line["seed"], line["system"]) for line in done}
     apart = multiprocessing.get_context("fork")
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-        for shots in map(int, arguments.shots.split(",")):
+        for shots in arguments.shots.split(","):
+            shots = shots if shots == ALL else int(shots)
             for system in arguments.systems.split(","):
                 key = (arguments.set, shots, seed, system)
                 if key in keys:
                     continue
                 train, pool, test = rows_of(arguments, shots, seed)
                 results = apart.SimpleQueue()
-                given = (system, arguments.model, arguments.vectors, seed, train, pool)
+                known = (system, arguments.model, arguments.vectors, seed)
+                given = (*known, train, pool, shots == ALL)
                 child = apart.Process(
                     target=measured, args=given, kwargs={"test": test, "results": results}
                 )
@@ -217,12 +241,16 @@ def run(arguments: argparse.Namespace) -> None:
                 print(line, file=sys.stderr)
 
 
-def rows_of(arguments: argparse.Namespace, shots: int, seed: int) -> tuple[Rows, list[str], Rows]:
+def rows_of(
+    arguments: argparse.Namespace, shots: int | str, seed: int
+) -> tuple[Rows, list[str], Rows]:
     """Training rows, unlabelled texts, and rows to score."""
     folder, names = SETS[arguments.set]
     whole = arguments.data / folder / "all.tsv"
     test = read_labelled(whole if whole.exists() else whole.with_name("test.tsv"))
-    order = np.random.default_rng(0).permutation(len(test.labels))[: arguments.test_rows]
+    # All rows are scored where all are learned from, except in a file of both.
+    most = None if shots == ALL and not whole.exists() else arguments.test_rows
+    order = np.random.default_rng(0).permutation(len(test.labels))[:most]
     if whole.exists():
         train, free = test, sorted({*range(len(test.labels))} - {*map(int, order)})
     else:
@@ -230,10 +258,13 @@ def rows_of(arguments: argparse.Namespace, shots: int, seed: int) -> tuple[Rows,
         free = [*range(len(train.labels))]
     labels = [names[label] for label in train.labels]
     # Draws to choose on are never those that are reported.
-    drawn = [
-        free[row]
-        for row in drawn_rows([labels[r] for r in free], shots, seed + 1000 * arguments.dev)
-    ]
+    stream = seed + 1000 * arguments.dev
+    if shots == ALL:
+        held_out = arguments.test_rows if arguments.dev else 0
+        drawn = [free[row] for row in np.random.default_rng(stream).permutation(len(free))]
+        drawn = drawn[held_out:]
+    else:
+        drawn = [free[r] for r in drawn_rows([labels[r] for r in free], int(shots), stream)]
     rest = np.random.default_rng(7).permutation(sorted({*free} - {*drawn}))
     held = [int(row) for row in rest[: arguments.test_rows]]
     pool = [train.texts[row] for row in rest[arguments.test_rows :]]
@@ -252,7 +283,9 @@ def collect(arguments: argparse.Namespace) -> None:
         if (arguments.out / f"{rows}.jsonl").exists()
         for line in (arguments.out / f"{rows}.jsonl").read_text().splitlines()
     ]
-    lines.sort(key=lambda line: (line["set"], line["shots"], line["system"], line["seed"]))
+    lines.sort(
+        key=lambda line: (line["set"], str(line["shots"]).rjust(4), line["system"], line["seed"])
+    )
     names = dict.fromkeys(name for line in lines for name in line)
     with (STORED / "transformer.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, [*names], lineterminator="\n", restval="")
@@ -279,7 +312,7 @@ def main() -> None:
     one.add_argument("--vectors", help="word vectors of the BiLSTM")
     one.add_argument("--out", required=True, type=Path)
     one.add_argument("--set", choices=SETS, default="sst2")
-    one.add_argument("--shots", default="16,8,64")
+    one.add_argument("--shots", default="16,8,64", help=f"rows of each class, or {ALL}")
     one.add_argument("--seeds", type=int, default=5)
     one.add_argument("--first-seed", type=int, default=0)
     one.add_argument("--test-rows", type=int, default=500)
