@@ -11,6 +11,8 @@ its tables to docs/results/ and names the sets it leaves out because their step 
 `render` prints them into the pages between `<!-- results NAME -->` and `<!-- end -->`, where
 nothing is typed; with `--check` it writes nothing and fails if a page differs from the tables.
 Published figures of others are in docs/results/published.csv, with their source.
+SetFit is fitted too where SETFIT_MODEL and SUPERCONEXT_BASELINES are set as setfit_baseline.py
+says.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import platform
 import re
 import shlex
@@ -63,6 +66,8 @@ OPTIONAL = "all-labels-comments"
 #: Sets of given files whose copies are removed too: hundreds of test texts stand in train.
 LEAKING = ("tsac",)
 SHOTS = "8,16,32,64,128"
+#: Rows of a class that SetFit is fitted to.
+PEER_SHOTS = "16"
 
 #: Systems in the order of the tables: the name a table says, and what it was given.
 SYSTEMS = {
@@ -71,6 +76,7 @@ SYSTEMS = {
     "tfidf_svm": ("TF-IDF + SVM", "labels"),
     "nbsvm": ("NB-SVM", "labels"),
     "fasttext": ("fastText", "labels"),
+    "setfit": ("SetFit, English MiniLM", "labels, transformer"),
     "ngrams": ("n-grams", "labels"),
     "vectors_logreg": ("mean word vectors + LR", "labels, text"),
     "pretrained_logreg": ("pretrained encoder, frozen + LR", "labels, text"),
@@ -94,6 +100,7 @@ OURS = {
 FRONT = (
     "tfidf_logreg",
     "fasttext",
+    "setfit",
     "vectors_logreg",
     "pretrained_logreg",
     "cross_entropy",
@@ -161,15 +168,21 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
         )
     )  # fmt: skip
     for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
-        to = out / f"few-{name}"
+        to, peer = out / f"few-{name}", out / f"setfit-{name}"
+        rows = ("fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--seeds", 5)
         planned.append(
             step(
-                to.name, to / "table.csv",
-                "fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--shots", SHOTS,
-                "--seeds", 5, "--objectives", "ngrams,cross_entropy,superloss", "--init", encoder,
-                "--out", to,
+                to.name, to / "table.csv", *rows, "--shots", SHOTS,
+                "--objectives", "ngrams,cross_entropy,superloss", "--init", encoder, "--out", to,
             )
         )  # fmt: skip
+        if os.environ.get("SETFIT_MODEL"):
+            planned.append(
+                step(
+                    peer.name, peer / "table.csv", *rows, "--shots", PEER_SHOTS,
+                    "--objectives", "setfit", "--out", peer,
+                )
+            )  # fmt: skip
     planned += [
         compared(
             "mteb", ("arq", "ary"), data, out,
@@ -315,7 +328,7 @@ def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
         if not path.exists():
             sys.exit(f"error: {path}: not there; run the step {folder.name} first")
         groups: dict[str, list[dict[str, Any]]] = {}
-        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        for line in [*read_lines(path), *peer_lines(folder)]:
             groups.setdefault(str(line[key]), []).append(line)
         for reference in (TFIDF, *dict.fromkeys(OURS.values())):
             table = to_long_rows(key, make_tables(groups, reference))
@@ -323,6 +336,28 @@ def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
             rows += [{**more, **row} for row in table]
     correct(rows)
     return rows
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def peer_lines(folder: Path) -> list[dict[str, Any]]:
+    """SetFit's fits on the draws of a folder, if there are any.
+
+    Raises SystemExit where TF-IDF has other predictions beside it: then the draws differ.
+    """
+    path = folder.with_name(folder.name.replace("few-", "setfit-")) / "results.jsonl"
+    if path.parent == folder or not path.exists():
+        return []
+    lines = read_lines(path)
+    expected = {(line["split"], line["seed"]): line for line in read_lines(folder / path.name)
+                if line["system"] == TFIDF}  # fmt: skip
+    for line in lines:
+        own = expected.get((line["split"], line["seed"]))
+        if line["system"] == TFIDF and (not own or own["predictions"] != line["predictions"]):
+            sys.exit(f"error: {path}: other draws than {folder}'s; run both again")
+    return [line for line in lines if line["system"] == "setfit"]
 
 
 def correct(rows: list[dict[str, Any]]) -> None:
@@ -476,6 +511,7 @@ def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
 def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
     """Accuracy of SetFit on drawn test rows, and what others have more on the same draws, with a
     95% interval of t; bold where it leaves out 0."""
+    rows = [row for row in rows if row["shots"] != "all"]
     scores = drawn_scores(rows)
     groups = sorted({(name, shots) for _, name, shots in scores}, key=lambda g: (g[0], int(g[1])))
     heads = [f"{name}, {shots}" for name, shots in groups]
@@ -498,6 +534,27 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines
 
 
+def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
+    """Accuracy on test of what learned from all rows of a set, by seeds; seconds of a fit."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        if (row["rows"], row["shots"]) == ("test", "all"):
+            found.setdefault((row["system"], row["set"]), []).append(row)
+    names = sorted({name for _, name in found})
+    lines = [["system", *(head for name in names for head in (name, "seconds"))]]
+    for system in (one for one in TRANSFORMERS if any(one == known for known, _ in found)):
+        cells = []
+        for name in names:
+            fits = found.get((system, name), [])
+            scores = [100 * float(row["accuracy"]) for row in fits]
+            sd = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+            cells.append(f"{statistics.mean(scores):.1f}{sd}" if fits else "")
+            taken = [float(row["seconds"]) for row in fits]
+            cells.append(f"{statistics.mean(taken):.0f}" if fits else "")
+        lines.append([TRANSFORMERS[system], *cells])
+    return lines
+
+
 def drawn_scores(rows: list[dict[str, str]]) -> dict[tuple[str, str, str], dict[str, float]]:
     """Accuracy in percent on test rows by draw, by system, set and rows a class."""
     scores: dict[tuple[str, str, str], dict[str, float]] = {}
@@ -510,7 +567,7 @@ def drawn_scores(rows: list[dict[str, str]]) -> dict[tuple[str, str, str], dict[
 
 def orders(rows: list[dict[str, str]]) -> str:
     """The differences that papers claim, over all draws that both systems have."""
-    scores, said = drawn_scores(rows), []
+    scores, said = drawn_scores([row for row in rows if row["shots"] != "all"]), []
     for one, other in ORDERS:
         pairs = [
             value - scores[other, *group][seed]
@@ -658,6 +715,7 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "front": markdown(front(full, few, stored)),
         "choice": choice(stored),
         "transformer": markdown(transformers(fits)),
+        "transformer-all": markdown(whole_sets(fits)),
         "transformer-orders": orders(fits),
         "transformer-dev": on_dev(fits),
     }

@@ -162,6 +162,29 @@ def test_pages_say_what_the_tables_say(script, results, tmp_path):
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n")
 
 
+def test_setfit_counts_only_on_the_draws_of_all_others(script, results, tmp_path):
+    peer = results / "setfit-msac"
+    peer.mkdir()
+    more = {"shots": 16, "draw": "shots16", "overlap": 0.1}
+
+    def write(tfidf):
+        fits = [("tfidf_logreg", tfidf), ("setfit", [0, 0, 0, 0, 0, 1, 1, 1])]
+        lines = [line(system, seed, said, **more) for system, said in fits for seed in (0, 1)]
+        text = "".join(json.dumps(one) + "\n" for one in lines)
+        (peer / "results.jsonl").write_text(text, encoding="utf-8")
+
+    write([0, 0, 0, 0, 1, 1, 1, 1])
+    stored = tmp_path / "docs" / "results"
+    script.collect(results, stored)
+    rows = script.read_csv(stored / "few-labels.csv")
+    found = [row for row in rows if row["system"] == "setfit"]
+    assert {(row["dataset"], row["shots"]) for row in found} == {("msac", "16")}
+    assert float(found[0]["accuracy_mean"]) == 5 / 8
+    write([1, 1, 1, 1, 1, 1, 1, 1])
+    with pytest.raises(SystemExit, match="other draws"):
+        script.collect(results, stored)
+
+
 def test_transformers_stand_beside_setfit_on_the_same_draws(script):
     def fits(rows, system, *scores):
         more = {"rows": rows, "set": "sst2", "shots": "8", "system": system, "seconds": "4"}
