@@ -165,6 +165,12 @@ def inspect(
     if not quiet:
         advice = " ".join(note for part in parts.values() for note in part.notes)
         mend = [f" {flag}" for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
+        given = {
+            "--text-column": text_column,
+            "--label-column": label_column,
+            "--encoding": reading["encoding"],
+        }
+        mend += [f" {flag} {shlex.quote(name)}" for flag, name in given.items() if name]
         say_next(
             f"superconext train FILE{''.join(mend)} --out RUN, and superconext audit FILE for "
             "wrong labels"

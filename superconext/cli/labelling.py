@@ -14,10 +14,10 @@ from superconext.cli.options import (
     COLUMNS,
     DROP_INCOMPLETE,
     ENCODING,
-    HEADER,
     JSON,
     LEAVE_OUT,
     QUIET,
+    READING,
     TEXT_COLUMN,
     THREADS,
     echo_json,
@@ -41,9 +41,7 @@ _SHOWN, _WIDTH = 20, 60
 @number("-n", None, "Rows to list, the most suspicious first.  [default: all]", name="count")
 @out_file()
 @COLUMNS
-@ENCODING
-@HEADER
-@DROP_INCOMPLETE
+@READING
 @JSON
 @QUIET
 @THREADS
@@ -54,9 +52,7 @@ def audit(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
-    encoding: str | None,
-    header: bool | None,
-    drop_unlabelled: bool,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -75,17 +71,16 @@ def audit(
     from superconext.report.audit import audit as audit_rows
     from superconext.runs.folder import read_manifest
 
-    rows = read_labelled(
-        file, text_column, label_column, header,
-        encoding=encoding, drop_unlabelled=drop_unlabelled,
-    )  # fmt: skip
-    echo_notes(rows.notes, rows.source)
-    shares, sources = read_beside(rows, text_column, encoding)
+    model = None if run is None else _load(run, threads)
+    known = None if model is None else _known(model)
+    rows = read_labelled(file, text_column, label_column, known=known, **reading)
+    if not quiet:
+        echo_notes(rows.notes, rows.source)
+    shares, sources = read_beside(rows, text_column, reading["encoding"])
     rows = dataclasses.replace(rows, shares=shares)
     progress = TerminalProgress(quiet)
     vectors = None
-    if run is not None:
-        model = _load(run, threads)
+    if run is not None and model is not None:
         if read_manifest(Path(run)).get("data", {}).get("train", {}).get("sha256") == rows.sha256:
             progress.warn(
                 f"{run} was trained on {rows.source}: its vectors agree with wrong labels too; "
@@ -225,7 +220,7 @@ def explain(
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     if train is not None:
-        rows = read_labelled(train)
+        rows = read_labelled(train, known=_known(model), encoding=encoding)
         near = [
             [
                 {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}
@@ -338,6 +333,12 @@ def _load(run: str, threads: int) -> Any:
     from superconext.cli.use import _load as load_run
 
     return load_run(run, threads)
+
+
+def _known(model: Any) -> Any:
+    from superconext.cli.use import _known as known_of
+
+    return known_of(model)
 
 
 def _show_summary(summary: Mapping[str, Any]) -> None:

@@ -110,22 +110,27 @@ def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[s
     Raises DataError where that is every label.
     """
     from superconext.core.errors import DataError
+    from superconext.data.labels import folded
 
     counts = corpus.class_counts()
     unknown = {label: count for label, count in counts.items() if label not in set(classes)}
     if not unknown:
         return {}
+    alike = {folded(name) for name in classes} & {folded(name) for name in unknown}
+    fold = "; some differ from its labels in case or spelling alone: add --fold-label-case"
+    fold *= bool(alike)
     if len(unknown) == len(counts):
         raise DataError(
             f"{corpus.source}: found no label that {run} knows, but {_some(counts)}; expected "
-            f"{_some(classes)}: check --label-column, or map the labels to those of the run"
+            f"{_some(classes)}"
+            + (fold or ": check --label-column, or map the labels to those of the run")
         )
     rows = [f"{tsv_cell(label)} ({_count(count, 'row')})" for label, count in unknown.items()]
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     click.echo(
         f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
         f"{more}; {sum(unknown.values())} of {_count(len(corpus), 'row')} have them and count as "
-        "wrong",
+        f"wrong{fold}",
         err=True,
     )
     return unknown
@@ -528,7 +533,7 @@ def load_any(run: str, threads: int) -> Any:
     help="Page to write.  [default: RUN/report.html; with FILE, report-NAME.html beside it]",
 )
 @COLUMNS
-@HEADER
+@READING
 @THREADS
 def report(
     run: str,
@@ -537,7 +542,7 @@ def report(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
-    header: bool | None,
+    reading: dict[str, Any],
     threads: int,
 ) -> None:
     """Write an HTML page of RUN on the labelled FILE: scores, a map, mistakes, every sentence.
@@ -567,7 +572,7 @@ def report(
         model = _load(run, threads)
 
         def read(path: str) -> Dataset:
-            corpus = read_labelled(path, text_column, label_column, header, _known(model))
+            corpus = read_labelled(path, text_column, label_column, known=_known(model), **reading)
             echo_notes(corpus.notes, corpus.source)
             return corpus
 

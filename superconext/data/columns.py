@@ -84,13 +84,15 @@ class Known:
     """What a run knows of files like those it was trained on.
 
     classes: its labels. text, label: names of the columns in its training file, None where that
-    had no header. is_word: whether a cell is made of words it was trained on.
+    had no header. is_word: whether a cell is made of words it was trained on. fold: whether its
+    labels were folded (`labels.folded`).
     """
 
     classes: frozenset[str] = frozenset()
     text: str | None = None
     label: str | None = None
     is_word: Callable[[str], bool] = lambda cell: False
+    fold: bool = False
 
     @classmethod
     def of(
@@ -100,11 +102,12 @@ class Known:
         is_word: Callable[[str], bool] = is_word,
     ) -> Known:
         """columns: `Dataset.columns` of the training rows, or what a stranger put in its place."""
+        fold = isinstance(columns, Mapping) and columns.get("fold_label_case") is True
         if not isinstance(columns, Mapping) or columns.get("header") is not True:
             columns = {}
         names = [columns.get(key) for key in ("text", "label")]
         text, label = (name if isinstance(name, str) else None for name in names)
-        return cls(frozenset(classes), text, label, is_word)
+        return cls(frozenset(classes), text, label, is_word, fold)
 
     def heads(self, line: str) -> bool:
         """Whether a line of what may be plain text is the header of a table like the run's own.

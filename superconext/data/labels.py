@@ -82,13 +82,16 @@ class LabelReader:
         fold: whether labels that differ in case and spaces alone become one: that of `classes`, or
             the one in lower case.
         classes: labels that are known.
+        as_trained: whether labels are folded because those of a run were.
 
     Attributes:
         headers: rows in which the names of the columns stand again.
     """
 
-    def __init__(self, drop: bool, fold: bool, classes: Iterable[str] = ()) -> None:
-        self.drop, self.fold = drop, fold
+    def __init__(
+        self, drop: bool, fold: bool, classes: Iterable[str] = (), as_trained: bool = False
+    ) -> None:
+        self.drop, self.fold, self.as_trained = drop, fold, as_trained
         self.headers = Places()
         self._classes = {folded(name): name for name in classes}
         self._places: dict[str, Places] = {}
@@ -143,7 +146,8 @@ class LabelReader:
         if self._stray:
             notes.append(f"stray spaces stripped from {_count(self._stray, 'label')}")
         if self._folded:
-            notes.append(f"{_count(self._folded, 'label')} put in lower case and single spaces")
+            told = f"{_count(self._folded, 'label')} put in lower case and single spaces"
+            notes.append(told + ", as those of the run were" * self.as_trained)
         if self._dropped:
             notes.append(f"{_count(self._dropped, 'row')} without a label left out")
         if self._textless:

@@ -92,8 +92,10 @@ class RowStream:
     ) -> None:
         self.path, self.on_error, self.encoding = path, on_error, encoding
         self.fix_text, self.advance = fix_text, advance
-        labels = known.classes if known is not None else ()
-        self._labels = LabelReader(drop_unlabelled, fold_label_case, labels)
+        known = known or Known()
+        as_trained = known.fold and not fold_label_case
+        fold = fold_label_case or known.fold
+        self._labels = LabelReader(drop_unlabelled, fold, known.classes, as_trained)
         label_column = label_column if labelled else None
         self.wanted = Wanted(
             text_column, label_column, labelled, every_row, header, known, votes, classes, beside
@@ -145,6 +147,13 @@ class RowStream:
                     texts, labels, lines, size = [], [], [], 0
         if texts:
             yield Block(texts, labels, lines)
+
+    @property
+    def recorded(self) -> dict[str, Any] | None:
+        """What a run keeps of how its file was read: `columns`, and whether labels were folded."""
+        return (
+            (self.columns or {}) | {"fold_label_case": True} if self._labels.fold else self.columns
+        )
 
     def collect(self) -> tuple[Block, str]:
         """All rows in one block, and the SHA-256 of the file as it lies on disk.
@@ -371,7 +380,7 @@ def read_labelled(
         stream.name,
         sha256,
         stream.notes,
-        columns=stream.columns,
+        columns=stream.recorded,
         annotated=annotated,
         shares=annotated.shares(annotated.decided) if annotated and several else (),
         ties=annotated.tied() if annotated and several else (),

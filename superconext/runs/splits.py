@@ -297,7 +297,7 @@ def read_big(
         )
 
     shown = corpus_of(kept[sample])
-    big = Dataset(*shown, path, sha256, rows.notes, training, stream.columns)
+    big = Dataset(*shown, path, sha256, rows.notes, training, stream.recorded)
     return big, Dataset(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
 
 

@@ -79,6 +79,8 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     assert f"warning: {path}: {both}" in said.err and "train needs --drop-incomplete" in said.err
     advised = call("data", "inspect", path).err
     assert "next: superconext train FILE --drop-incomplete --out RUN" in advised
+    advised = call("data", "inspect", path, "--label-column", "label").err
+    assert "next: superconext train FILE --drop-incomplete --label-column label --out" in advised
     said = call("suggest", finished.folder, path, "-n", 3)
     assert said.code == 0 and "found an empty text (3 rows, line 42, 44, 45), left out" in said.err
 
@@ -129,9 +131,13 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     classes, said = train([(twin, "kan had zwin")], "--fold-label-case")
     assert classes == {"neg": 20, "pos": 21} and "warning" not in said.err
     path = write_table(tmp_path / "x.tsv", [(twin, "kan zwin"), ("NEG", "khayb had")])
-    assert "no label that" in blame(call("evaluate", tmp_path / "run", path))
-    said = call("evaluate", tmp_path / "run", path, "--fold-label-case", "--json")
+    said = call("evaluate", tmp_path / "run", path, "--json")
     assert said.code == 0 and "unknown_labels" not in json.loads(said.out)
+    assert "2 labels put in lower case and single spaces, as those of the run were" in said.err
+    assert call("report", tmp_path / "run", path, "--fold-label-case").code == 0
+    path = write_table(tmp_path / "y.tsv", [*rows(40, seed=3), (twin, "zwin")])
+    said = call("audit", path, "--run", tmp_path / "run", "--json")
+    assert said.code == 0 and json.loads(said.out)["misspelt_labels"] == {}
 
 
 def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):
@@ -139,6 +145,8 @@ def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):
     words = ("--dev", write_table(tmp_path / "dev.tsv", table), "--out", tmp_path / "run")
     path = write_table(tmp_path / "train.tsv", table)
     assert call("train", path, *words, "--no-baselines", *data.small).code == 0
+    line = blame(call("evaluate", tmp_path / "run", data.test))
+    assert "found no label that" in line and "add --fold-label-case" in line
     said = call("evaluate", tmp_path / "run", data.test, "--fold-label-case", "--json")
     assert said.code == 0 and set(json.loads(said.out)["per_class"]) == {"Neg", "Pos"}
     assert folded("  Très\u00a0 BIEN ") == folded("très bien") == "très bien"
