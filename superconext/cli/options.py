@@ -177,7 +177,9 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
 _NOT_WRITTEN = frozenset({".xlsx", ".xls", ".ods", ".parquet", ".arrow", ".gz", ".zip"})
 
 
-def out_file(form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FILE") -> Decorator:
+def out_file(
+    form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FILE", required: bool = False
+) -> Decorator:
     """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
 
     A file that cannot be written, or that is there already, is refused before any work.
@@ -202,7 +204,12 @@ def out_file(form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FIL
             return command(*arguments, out=out, **options)
 
         return shared(
-            click.option("--out", metavar=metavar, help=f"File to write: {form}; must not exist."),
+            click.option(
+                "--out",
+                metavar=metavar,
+                required=required,
+                help=f"File to write: {form}; must not exist.",
+            ),
             switch("--force", f"Replace {metavar} if it exists."),
         )(call)
 

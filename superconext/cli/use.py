@@ -446,7 +446,7 @@ def _table_row(
 @click.command()
 @click.argument("run")
 @click.argument("file")
-@click.option("--out", required=True, metavar="VECTORS.npy", help="NumPy file to write.")
+@out_file("an array of NumPy", "VECTORS.npy", required=True)
 @TEXT_COLUMN
 @HEADER
 @TEXT_READING
@@ -465,20 +465,13 @@ def embed(
     A row without text gets a vector of zeros.
     """
     import io
-    from pathlib import Path
 
     import numpy as np
 
-    from superconext.core.errors import DataError
     from superconext.core.files import atomic_write
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
 
-    path = Path(out)
-    if not path.parent.is_dir():
-        raise DataError(f"{path.parent}: no such folder; expected one to write {path.name} into")
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path} is no plain file; expected a file name to write: choose another")
     model = load_any(run, threads)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
@@ -490,7 +483,7 @@ def embed(
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
-    with atomic_write(path) as temporary:
+    with atomic_write(Path(out)) as temporary:
         temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers", err=True)
     say_next(f"numpy.load({out!r}) in Python")

@@ -218,12 +218,15 @@ def test_embed_keeps_the_order_and_treats_each_text_alone(call, finished, test_r
     assert not np.allclose(found[0][0], found[0][1], atol=1e-3)
 
 
-def test_embed_replaces_a_file_but_nothing_else(call, finished, tmp_path):
+def test_embed_replaces_a_file_when_told_but_nothing_else(call, finished, tmp_path):
     (tmp_path / "old.npy").write_text("old")
     words = ("embed", finished.folder, finished.data.test, "--out")
-    assert call(*words, tmp_path / "old.npy").code == 0
+    said = call(*words, tmp_path / "old.npy")
+    assert said.code == 1 and "exists already" in said.err and "add --force" in said.err
+    assert (tmp_path / "old.npy").read_text() == "old"
+    assert call(*words, tmp_path / "old.npy", "--force").code == 0
     assert np.load(tmp_path / "old.npy").shape == (12, 16)
     (tmp_path / "folder.npy").mkdir()
-    said = call(*words, tmp_path / "folder.npy")
-    assert said.code == 1 and "no plain file" in said.err
+    said = call(*words, tmp_path / "folder.npy", "--force")
+    assert said.code == 1 and "exists already" in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.npy", "old.npy"]
