@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from superconext.data.reading import RowStream
     from superconext.fitting.model import Model
 
-NO_ROWS = switch("--quiet", "Do not show how the first rows were read.")
+SILENT = switch("--quiet", "Show nothing on stderr but errors.")
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096
@@ -55,7 +55,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @COLUMNS
 @READING
 @JSON
-@NO_ROWS
+@SILENT
 @THREADS
 def evaluate(
     run: str,
@@ -77,17 +77,17 @@ def evaluate(
 
     model = _load(run, threads)
     corpus = read_labelled(file, text_column, label_column, known=_known(model), **reading)
-    echo_notes(corpus.notes, corpus.source)
     if not quiet:
+        echo_notes(corpus.notes, corpus.source)
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
-    unknown = _unknown_labels(corpus, model.classes, run)
+    unknown = _unknown_labels(corpus, model.classes, run, quiet)
     with TerminalProgress(quiet).bar("evaluating"):
         evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     facts, familiarity = facts_of(model, corpus.texts), Familiarity()
     familiarity.add(facts)
     seen = familiarity.seen
     overlap = overlap_report(facts, seen, evaluation, corpus.labels, model.classes)
-    for line in familiarity.warnings(overlap):
+    for line in familiarity.warnings(overlap) if not quiet else ():
         click.echo(f"warning: {corpus.source}: {line}", err=True)
     if as_json:
         more = {"unknown_labels": unknown} if unknown else {}
@@ -101,10 +101,13 @@ def evaluate(
     click.echo("\n" + class_table(evaluation.metrics))
     if "by_script" in evaluation.metrics:
         click.echo("\n" + script_table(table))
-    say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+    if not quiet:
+        say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
 
 
-def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[str, int]:
+def _unknown_labels(
+    corpus: Dataset, classes: Sequence[str], run: str, quiet: bool = False
+) -> dict[str, int]:
     """Rows of each label that is no class of the run, with a warning on stderr.
 
     Raises DataError where that is every label.
@@ -127,6 +130,8 @@ def _unknown_labels(corpus: Dataset, classes: Sequence[str], run: str) -> dict[s
         )
     rows = [f"{tsv_cell(label)} ({_count(count, 'row')})" for label, count in unknown.items()]
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    if quiet:
+        return unknown
     click.echo(
         f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
         f"{more}; {sum(unknown.values())} of {_count(len(corpus), 'row')} have them and count as "
@@ -199,7 +204,7 @@ def _count(number: int, what: str) -> str:
 )
 @out_file("CSV if it ends in .csv, else TSV, under a header, or JSON (--json)")
 @JSON
-@NO_ROWS
+@SILENT
 @THREADS
 def predict(
     run: str,
@@ -254,8 +259,8 @@ def predict(
         # Where rows go to the terminal, they are seen to move.
         texts.advance = stack.enter_context(TerminalProgress(quiet or terminal).bar("predicting"))
         settings = (as_json, proba, abstain_below, details, preview, keep)
-        written = write_predictions(model, texts, *settings, stream, out)
-    if out is not None:
+        written = write_predictions(model, texts, *settings, stream, out, quiet)
+    if out is not None and not quiet:
         click.echo(f"{out}: {_count(written, 'row')}", err=True)
     if preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
@@ -273,6 +278,7 @@ def write_predictions(
     keep: Sequence[str] = (),
     stream: TextIO | None = None,
     out: str | None = None,
+    quiet: bool = False,
 ) -> int:
     """Predict block by block; rows are written as they are made, what was read goes to stderr.
 
@@ -284,6 +290,7 @@ def write_predictions(
     preview: shows on stderr how the first rows were read.
     keep: columns that are written too; "all" for every one.
     stream: by default stdout. out: the file's name, which says whether it is CSV.
+    quiet: nothing goes to stderr.
     """
     from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
 
@@ -301,7 +308,8 @@ def write_predictions(
 
     def show_notes() -> None:
         nonlocal shown
-        echo_notes(texts.notes[shown:], texts.name)
+        if not quiet:
+            echo_notes(texts.notes[shown:], texts.name)
         shown = len(texts.notes)
 
     for block in texts:
@@ -341,6 +349,8 @@ def write_predictions(
     if as_json:
         click.echo("]", stream)
     show_notes()
+    if quiet:
+        return begun
     filled = familiarity.texts
     if begun > filled:
         blank = _count(begun - filled, "row")

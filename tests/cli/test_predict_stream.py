@@ -139,3 +139,15 @@ def test_what_is_no_probability_is_wrong_usage(call, finished, value):
 
 def test_a_wrong_choice_is_wrong_usage(call, finished):
     assert call("predict", finished.folder, "--on-error", "ignore", stdin=b"a\n").code == 2
+
+
+def test_quiet_says_nothing_but_errors(call, finished, tmp_path):
+    path, out = tmp_path / "x.csv", tmp_path / "out.csv"
+    path.write_text("text;id;label\nzwin bzaf;1;pos\n\n;2;neg\nwqkzj;3;zen\n", encoding="utf-8")
+    given = ("predict", finished.folder, path, "--on-error", "skip", "--abstain-below", "0.9")
+    assert len(call(*given).err.splitlines()) > 5
+    said = call(*given, "--quiet", "--out", out)
+    assert (said.code, said.out, said.err) == (0, "", "") and out.is_file()
+    said = call("evaluate", finished.folder, path, "--drop-incomplete", "--quiet")
+    assert said.code == 0 and said.err == "" and "zen" in said.out
+    assert "error: " in call(*given[:2], tmp_path / "none.csv", "--quiet").err
