@@ -195,6 +195,7 @@ def _count(number: int, what: str) -> str:
     metavar="COLUMN",
     help="Add this column of FILE after the text; may be repeated; all: every column.",
 )
+@switch("--drop-incomplete", "Leave out rows without a text.")
 @click.option(
     "--on-error",
     type=click.Choice(["fail", "skip"]),
@@ -216,6 +217,7 @@ def predict(
     details: bool,
     abstain_below: float | None,
     keep: tuple[str, ...],
+    drop_incomplete: bool,
     on_error: str,
     out: str | None,
     as_json: bool,
@@ -225,10 +227,10 @@ def predict(
     """Label the texts of FILE (- is standard input) and print label TAB text, or write it to --out.
 
     RUN may also be a folder made by export --format onnx or static. FILE may be of any size. Every
-    row of FILE gives one row, in the same order; a row without text gets an empty label. With
-    --proba, --keep or --out a header names the columns. --details and --json add line numbers, the
-    shares of a text's words and letters that are new to RUN, and the split of RUN that contains the
-    text.
+    row of FILE gives one row, in the same order; a row without text gets an empty label, or is left
+    out with --drop-incomplete. With --proba, --keep or --out a header names the columns. --details
+    and --json add line numbers, the shares of a text's words and letters that are new to RUN, and
+    the split of RUN that contains the text.
     """
     import sys
     from contextlib import ExitStack
@@ -243,7 +245,7 @@ def predict(
         text_column,
         labelled=False,
         on_error=on_error,
-        every_row=True,
+        every_row=not drop_incomplete,
         header=header,
         known=_known(model),
         beside=bool(keep),
@@ -354,7 +356,8 @@ def write_predictions(
     filled = familiarity.texts
     if begun > filled:
         blank = _count(begun - filled, "row")
-        echo_notes([f"{blank} without a text, given an empty label"], texts.name)
+        mend = "--drop-incomplete leaves such rows out"
+        echo_notes([f"{blank} without a text, given an empty label ({mend})"], texts.name)
     if abstain_below is not None:
         echo_notes(
             [

@@ -151,3 +151,17 @@ def test_quiet_says_nothing_but_errors(call, finished, tmp_path):
     said = call("evaluate", finished.folder, path, "--drop-incomplete", "--quiet")
     assert said.code == 0 and said.err == "" and "zen" in said.out
     assert "error: " in call(*given[:2], tmp_path / "none.csv", "--quiet").err
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_rows_without_a_text_have_no_label_or_are_left_out(call, finished, tmp_path, mark):
+    path = tmp_path / "x.csv"
+    table = [("text", "id"), ("zwin bzaf", "1"), ("", "2"), ("khayb had", "3"), (" ", "4")]
+    path.write_text("\n".join(map(mark.join, table)) + "\n", encoding="utf-8")
+    given = ("predict", finished.folder, path, "--keep", "id")
+    said = call(*given)
+    assert [line.split("\t")[2] for line in said.out.splitlines()[1:]] == ["1", "2", "3", "4"]
+    assert "2 rows without a text, given an empty label (--drop-inc" in said.err
+    said = call(*given, "--drop-incomplete")
+    assert [line.split("\t")[2] for line in said.out.splitlines()[1:]] == ["1", "3"]
+    assert "found an empty text (line 3, 5), left out" in said.err
