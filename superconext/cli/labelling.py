@@ -95,7 +95,8 @@ def audit(
     if as_json:
         echo_json({**found.summary, "ranked": listed})
         return
-    _give([{**row, "why": "; ".join(row["why"])} for row in listed], out)
+    table = [{**row, "why": "; ".join(row["why"])} for row in listed]
+    _give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
     elif out:
@@ -171,7 +172,7 @@ def suggest(
         if out:
             say_next(f"import {out} into {tool}")
     else:
-        _give(suggesting.table(found, blind), out, tool == "csv")
+        _give(suggesting.table(found, blind), out, tool == "csv", texts.separator)
         if out:
             say_next(
                 f"fill in its labels; superconext data merge LABELLED {shlex.quote(out)} --out NEW"
@@ -310,7 +311,7 @@ def merge(
         counts = {"repeated": merged.repeated, "replaced": merged.replaced}
         echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
     if out or not as_json:
-        _give(rows, out)
+        _give(rows, out, separator=first.separator)
     if out:
         say_next(f"superconext train {shlex.quote(out)} --out RUN")
 
@@ -372,8 +373,12 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
             click.echo(f"\nshare of each class by {kind}, in percent\n{table}{more}\n", err=True)
 
 
-def _give(rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False) -> None:
+def _give(
+    rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False, separator: str = ","
+) -> None:
     """Rows of the same keys to a file or stdout, under a heading; a table on a terminal.
+
+    separator: between the cells of a CSV file.
 
     TSV has no quoting: tabs and line ends inside a cell become spaces. A CSV file begins with a
     byte order mark, without which spreadsheets do not take it for UTF-8.
@@ -386,7 +391,7 @@ def _give(rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = Fal
 
     if as_csv or (out or "").lower().endswith(".csv"):
         stream = io.StringIO()
-        table = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        table = csv.DictWriter(stream, list(rows[0]), delimiter=separator, lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
         _write("\ufeff" * (out is not None) + stream.getvalue().rstrip("\n"), out, len(rows))

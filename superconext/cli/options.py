@@ -177,9 +177,10 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
 _NOT_WRITTEN = frozenset({".xlsx", ".xls", ".ods", ".parquet", ".arrow", ".gz", ".zip"})
 
 
-def out_file(
-    form: str = "CSV if it ends in .csv, else TSV", metavar: str = "FILE", required: bool = False
-) -> Decorator:
+CSV_OR_TSV = "CSV if it ends in .csv (cells separated as in a .csv that is read), else TSV"
+
+
+def out_file(form: str = CSV_OR_TSV, metavar: str = "FILE", required: bool = False) -> Decorator:
     """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
 
     A file that cannot be written, or that is there already, is refused before any work.

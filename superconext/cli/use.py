@@ -12,6 +12,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    CSV_OR_TSV,
     HEADER,
     JSON,
     READING,
@@ -203,7 +204,7 @@ def _count(number: int, what: str) -> str:
     show_default=True,
     help="What to do with a line that cannot be read: stop, or skip and count it.",
 )
-@out_file("CSV if it ends in .csv, else TSV, under a header, or JSON (--json)")
+@out_file(f"{CSV_OR_TSV}, under a header, or JSON (--json)")
 @JSON
 @SILENT
 @THREADS
@@ -346,7 +347,7 @@ def write_predictions(
                 if (proba or details or keep or out) and not begun:
                     table.insert(0, [*heading, *kept])
                 mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
-                click.echo(mark + _joined(table, as_csv), stream)
+                click.echo(mark + _joined(table, texts.separator if as_csv else ""), stream)
             begun += len(part)
     if as_json:
         click.echo("]", stream)
@@ -399,14 +400,15 @@ def _kept_columns(
     return {f"given_{name}" if name in heading else name: name for name in wanted}
 
 
-def _joined(table: Sequence[Sequence[str]], as_csv: bool) -> str:
-    if not as_csv:
+def _joined(table: Sequence[Sequence[str]], separator: str) -> str:
+    """Lines of a CSV; of a TSV where there is no separator."""
+    if not separator:
         return "\n".join("\t".join(map(tsv_cell, cells)) for cells in table)
     import csv
     import io
 
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(table)
+    csv.writer(buffer, delimiter=separator, lineterminator="\n").writerows(table)
     return buffer.getvalue().removesuffix("\n")
 
 

@@ -33,6 +33,7 @@ class Dataset:
         shares: of each row the share of each label among its annotators; empty where each has one
             label.
         ties: texts and such shares of what has no most frequent label, to train on softly.
+        separator: between the cells of a .csv.
     """
 
     texts: list[str]
@@ -46,6 +47,7 @@ class Dataset:
     annotated: Annotated | None = None
     shares: Sequence[Mapping[str, float]] = ()
     ties: Sequence[tuple[str, Mapping[str, float]]] = ()
+    separator: str = ","
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""
@@ -84,6 +86,7 @@ class Texts:
     lines: list[int]  # 1-based line (Parquet: row) each text starts on
     source: str
     notes: list[str]
+    separator: str = ","
 
     def __len__(self) -> int:
         return len(self.texts)

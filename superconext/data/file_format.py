@@ -137,6 +137,7 @@ class RowFile:
         voters: names of the columns that `votes` reads; empty where a text has one label.
         preview: label and text of the first rows, where a label was recognised that is not wanted.
         cells: those of the row parsed last by the names of their columns, if `Wanted.beside`.
+        separator: between the cells of a .csv, as a written one is to have it.
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class RowFile:
         self.voters: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
         self.cells: Mapping[str, str] = {}
+        self.separator = ","
         self._on_bad = on_bad
         self._runs: Iterator[Run] | None = None
         self._blank = self._pending_blank = 0

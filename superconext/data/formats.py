@@ -590,6 +590,7 @@ class Csv(QuotedTable):
             self.separator_name = SEPARATORS.get(self.separator, "space")
             if self.separator != ",":
                 file.notes.append(f"columns read as separated by {self.separator_name}s")
+        file.separator = self.separator if self.separator in SEPARATORS else ","
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:

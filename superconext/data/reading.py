@@ -69,6 +69,7 @@ class RowStream:
         problems: what was wrong with the first of these.
         columns: `text`, `label` (names, or numbers from 1) and `header`; None without columns.
         preview: label (None where none was seen) and text of the first rows.
+        separator: between the cells of a .csv.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class RowStream:
         )
         self.columns: dict[str, Any] | None = None
         self.preview: list[tuple[str | None, str]] = []
-        self.name = ""
+        self.name, self.separator = "", ","
         self.notes: list[str] = []
         self.problems: list[str] = []
         self._textless = Places()
@@ -215,6 +216,7 @@ class RowStream:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
         rows = open_rows(file)
+        self.separator = file.separator
         count = 0
         garbled, headers = Places(), Places()
         for block in rows.blocks() if rows is not None else ():
@@ -381,6 +383,7 @@ def read_labelled(
         sha256,
         stream.notes,
         columns=stream.recorded,
+        separator=stream.separator,
         annotated=annotated,
         shares=annotated.shares(annotated.decided) if annotated and several else (),
         ties=annotated.tied() if annotated and several else (),
@@ -412,7 +415,7 @@ def read_texts(
         **reading,
     )
     rows, _ = stream.collect()
-    return Texts(rows.texts, list(rows.lines), stream.name, stream.notes)
+    return Texts(rows.texts, list(rows.lines), stream.name, stream.notes, stream.separator)
 
 
 def read_beside(

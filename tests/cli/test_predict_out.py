@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from superconext.data.reading import read_texts
 from tests.cli.conftest import blame, call_main, rows
 
 TABLE = [
@@ -43,9 +44,9 @@ def table(request, tmp_path_factory):
     return path
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read(path: Path, mark: str = ",") -> list[dict[str, str]]:
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        return list(csv.DictReader(stream))
+        return list(csv.DictReader(stream, delimiter=mark))
 
 
 def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table, tmp_path):
@@ -59,7 +60,9 @@ def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table,
         | {"ville": row["ville"]}
         for label, row in zip(labels, TABLE, strict=True)
     ]
-    assert read(out) == expected and [*read(out)[0]] == [*expected[0]]
+    # As in the file that is read: where semicolons separate, spreadsheets open no other.
+    mark = ";" if table.suffix == ".csv" and b"id;" in table.read_bytes() else ","
+    assert read(out, mark) == expected and [*read(out, mark)[0]] == [*expected[0]]
     found = json.loads(call(*given, "--keep", "VILLE", "--keep", "id", "--json").out)
     assert [row["kept"] for row in found] == [{"ville": r["ville"], "id": r["id"]} for r in TABLE]
     lines = call(*given, "--keep", "id", "--proba").out.splitlines()
@@ -67,7 +70,7 @@ def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table,
     assert "no column 'vile', found " in blame(
         call(*given, "--keep", "vile", "--out", out, "--force")
     )
-    assert read(out) == expected
+    assert read(out, mark) == expected
 
 
 def test_a_file_that_is_there_is_replaced_whole_or_not_at_all(call, finished, tmp_path):
@@ -110,6 +113,13 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     assert "exists already" in line and "add --force" in line and out.read_text() == "mine"
     assert call(*given, "--out", out, "--force").code == 0
     assert len(read(out)) > 10
+    if verb != "explain":
+        table = tmp_path / "table.csv"
+        lines = (f"{label};{text}" for label, text in rows(40, seed=2))
+        table.write_text("\n".join(["label;text", *lines]) + "\n", encoding="utf-8")
+        given = tuple(table if one == train else one for one in given)
+        assert call(*given, "--out", out, "--force").code == 0
+        assert len(read(out, ";")) > 10 and read_texts(out).texts
     (tmp_path / "folder").mkdir()
     line = blame(call(*given, "--out", tmp_path / "folder", "--force"))
     assert "exists already" in line and (tmp_path / "folder").is_dir()
