@@ -381,7 +381,7 @@ def test_evaluating_needs_labels(call, finished, tmp_path):
 
 def test_vectors_are_not_written_into_a_folder_that_is_not_there(call, finished, tmp_path):
     out = tmp_path / "none" / "vectors.npy"
-    assert "no such folder" in blame(
+    assert "found no folder" in blame(
         call("embed", finished.folder, finished.data.test, "--out", out)
     )
     assert not list(tmp_path.iterdir())

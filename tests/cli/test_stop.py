@@ -363,7 +363,7 @@ def test_a_full_disk_under_embed_leaves_the_earlier_file(call, finished, tmp_pat
     out = tmp_path / "vectors.npy"
     out.write_text("earlier")
     full_at(monkeypatch, out.name)
-    said = call("embed", finished.folder, finished.data.test, "--out", out)
+    said = call("embed", finished.folder, finished.data.test, "--out", out, "--force")
     assert said.code == 1 and "No space left" in said.err
     assert out.read_text() == "earlier" and list(tmp_path.iterdir()) == [out]
 
