@@ -34,5 +34,5 @@ clean:
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	@echo "installing into $(VENV): 1.6 GB, which takes some minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[plots,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,plots,test]'
 	touch $@

@@ -25,13 +25,16 @@ def promised() -> list[str]:
     return re.findall(r"Programming Language :: Python :: (3\.\d+)", text)
 
 
-def requirements() -> list[str]:
-    """What setup.cfg requires, tests included."""
+def requirements(*extras: str) -> list[str]:
+    """What setup.cfg requires with these extras, those that they include too."""
     config = configparser.ConfigParser()
     config.read(HOME / "setup.cfg", encoding="utf-8")
-    extras = config["options.extras_require"]
-    found = [config["options"]["install_requires"], extras["plots"], extras["test"]]
-    return [line for part in found for line in part.split("\n") if line]
+    found = config["options"]["install_requires"].split("\n")
+    for extra in extras:
+        for line in config["options.extras_require"][extra].split("\n"):
+            inner = re.fullmatch(r"superconext\[(.+)\]", line)
+            found += requirements(inner[1]) if inner else [line]
+    return [line for line in dict.fromkeys(found) if line]
 
 
 def resolve(version: str, wanted: list[str], *more: str) -> str:
@@ -50,7 +53,7 @@ def main() -> int:
     floor = promised()
     following = f"3.{int(floor[-1].partition('.')[2]) + 1}"
     for version in sys.argv[1:] or [*floor, following]:
-        wanted, without = requirements(), ""
+        wanted, without = requirements("train", "plots", "test"), ""
         if resolve(version, [name for name in wanted if name.startswith("torch>")], "--no-deps"):
             wanted = [name for name in wanted if not name.startswith("torch>")]
             without = " (without torch: the index has none for it)"

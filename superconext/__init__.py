@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier, SuperConTextEncoder
     from superconext.estimator.loading import load
 
-_HOMES = {
-    "SuperConTextClassifier": "superconext.estimator.classifier",
-    "SuperConTextEncoder": "superconext.estimator.classifier",
-    "load": "superconext.estimator.loading",
-}
-
 __all__ = ["SuperConTextClassifier", "SuperConTextEncoder", "__version__", "load"]
 
 #: Modules that documentation named and that have moved: old path, new path.
@@ -55,8 +49,8 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in __all__:
+        return getattr(importlib.import_module("superconext.estimator"), name)
     raise AttributeError(f"module 'superconext' has no attribute {name!r}")
 
 

@@ -25,7 +25,7 @@ from superconext.cli.options import missing
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
-from superconext.core.errors import SuperConTextError
+from superconext.core.errors import MissingExtraError, SuperConTextError, needs_training
 from superconext.core.process import skip_final_collection, wait_briefly
 from superconext.core.registry import own_code_at_fault
 
@@ -124,7 +124,8 @@ data.add_command(merge)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 1 data, model or machine at fault, 2 usage."""
+    """Run the command line and exit: 0 done, 1 data, model or machine at fault, 2 usage, or a
+    package is not installed."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
     for stream in (sys.stdout, sys.stderr):
@@ -138,7 +139,8 @@ def main(arguments: list[str] | None = None) -> None:
         # --debug is accepted anywhere on the line.
         plain = [word for word in words if word != "--debug"]
         # A polite request to end is as Ctrl-C, which saves.
-        with _on_signal(signal.SIGTERM, _interrupt):
+        verb = next((word for word in plain if not word.startswith("-")), "")
+        with _on_signal(signal.SIGTERM, _interrupt), needs_training(f"superconext {verb}"):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         error = _all_missing(error)
@@ -152,6 +154,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         _fail("interrupted before anything could be saved; run the command again", debug)
+    except MissingExtraError as error:
+        _fail(str(error), debug, 2)
     except Exception as error:
         _fail(explain(error), debug)
 
@@ -182,7 +186,7 @@ def _on_signal(number: int, handler: Any) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _fail(message: str, debug: bool) -> None:
+def _fail(message: str, debug: bool, code: int = 1) -> None:
     # A second Ctrl-C finds the end under way; torch, too, has work to do there.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with _on_signal(signal.SIGINT, signal.SIG_IGN):
@@ -191,4 +195,4 @@ def _fail(message: str, debug: bool) -> None:
 
             traceback.print_exc()
         print("error:", " ".join(message.split()), file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)

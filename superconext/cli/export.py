@@ -93,7 +93,8 @@ def export(
             "other formats take neither --train nor --unlabelled."
         )
     from superconext.core.files import new_folder
-    from superconext.runs.folder import load_model, read_manifest, save_model, write_manifest
+    from superconext.runs.folder import load_model, save_model, write_manifest
+    from superconext.runs.manifest import read_manifest
 
     model = load_model(run)
     seen, model.seen = model.seen, None

@@ -69,7 +69,7 @@ def audit(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_beside, read_labelled
     from superconext.report.audit import audit as audit_rows
-    from superconext.runs.folder import read_manifest
+    from superconext.runs.manifest import read_manifest
 
     model = None if run is None else _load(run, threads)
     known = None if model is None else _known(model)

@@ -505,30 +505,16 @@ def embed(
 
 
 def _load(run: str, threads: int) -> Any:
-    from superconext.core.process import gc_paused
+    from superconext.estimator.loading import load_run
 
-    with gc_paused():
-        import torch
-
-        from superconext.runs.folder import load_model
-
-        torch.set_num_threads(threads)
-        return load_model(run)
+    return load_run(Path(run), threads)[0]
 
 
 def load_any(run: str, threads: int) -> Any:
     """A run, or what export --format onnx or static made of one."""
-    from pathlib import Path
+    from superconext.estimator.loading import load_export
 
-    if (Path(run) / "static.json").is_file():
-        from superconext.export.static_model import StaticModel
-
-        return StaticModel(run)
-    if not (Path(run) / "model.onnx").is_file():
-        return _load(run, threads)
-    from superconext.export.onnx_model import OnnxModel
-
-    return OnnxModel(run, threads)
+    return load_export(Path(run), threads) or _load(run, threads)
 
 
 @click.command()

@@ -5,7 +5,13 @@ a library user would expect. A message has three parts: what was found, what was
 expected, what to do next.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+#: What the extra `train` brings, by the names that Python imports.
+TRAINING = (
+    "torch", "gensim", "sklearn", "scipy", "joblib", "safetensors", "threadpoolctl", "jinja2",
+)  # fmt: skip
 
 
 class SuperConTextError(Exception):
@@ -39,12 +45,24 @@ class TrainingError(SuperConTextError, RuntimeError):
 class MissingExtraError(SuperConTextError, ImportError):
     """A feature needs a package that is not installed."""
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str, package: str = "a package that") -> None:
         super().__init__(
-            f"{feature} needs a package that is not installed: pip install 'superconext[{extra}]', "
+            f"{feature} needs {package} is not installed: pip install 'superconext[{extra}]', "
             f"or in a checkout pip install -e '.[{extra}]'"
         )
         self.extra = extra
+
+
+@contextmanager
+def needs_training(feature: str) -> Iterator[None]:
+    """Inside the block the lack of a package of the extra `train` is a MissingExtraError."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in TRAINING:
+            raise
+        raise MissingExtraError(feature, "train", f"{package}, which") from None
 
 
 class StoppedEarly(SuperConTextError):

@@ -140,7 +140,7 @@ def tokenizer_of(text: str) -> Any:
     try:
         from tokenizers import Tokenizer as Subwords
     except ImportError:
-        raise MissingExtraError("The encoder transformer", "transformers") from None
+        raise MissingExtraError("The encoder transformer", "tokenizers") from None
     try:
         return Subwords.from_str(text)
     except Exception as error:  # it raises nothing narrower

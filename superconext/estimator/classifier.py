@@ -23,7 +23,13 @@ from superconext.config.parameters import (
     with_files,
 )
 from superconext.core.errors import ConfigError
-from superconext.estimator.loading import PredictMixin, check_labels, check_texts, refuse_arguments
+from superconext.estimator.loading import (
+    PredictMixin,
+    check_labels,
+    check_texts,
+    load_classifier,
+    refuse_arguments,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -142,9 +148,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
         Raises RunError when the folder is no run or is damaged.
         """
-        from superconext.estimator.loading import load
-
-        loaded = load(path)
+        loaded = load_classifier(path)
         return cls._of_model(loaded.model_, loaded.classes_)
 
     @classmethod

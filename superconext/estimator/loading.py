@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, RunError, refuse_one_string
+from superconext.core.errors import DataError, RunError, needs_training, refuse_one_string
 from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
+    from superconext.export.exported_model import ExportedModel
     from superconext.fitting.model import Model
     from superconext.report.explain import Explanation
     from superconext.report.suggest import Suggestion
@@ -205,11 +206,13 @@ class PredictMixin:
         raise NotImplementedError
 
 
-def load(path: str | Path) -> LoadedClassifier:
-    """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub.
+def load(path: str | Path) -> LoadedClassifier | ExportedModel:
+    """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub; of an
+    export to ONNX or static its `ExportedModel`.
 
     Labels are in the dtype they were fitted in; a run of the command line has text.
-    Raises RunError when the folder is no run or is damaged.
+    Raises RunError when the folder is neither or is damaged, MissingExtraError for a run without
+    the extra train.
 
     Example:
         >>> from superconext import SuperConTextClassifier, load
@@ -218,18 +221,47 @@ def load(path: str | Path) -> LoadedClassifier:
         >>> load("run").predict_proba(["film zwin"]).shape
         (1, 2)
     """
+    return load_export(Path(path)) or load_classifier(path)
+
+
+def load_classifier(path: str | Path) -> LoadedClassifier:
+    """`load` of a run, here or on the Hub."""
     if isinstance(path, str) and path.startswith("hf://"):
-        from superconext.export.hub import cached
+        with needs_training("A run of the Hub"):
+            from superconext.export.hub import cached
 
         with cached(path) as copy:
-            return load(copy)
-    with gc_paused():
-        from superconext.runs.folder import load_model, read_manifest
+            return load_classifier(copy)
+    model, manifest = load_run(Path(path))
+    return LoadedClassifier(model, typed_labels(model.classes, manifest.get("label_type", "str")))
 
-        folder = Path(path)
-        model = load_model(folder)
-        classes = typed_labels(model.classes, read_manifest(folder).get("label_type", "str"))
-    return LoadedClassifier(model, classes)
+
+def load_run(folder: Path, threads: int | None = None) -> tuple[Model, dict[str, Any]]:
+    """The model of a run folder and its manifest. threads: torch's; None leaves them alone."""
+    from superconext.runs.manifest import read_manifest
+
+    manifest = read_manifest(folder)
+    with gc_paused(), needs_training(f"{folder}, a run and no export of one,"):
+        import torch
+
+        from superconext.runs.folder import load_model
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+        return load_model(folder), manifest
+
+
+def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
+    """What `export --format onnx` or `static` made of a run; None for any other folder."""
+    if (folder / "static.json").is_file():
+        from superconext.export.static_model import StaticModel
+
+        return StaticModel(folder)
+    if (folder / "model.onnx").is_file():
+        from superconext.export.onnx_model import OnnxModel
+
+        return OnnxModel(folder, threads)
+    return None
 
 
 class LoadedClassifier(PredictMixin):

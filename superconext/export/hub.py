@@ -18,7 +18,8 @@ from typing import Any
 
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
 from superconext.core.files import new_folder
-from superconext.runs.folder import SEEN, load_model, read_manifest
+from superconext.runs.folder import SEEN, load_model
+from superconext.runs.manifest import read_manifest
 
 #: What `superconext.load` takes for a model on the Hub: hf://user/name or hf://user/name@revision.
 SCHEME = "hf://"

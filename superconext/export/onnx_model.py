@@ -23,6 +23,7 @@ from superconext.core.files import file_sha256
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
+from superconext.export.exported_model import ExportedModel
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.group_priors import GroupPriors
@@ -38,24 +39,19 @@ ENSEMBLE = "ensemble"
 _BLOCK = 256
 
 
-class OnnxModel:
+class OnnxModel(ExportedModel):
     """Text to probabilities, those of the run, from a folder of `superconext export RUN --format
     onnx`: encoders and probe by onnxruntime, the rest by NumPy.
 
     Attributes:
-        classes: labels, as the columns of `probabilities`.
         indexer: texts to token ids.
         ensemble, priors: what answers beside the probe, as in `Model`.
-        columns: those of the training file, as in `Model`.
-        seen: None; an export goes without the hashes of the training texts.
 
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
     """
 
-    seen = None
-
     def __init__(self, folder: str | Path, threads: int = 1) -> None:
-        folder = Path(folder)
+        self.folder = folder = Path(folder)
         self.ensemble: Ensemble | None = None
         self.priors: GroupPriors | None = None
         try:
@@ -77,6 +73,8 @@ class OnnxModel:
             if facts["priors"] is not None:
                 self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
             arrays = read_arrays(folder / "ngrams.safetensors")
+        except MissingExtraError:
+            raise
         except (
             OSError,
             ValueError,
@@ -92,10 +90,6 @@ class OnnxModel:
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
         self._session = session_of(folder / "model.onnx", threads)
-
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        """The most probable label of each text."""
-        return [self.classes[k] for k in self.probabilities(texts).argmax(axis=1)]
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""
@@ -150,7 +144,7 @@ def session_of(path: Path, threads: int = 1) -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise MissingExtraError("Running ONNX models", "onnx") from None
+        raise MissingExtraError("Running ONNX models", "serve") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # it would warn that `oov_words` can be left out

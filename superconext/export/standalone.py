@@ -1,7 +1,7 @@
 """Copies of modules that let an exported folder predict without superconext.
 
-pip's extras add packages and cannot leave out torch, so an export brings the code that it needs:
-the package's own modules, unchanged but for imports relative to their new home. With them
+An export brings the code that it needs, so that it answers without an installation: the package's
+own modules, unchanged but for imports relative to their new home. With them
 `classify.py` needs NumPy and onnxruntime alone (and `tokenizers` for a transformer), of a static
 student NumPy alone.
 """

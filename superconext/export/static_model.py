@@ -25,6 +25,7 @@ from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError, refuse_one_string
 from superconext.core.files import file_sha256
 from superconext.core.process import gc_paused
+from superconext.export.exported_model import ExportedModel
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -68,21 +69,19 @@ def hashed(pieces: Sequence[str], bits: int) -> Iterator[tuple[np.ndarray, np.nd
             yield places, rows.astype(np.int64)
 
 
-class StaticModel:
+class StaticModel(ExportedModel):
     """Text to probabilities with the static student of a run.
 
     Attributes:
-        classes: labels, as the columns of `probabilities`.
-        columns: those of the training file, as in `Model`.
-        indexer, seen: None; a student knows neither words nor the hashes of the training texts.
+        indexer: None; a student knows no words.
 
     Raises RunError when the folder is damaged.
     """
 
-    indexer = seen = None
+    indexer = None
 
     def __init__(self, folder: str | Path) -> None:
-        folder = Path(folder)
+        self.folder = folder = Path(folder)
         try:
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
@@ -103,10 +102,6 @@ class StaticModel:
         self._table, self._bits = table.astype(np.float32), len(table).bit_length() - 1
         self._known: dict[str, int] = {}
         self._vectors = np.empty((0, table.shape[1]), np.float32)
-
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        """The most probable label of each text."""
-        return [self.classes[k] for k in self.probabilities(texts).argmax(axis=1)]
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""

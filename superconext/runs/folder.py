@@ -63,8 +63,7 @@ from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.group_priors import FILE as PRIORS
 from superconext.probe.group_priors import NO_GROUPS, GroupPriors
 from superconext.probe.logistic_regression import check_weights
-
-CHECKPOINT = "checkpoint"
+from superconext.runs.manifest import CHECKPOINT, FORMAT, plain_file, read_json, read_manifest
 
 #: In the checkpoint of a finished run that is about to take its place: once that is in RUN,
 #: what RUN.partial holds is the run that was replaced.
@@ -195,14 +194,6 @@ def only_checkpoint(partial: Path) -> None:
             rest.unlink()
 
 
-#: The newest format that is read. 5: probabilities are corrected for each script. 4: TF-IDF and
-#: more n-grams stand beside the probe, 3: TF-IDF alone. 2: rows of zeros are left out of the
-#: n-gram buckets, and `bucket_rows` says which are there. 1: all rows are.
-FORMAT = 5
-
-#: Bytes of a JSON document; two million words have a quarter of it.
-MOST_JSON = 1 << 28
-
 _MODEL_FILES = (
     "config.toml",
     "vocabulary.json",
@@ -284,56 +275,6 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     oldest = max([2 if sparse else 1, *beside_it, FORMAT if PRIORS in hashes else 1])
     about = {"format": oldest, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run folder.
-
-    Raises RunError when the folder is missing, is no run, or is of a newer format.
-    """
-    path = folder / "manifest.json"
-    if not path.is_file():
-        raise RunError(f"{folder}: {_found_in(folder)}")
-    manifest = read_json(plain_file(folder, path.name))
-    if not isinstance(manifest.get("format"), int):
-        raise RunError(f"{path}: no format number found; expected a run folder's manifest")
-    if manifest["format"] > FORMAT:
-        raise RunError(
-            f"{path}: run format {manifest['format']} found, this version reads up to {FORMAT}; "
-            "install a newer superconext"
-        )
-    return manifest
-
-
-def _found_in(folder: Path) -> str:
-    """What a folder without a manifest is, and what to do with it."""
-    expected = "expected a run made by superconext train"
-    whole = os.path.abspath(folder)  # . and / have no name
-    if any(Path(place, CHECKPOINT).is_dir() for place in (whole, f"{whole}.partial")):
-        out = whole.removesuffix(".partial")
-        return f"found a run that was stopped; {expected}: superconext train --resume {out}"
-    if not folder.is_dir():
-        return f"no such folder; {expected}: check the path"
-    inside = sorted(found.parent.relative_to(folder) for found in folder.glob("*/manifest.json"))
-    if inside:
-        named = ", ".join(str(folder / name) for name in inside[:3])
-        more = f" and {len(inside) - 3} more" * (len(inside) > 3)
-        return f"found a folder with {named}{more} in it; {expected}: name one of these"
-    if (folder / "classify.py").is_file():
-        return (
-            f"found an export; {expected}: classify with superconext predict {folder} FILE, or "
-            f"without this package by python {folder / 'classify.py'} FILE"
-        )
-    if (folder / "modules.json").is_file():
-        return f"found a sentence-transformers model; {expected}: name the run it was made of"
-    if (folder / "results.jsonl").is_file():
-        return f"found the results of a comparison, which keeps no model; {expected}: train one"
-    if (folder / "encoder.json").is_file():
-        return (
-            f"found a pretrained encoder; {expected}: superconext train FILE --init {folder} "
-            "--out RUN"
-        )
-    return f"found no manifest.json; {expected}: check the path"
 
 
 def load_model(folder: Path | str) -> Model:
@@ -467,38 +408,6 @@ def _objective(config: Config, classes: int, sentence: int) -> Objective:
     last = second_stage(config) or config
     kind = objective_class(last.objective)
     return kind.build(last, Shape(classes, sentence, sentence))
-
-
-def plain_file(folder: Path, name: str) -> Path:
-    """The file of that name. Raises RunError if it is not there, or a link out of the folder."""
-    path = folder / name
-    if not path.is_file():
-        raise RunError(f"{path}: missing; expected a whole run folder: copy it again")
-    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-        raise RunError(
-            f"{path}: a link that leads out of the folder; expected a file: copy the run with its "
-            "files (cp -rL) if you trust where it leads"
-        )
-    return path
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises RunError for anything else."""
-    try:
-        with path.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size > MOST_JSON:
-                raise ValueError(f"longer than {MOST_JSON >> 20} MiB")
-            value = json.loads(stream.read(size).decode("utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: not a JSON document ({error}); copy the run again") from None
-    except RecursionError:
-        raise RunError(
-            f"{path}: not a JSON document (nested too deep); copy the run again"
-        ) from None
-    if not isinstance(value, dict):
-        raise RunError(f"{path}: found a JSON {type(value).__name__}, expected an object")
-    return value
 
 
 def _texts(value: Any, what: str) -> list[str]:

@@ -22,7 +22,7 @@ from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
 from superconext.report.table import BASELINE_NAMES
-from superconext.runs.folder import plain_file, read_json, read_manifest
+from superconext.runs.manifest import plain_file, read_json, read_manifest
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
 PAGE = "report.html"

@@ -23,7 +23,6 @@ from superconext.fitting.checks import check_config
 from superconext.fitting.recipes import check_open
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
-    CHECKPOINT,
     check_out,
     epochs_kept,
     has_epochs,
@@ -33,6 +32,7 @@ from superconext.runs.folder import (
     partial_of,
     put_in_place,
 )
+from superconext.runs.manifest import CHECKPOINT
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
 from superconext.training.distributed import LeftToMain, World, current_world, led
 from superconext.training.precision import warn_where_slow

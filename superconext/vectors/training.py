@@ -30,7 +30,7 @@ import numpy as np
 
 from superconext.core import cache
 from superconext.core import files as folders
-from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, VectorsError, needs_training
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import FOLDER_VERSION, WordVectors
 
@@ -117,7 +117,8 @@ def train_vectors(
 
     Raises:
         ConfigError: an impossible setting.
-        VectorsError: no token, no word frequent enough, or gensim is not installed.
+        VectorsError: no token, or no word frequent enough.
+        MissingExtraError: gensim is not installed.
     """
     _check_settings(
         method,
@@ -215,13 +216,8 @@ def _check_settings(method: str, **positive: int) -> None:
 
 
 def _gensim_model(method: str) -> Any:
-    try:
+    with needs_training("Training word vectors"):
         from gensim.models import FastText, Word2Vec
-    except ImportError as error:
-        raise VectorsError(
-            f"training word vectors needs gensim, which cannot be imported ({error}); expected "
-            "gensim 4.3.3 or newer; pip install 'gensim>=4.3.3'"
-        ) from error
     return FastText if method == "fasttext" else Word2Vec
 
 

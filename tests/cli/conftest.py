@@ -87,9 +87,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
 
 
-def blame(said):
+def blame(said, code=1):
     """The one line of the error; before it there may be notes and progress."""
-    assert said.code == 1, said.err
+    assert said.code == code, said.err
     assert said.out == ""
     *before, last = said.err.splitlines()
     assert last.startswith("error: ") and len(last) > 30, said.err

@@ -195,7 +195,7 @@ def test_garbled_texts_are_told_and_mended(train, call, finished, tmp_path):
 def test_without_ftfy_mending_says_what_is_missing(call, finished, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ftfy", None)
     path = write_table(tmp_path / "x.tsv", [("pos", text) for text in GARBLED])
-    assert "superconext[ftfy]" in blame(call("predict", finished.folder, path, "--fix-text"))
+    assert "superconext[ftfy]" in blame(call("predict", finished.folder, path, "--fix-text"), 2)
     path = write_table(tmp_path / "y.tsv", [("pos", text) for text in MENDED])
     assert call("predict", finished.folder, path, "--fix-text").code == 0
 

@@ -56,4 +56,4 @@ def test_optuna_without_values_or_extra(call, data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(sweep.importlib.util, "find_spec", lambda name: None)
     said = call(*common, "--optuna", 2, "--parameter", "layers", "--values", "1,2")
-    assert said.code == 1 and "superconext[optuna]" in said.err
+    assert said.code == 2 and "superconext[optuna]" in said.err

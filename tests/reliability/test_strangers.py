@@ -162,7 +162,7 @@ def test_json_that_is_deep_or_none(run, name, content):
 
 
 def test_documents_are_bounded(run, monkeypatch):
-    monkeypatch.setattr("superconext.runs.folder.MOST_JSON", 100)
+    monkeypatch.setattr("superconext.runs.manifest.MOST_JSON", 100)
     assert "longer than" in refused(run)
 
 

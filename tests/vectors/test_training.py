@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, MissingExtraError, VectorsError
 from superconext.vectors import training
 from superconext.vectors.table import WordVectors
 from superconext.vectors.training import train_vectors
@@ -222,7 +222,9 @@ def test_impossible_settings(wrong):
 
 def test_without_gensim_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(VectorsError, match="pip install"):
+    with pytest.raises(
+        MissingExtraError, match=r"needs gensim, .* pip install 'superconext\[train"
+    ):
         train_vectors(SENTENCES)
 
 
