@@ -60,9 +60,9 @@ def audit(
     """Rank the rows of the labelled FILE: the labels most likely to be wrong come first.
 
     Prints TSV (on a terminal, a table of the first rows): label, text, line, the label that may be
-    right, a suspicion and the reasons. Correct the labels in a spreadsheet; train reads the
-    corrected file. If several annotators labelled FILE, their disagreement is a reason too. RUN
-    should not have been trained on FILE.
+    right, a suspicion, the reasons and the other columns of FILE. Correct the labels in a
+    spreadsheet; train reads the corrected file. If several annotators labelled FILE, their
+    disagreement is a reason too. RUN should not have been trained on FILE.
     """
     import dataclasses
 
@@ -76,8 +76,8 @@ def audit(
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(rows.notes, rows.source)
-    shares, sources = read_beside(rows, text_column, reading["encoding"])
-    rows = dataclasses.replace(rows, shares=shares)
+    beside = read_beside(rows, text_column, reading["encoding"])
+    rows = dataclasses.replace(rows, shares=beside.shares)
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None and model is not None:
@@ -88,14 +88,25 @@ def audit(
             )
         vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:
-        found = audit_rows(rows, vectors, advance, sources)
+        found = audit_rows(rows, vectors, advance, beside.sources)
     listed = [suspect.to_dict() for suspect in found.ranked[:count]]
     if not quiet:
         _show_summary(found.summary)
+    # Columns of FILE go where there is room for them.
+    room = as_json or out is not None or not sys.stdout.isatty()
+    others = [*next(iter(beside.cells.values()), {})] * room
+    if others:
+        kept = [beside.cells.get(row["line"], dict.fromkeys(others, "")) for row in listed]
     if as_json:
+        if others:
+            listed = [{**row, "kept": one} for row, one in zip(listed, kept, strict=True)]
         echo_json({**found.summary, "ranked": listed})
         return
     table = [{**row, "why": "; ".join(row["why"])} for row in listed]
+    if others:
+        names = {name: f"given_{name}" if name in listed[0] else name for name in others}
+        for row, one in zip(table, kept, strict=True):
+            row |= {names[name]: one.get(name, "") for name in others}
     _give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
@@ -347,7 +358,10 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     from superconext.report.table import render
 
     source = summary["file"]
-    counts = f"{summary['suspects']} of {summary['rows']} rows are suspects"
+    counts = (
+        f"about {summary['likely_wrong']} of {summary['rows']} labels are likely wrong (a rough "
+        f"estimate); {summary['suspects']} rows fit another label better, the first rows most"
+    )
     told = [
         (
             summary["contradictions"],

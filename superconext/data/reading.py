@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -418,24 +419,47 @@ def read_texts(
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes, stream.separator)
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What other columns of a labelled file say of its rows; each is empty where there are none.
+
+    shares: of each row those of the labels that annotators gave it. sources: where each row is
+    from, a cell of a column named as in `SOURCE_NAMES`. cells: by line, those of the columns that
+    are neither text, label nor an annotator's, by name.
+    """
+
+    shares: Sequence[Mapping[str, float]]
+    sources: Sequence[str] = ()
+    cells: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+
 def read_beside(
     rows: Dataset, text_column: ColumnSpec = None, encoding: str | None = None
-) -> tuple[Sequence[Mapping[str, float]], list[str]]:
-    """What other columns of the file of `rows` say of each: shares of the labels that annotators
-    gave it (where columns of theirs stand beside a column of labels), and where it is from, a cell
-    of a column named as in `SOURCE_NAMES`. Each is empty where the file has none, has no header, or
-    cannot be read again."""
-    shares, sources = rows.shares, list[str]()
-    if not (rows.columns or {}).get("header") or not Path(rows.source).is_file():
-        return shares, sources
+) -> Beside:
+    """What the file of `rows` says beside them, if it has a header and can be read again."""
+    columns, shares = rows.columns or {}, rows.shares
+    if not columns.get("header") or not Path(rows.source).is_file():
+        return Beside(shares)
     with suppress(DataError):
         votes = read_labelled(rows.source, text_column, votes=True, encoding=encoding).annotated
         if not shares and votes is not None and votes.several:
             given = dict(zip(votes.lines, votes.shares(range(len(votes.texts))), strict=True))
             shares = [given.get(line, {}) for line in rows.lines]
-    for name in SOURCE_NAMES:
-        with suppress(DataError):
-            cells = read_texts(rows.source, name, every_row=True, encoding=encoding)
-            named = dict(zip(cells.lines, cells.texts, strict=True))
-            return shares, [named.get(line, "").strip() for line in rows.lines]
-    return shares, sources
+    taken = {columns["text"], columns["label"], columns.get("annotator")}
+    taken |= {*columns.get("annotators", ())}
+    cells: dict[int, Mapping[str, str]] = {}
+    with suppress(DataError):
+        stream = RowStream(
+            rows.source, text_column or columns["text"], labelled=False, every_row=True,
+            header=True, encoding=encoding, beside=True,
+        )  # fmt: skip
+        for block in stream:
+            for line, row in zip(block.lines, block.beside, strict=False):
+                cells[line] = {name: row[name] for name in row if name not in taken}
+    names = {name.strip().casefold(): name for name in next(iter(cells.values()), {})}
+    from_where = next((names[name] for name in SOURCE_NAMES if name in names), None)
+    if from_where is None:
+        return Beside(shares, (), cells)
+    return Beside(
+        shares, [cells.get(line, {}).get(from_where, "").strip() for line in rows.lines], cells
+    )

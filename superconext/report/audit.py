@@ -76,10 +76,10 @@ class Audit:
     ranked: every row, the most suspicious first: misspelt labels, ties, then by suspicion.
     classes: labels, sorted, without misspelt ones.
     probabilities: `[N, C]` of the classes for each row, by a model that has not seen it.
-    summary: counts of rows, `suspects`, `contradictions` (rows whose text, or nearly the same
-        one, carries another label too), `disputed` (rows whose annotators disagree),
-        `misspelt_labels` (from spelling to what it may be), `mojibake` (rows), `scripts` and
-        `sources` (rows of each class in each).
+    summary: counts of rows, `likely_wrong`, `suspects`, `contradictions` (rows whose text, or
+        nearly the same one, carries another label too), `disputed` (rows whose annotators
+        disagree), `misspelt_labels` (from spelling to what it may be), `mojibake` (rows), `scripts`
+        and `sources` (rows of each class in each).
     """
 
     ranked: list[Suspect]
@@ -175,6 +175,7 @@ def audit(
     summary = {
         "file": rows.source,
         "rows": len(ranked),
+        "likely_wrong": likely_wrong(shares, truth),
         "suspects": sum(bool(suspect.suggested) for suspect in ranked),
         "contradictions": len(contradictions),
         "disputed": disputed,
@@ -205,6 +206,20 @@ def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarra
     likelihoods[rows, own] = -np.inf
     rivals = likelihoods.argmax(axis=1)
     return likelihoods[rows, rivals] - given, rivals
+
+
+def likely_wrong(probabilities: np.ndarray, labels: np.ndarray) -> int:
+    """About how many labels are wrong: rows to which another class is given the probability that
+    it has on average among its own rows, or more (the confident joint of Northcutt, Jiang and
+    Chuang, 2021). Hard rows are counted too.
+
+    Arguments are those of `suspicions`.
+    """
+    known = labels >= 0
+    shares, given = probabilities[known], labels[known]
+    means = np.array([shares[given == k, k].mean() for k in range(shares.shape[1])])
+    sure = np.where((shares >= means) & (shares > 0), shares, -1.0)
+    return int(((sure.max(axis=1) > 0) & (sure.argmax(axis=1) != given)).sum())
 
 
 def out_of_fold(

@@ -13,7 +13,7 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
-from superconext.report.audit import audit, misspelt_labels, out_of_fold, suspicions
+from superconext.report.audit import audit, likely_wrong, misspelt_labels, out_of_fold, suspicions
 from tests.cli.conftest import blame, call_main, rows
 
 HEADINGS = ["label", "text", "line", "suggested", "suspicion", "why"]
@@ -196,7 +196,7 @@ def test_stdout_is_a_table_of_all_rows_that_train_can_read(file, noisy, tmp_path
     pairs = noisy[0]
     lines = [int(row[2]) for row in table[1:]]
     assert [pairs[line - 2] for line in lines] == list(zip(again.labels, again.texts, strict=True))
-    assert f"{file}: " in said.err and "of 120 rows are suspects" in said.err
+    assert f"{file}: " in said.err and "of 120 labels are likely wrong" in said.err
 
 
 def test_a_spreadsheet_file_keeps_tabs_and_quotes_and_is_read_back(tmp_path):
@@ -210,6 +210,34 @@ def test_a_spreadsheet_file_keeps_tabs_and_quotes_and_is_read_back(tmp_path):
     assert call_main("audit", source, "--out", out).code == 0
     assert out.read_bytes().startswith(b"\xef\xbb\xbf")
     assert sorted(read_labelled(out).texts) == sorted(read_labelled(source).texts)
+
+
+def test_other_columns_of_the_file_go_along_under_names_of_their_own(noisy, tmp_path):
+    path = tmp_path / "odd.csv"
+    lines = [f"{n};{text};{label};x{n}" for n, (label, text) in enumerate(noisy[0])]
+    path.write_text("\n".join(["id;text;label;line", *lines]) + "\n", encoding="utf-8-sig")
+    assert call_main("audit", path, "--out", tmp_path / "out.csv").code == 0
+    with (tmp_path / "out.csv").open(encoding="utf-8-sig", newline="") as stream:
+        table = list(csv.DictReader(stream, delimiter=";"))
+    assert list(table[0]) == [*HEADINGS, "id", "given_line"]
+    for row in table:
+        assert noisy[0][int(row["id"])] == (row["label"], row["text"])
+        assert int(row["line"]) == int(row["id"]) + 2 and row["given_line"] == f"x{row['id']}"
+    ranked = json.loads(call_main("audit", path, "--json", "-n", 2).out)["ranked"]
+    assert [one["kept"]["id"] for one in ranked] == [row["id"] for row in table[:2]]
+
+
+def test_wrong_labels_are_counted_as_a_plain_loop_does():
+    draw = np.random.default_rng(0)
+    shares, labels = draw.dirichlet([1, 1, 1], 60), draw.integers(-1, 3, 60)
+    means = [
+        np.mean([s[k] for s, y in zip(shares, labels, strict=True) if y == k]) for k in (0, 1, 2)
+    ]
+    count = 0
+    for share, label in zip(shares, labels, strict=True):
+        sure = [k for k in (0, 1, 2) if share[k] >= means[k]]
+        count += bool(label >= 0 and sure and max(sure, key=lambda k: share[k]) != label)
+    assert 0 < count == likely_wrong(shares, labels) < 60
 
 
 def test_json_and_n_and_quiet(file):
