@@ -111,10 +111,10 @@ def export(
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
 
-            facts["largest_difference"] = write_onnx(model, fresh)
+            facts["largest_difference"] = write_onnx(model, fresh, Path(run).resolve().name)
         elif static:
             assert train_file is not None
-            facts["cost"] = _distil(model, seen, fresh, train_file, test, unlabelled)
+            facts["cost"] = _distil(model, seen, fresh, run, train_file, test, unlabelled)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -135,6 +135,7 @@ def _distil(
     model: Model,
     seen: SeenTexts | None,
     folder: Path,
+    run: str,
     train: str,
     test: str | None,
     unlabelled: tuple[str, ...],
@@ -171,7 +172,8 @@ def _distil(
                 "that it is measured on, which makes its scores too high: give others with --test",
                 err=True,
             )
-    return write_static(model, folder, texts, dev, TerminalProgress())
+    name = Path(run).resolve().name
+    return write_static(model, folder, texts, dev, TerminalProgress(), name)
 
 
 def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:

@@ -5,6 +5,7 @@ answers beside the encoder goes along: n-gram models, the weights of their pool,
 
 | file | what it holds |
 |---|---|
+| `README.md` | what this is, how to use it |
 | `classify.py` | text to label: a command, and `load` for programs |
 | `serve.py` | the same as an HTTP service, see `export.server` |
 | `superconext_runtime/` | the modules that it runs, see `export.standalone` |
@@ -60,8 +61,10 @@ _ODD = (
 )  # fmt: skip
 
 
-def write_onnx(model: Model, folder: Path) -> float:
+def write_onnx(model: Model, folder: Path, run: str = "a run") -> float:
     """Write the files into an existing, empty folder and compare both ways to answer.
+
+    run: its name, for the README.
 
     Returns the largest difference between onnxruntime's and torch's numbers. Raises
     MissingExtraError without onnx and onnxruntime, RunError where the difference is above
@@ -76,7 +79,7 @@ def write_onnx(model: Model, folder: Path) -> float:
     proto = build_graph(model)
     onnx.checker.check_model(proto, full_check=True)
     onnx.save(proto, str(folder / "model.onnx"))
-    write_rest(model, folder)
+    write_rest(model, folder, run)
     shares, vectors = _difference(model, folder)
     shares = float(np.max([shares, difference_on_texts(model, OnnxModel(folder))]))
     for found, most in ((vectors, TOLERANCE), (shares, tolerance_of(model))):
@@ -88,7 +91,7 @@ def write_onnx(model: Model, folder: Path) -> float:
     return max(shares, vectors)
 
 
-def write_rest(model: Model, folder: Path) -> None:
+def write_rest(model: Model, folder: Path, run: str = "a run") -> None:
     """Write all but the graph into a folder that has it already."""
     from safetensors.numpy import save_file
 
@@ -119,7 +122,8 @@ def write_rest(model: Model, folder: Path) -> None:
     write_json(folder / "model.json", document)
     of_tokens = ["tokenizers"] if "subwords" in document else []
     packages = ["numpy", "onnxruntime", *of_tokens]
-    write_standalone(folder, packages, "onnx_model", "OnnxModel(HERE, threads)")
+    opened = "OnnxModel(HERE, threads)"
+    write_standalone(folder, packages, "onnx_model", opened, model.classes, run)
 
 
 def build_graph(model: Model) -> Any:

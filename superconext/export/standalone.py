@@ -38,8 +38,8 @@ In a program, with this folder on sys.path:
 
     from classify import load
     model = load()
-    model.predict(["..."])            labels
-    model.probabilities(["..."])      float64 [N, C], columns as model.classes
+    model.predict(["..."])            labels; "" for a blank text
+    model.predict_proba(["..."])      float64 [N, C], columns as model.classes
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def main() -> None:
         action="store_true",
         help="also every class's probability, rounded to 6 decimals, under a header",
     )
-    about.add_argument("--threads", type=int, default=1, help="default: 1")
+    about.add_argument(
+        "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
+    )
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
@@ -168,10 +170,17 @@ from classify import PACKAGES, load, needed
 
 
 def main() -> None:
-    about = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    about.add_argument("--host", default="127.0.0.1")
-    about.add_argument("--port", type=int, default=8000)
-    about.add_argument("--threads", type=int, default=1)
+    about = argparse.ArgumentParser(
+        description='Answer POST /predict {"texts": ["...", ...]}; GET /health, GET /metrics.',
+        epilog=f"Needs: pip install {' '.join(PACKAGES)} starlette uvicorn",
+    )
+    about.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on; default: this machine alone"
+    )
+    about.add_argument("--port", type=int, default=8000, help="0: any free one; default: 8000")
+    about.add_argument(
+        "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
+    )
     given = about.parse_args()
     needed(*PACKAGES, "starlette", "uvicorn")
     from superconext_runtime.export.server import run_server
@@ -187,12 +196,53 @@ if __name__ == "__main__":
 '''
 
 
-def write_standalone(folder: Path, packages: Sequence[str], module: str, opened: str) -> None:
-    """Write `classify.py`, `serve.py` and the modules they need into an existing folder.
+_README = """# Labels for texts
+
+Made of the run `@RUN@` by `superconext export`, version @VERSION@. Labels: @LABELS@.
+@COST@
+With Python 3.11 or newer, and without superconext, in this folder:
+
+    pip install @PACKAGES@
+
+- A file, a text a line or a table: `python classify.py FILE --proba`; more: `--help`.
+- In Python (elsewhere, put this folder on `sys.path`):
+
+      from classify import load
+      model = load()
+      model.predict(["..."])        # labels, "" for a blank text
+      model.predict_proba(["..."])  # columns as model.classes
+
+- Over HTTP: `pip install starlette uvicorn`, then `python serve.py --port 8000`, and
+  `curl -d '{"texts": ["..."]}' localhost:8000/predict`.
+
+superconext opens the folder too: `superconext predict`, `superconext serve`, `superconext.load`.
+"""
+
+#: Labels that the README names.
+_NAMED = 20
+
+
+def write_standalone(
+    folder: Path,
+    packages: Sequence[str],
+    module: str,
+    opened: str,
+    classes: Sequence[str],
+    run: str,
+    cost: str = "",
+) -> None:
+    """Write `README.md`, `classify.py`, `serve.py` and the modules they need into a folder.
 
     packages: those that must be installed where they run. module: of `export`, with the class that
-    `opened`, an expression of `HERE` and `threads`, makes the model of.
+    `opened`, an expression of `HERE` and `threads`, makes the model of. classes, run (its name) and
+    cost (a sentence): for the README.
     """
+    labels = [f"`{' '.join(label.split())}`" for label in classes[:_NAMED]]
+    more = f" and {len(classes) - _NAMED} more" * (len(classes) > _NAMED)
+    about = {"RUN": run, "VERSION": __version__, "LABELS": ", ".join(labels) + more}
+    about |= {"COST": f"\n{cost}\n" * bool(cost), "PACKAGES": " ".join(packages)}
+    readme = re.sub("@([A-Z]+)@", lambda found: about[found[1]], _README)
+    (folder / "README.md").write_text(readme, encoding="utf-8")
     home = folder / RUNTIME
     for needed in sorted(_modules(module)):
         source = _file(needed).read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from superconext import SuperConTextClassifier
+from superconext import SuperConTextClassifier, __version__
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import DataError, RunError
 from superconext.export import onnx_model
@@ -181,6 +181,14 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     for told in ("pip install numpy onnxruntime", "one a line", "default: standard input", "6 dec"):
         assert told in said
     assert all(len(cell) == 8 for cell in cells[0][1:-1])
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 25 and "@" not in readme and "\n\n\n" not in readme
+    for told in (*model.classes, "pip install numpy onnxruntime", "run `", __version__):
+        assert told in readme
+    words = [sys.executable, str(folder / "serve.py"), "--help"]
+    said = " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split())
+    for told in ("--host HOST address to", "any free one", "of onnxruntime", "starlette uvicorn"):
+        assert told in said
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
     assert (

@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
+import superconext
 from superconext.core.errors import DataError, RunError
 from superconext.core.files import file_sha256
 from superconext.export.static_folder import Bags, distil
@@ -45,8 +46,16 @@ def made(tmp_path_factory):
 
 
 def test_it_learns_what_the_run_answers(made):
-    _, told = made
+    place, told = made
     cost = told["cost"]
+    readme = (place / "out" / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 25 and "Made of the run `run` by" in readme
+    assert (
+        "pip install numpy\n" in readme and f"{cost['student']['accuracy']:.3f}, the run" in readme
+    )
+    model = superconext.load(place / "out")
+    assert repr(model) == f"StaticModel({str(place / 'out')!r}, classes=['neg', 'pos'])"
+    assert model.predict(["", "\t", "zwin"])[:2] == ["", ""] and model.predict(["zwin"])[0]
     assert told["format"] == "static" and cost["rows"] == 100 and 300 < cost["learned"] <= 700
     assert cost["run"]["accuracy"] > 0.9 and cost["agree"] >= 90
     assert cost["student"]["accuracy"] > cost["run"]["accuracy"] - 0.1
