@@ -20,7 +20,14 @@ from typing import Any
 
 from superconext.encoders import ENCODERS
 from superconext.report.figures import replacing
-from superconext.report.table import BASELINE_NAMES, clean, escape_markdown, markdown, wilson
+from superconext.report.table import (
+    BASELINE_NAMES,
+    clean,
+    counted,
+    escape_markdown,
+    markdown,
+    wilson,
+)
 
 _SPLITS = ("train", "dev", "test", "cv")
 _FEW = 30  # rows of a class, below which its scores say little
@@ -157,7 +164,12 @@ _METRICS = dict.fromkeys(("accuracy", "f1_macro", "f1_weighted"), _number)
 _SPLIT = {
     **_METRICS,
     "n": _number,
-    "folds": {"count": _whole, "repeats": _whole, "accuracy": {"mean": _number, "sd": _number}},
+    "folds": {
+        "count": _whole,
+        "repeats": _whole,
+        "texts": _number,
+        "accuracy": {"mean": _number, "sd": _number},
+    },
     "per_class": {_EACH: dict.fromkeys(("precision", "recall", "f1", "support"), _number)},
 }
 _SCORED = dict.fromkeys(_SPLITS, _SPLIT)
@@ -246,6 +258,7 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
     reported = (facts["reported_split"], "test", "dev")
     split = next((name for name in reported if name in probe), "test")
     count = _count(probe.get(split))
+    texts = None if count is None else counted(probe[split], count)
     together = _recorded(facts["combined"][split])
     model = facts["combined"] if together else probe
     models = {"this model": model[split]} if split in model else {}
@@ -260,7 +273,7 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
         BASELINE_NAMES.get(name, name): scores[split] for name, scores in facts["baselines"].items()
     }
     models |= baselines
-    compared = [{"model": name, **_cells(scores, count)} for name, scores in models.items()]
+    compared = [{"model": name, **_cells(scores, texts)} for name, scores in models.items()]
     others = [
         {"split": name, **_cells(model[name], _count(probe[name]))}
         for name in probe
@@ -300,8 +313,9 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
             *_SCORES,
         ),
         "count": count,
+        "texts": None if texts == count else texts,
         "compared": _table(compared, "model", *_SCORES) if split in model else "",
-        "verdict": _verdict(model[split], baselines, count) if split in model else "",
+        "verdict": _verdict(model[split], baselines, texts) if split in model else "",
         "other_splits": _table(others, "split", *_SCORES),
         "baselines": baselines,
         "classes": _table(of_classes, "class", "precision", "recall", "F1", "rows"),

@@ -26,7 +26,7 @@ from superconext.report.audit import Audit
 from superconext.report.explain import Explanation, word_spans
 from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
-from superconext.report.table import BASELINE_NAMES, Grid, clean, wilson
+from superconext.report.table import BASELINE_NAMES, Grid, clean, counted, wilson
 from superconext.text.characters import script_of
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
@@ -236,7 +236,7 @@ def _scores(context: PageContext) -> list[dict[str, Any]]:
                 "name": BASELINE_NAMES.get(name, name),
                 "baseline": name in context.others and not name.startswith("this model"),
                 "accuracy": accuracy,
-                "interval": wilson(float(accuracy), count)
+                "interval": wilson(float(accuracy), counted(context.metrics, count))
                 if known and accuracy is not None
                 else None,
                 "macro": metrics.get("f1_macro"),

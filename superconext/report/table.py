@@ -422,6 +422,14 @@ def class_table(scores: Mapping[str, Any]) -> str:
     return render(rows, ("class", "precision", "recall", "f1", "support"))
 
 
+def counted(scores: Mapping[str, Any], rows: float) -> float:
+    """What an interval of the accuracy counts: the distinct texts that scores tell of, as those of
+    a cross-validation do, for a copy is no further evidence; else the rows."""
+    folds = scores.get("folds")
+    texts = folds.get("texts") if isinstance(folds, Mapping) else None
+    return float(texts) if isinstance(texts, Real) and texts > 0 else rows
+
+
 def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
     """Wilson's score interval of a share of `n` trials, by default at 95%.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -43,6 +44,20 @@ def test_thirty_rows_of_three_classes_have_an_answer_and_its_interval(call, few,
     words = load_model(run).indexer.vocabulary
     assert all(f"n{row}" in words for row in range(30)), "the model is fitted on all rows"
     assert call("evaluate", run, few).code == 0
+
+
+def test_every_interval_counts_a_text_once(call, tmp_path):
+    data = dataset(30)
+    pairs = list(zip(data.labels, data.texts, strict=True))
+    path, run = write_table(tmp_path / "x.tsv", [*pairs, *pairs[:9]]), tmp_path / "run"
+    said = call("train", path, "--out", run, *TRAINED, "--cv", "3", "--no-baselines")
+    assert said.code == 0, said.err
+    low, high = re.search(r"accuracy: (.+) to (.+) \(Wilson, 30 texts\)", said.out).groups()
+    card = (run / "README.md").read_text(encoding="utf-8")
+    ends = re.search(r"this model \| .+ \((.+) to (.+)\)", card.split("## Results")[1]).groups()
+    assert [f"{100 * float(end):.1f}" for end in ends] == [low, high]
+    assert "(39 rows, 30 distinct texts)" in card
+    assert f"({low}% to {high}%)" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_it_happens_by_itself_and_can_be_left_out(call, few, tmp_path):
