@@ -27,7 +27,12 @@ class ConfigError(SuperConTextError, ValueError):
 
 
 class UnregisteredError(ConfigError):
-    """A name is in no registry: neither built in nor registered."""
+    """A name is in no registry: neither built in nor registered.
+
+    kind, name: what is looked for. variable: the environment variable that may name its file.
+    """
+
+    kind = name = variable = ""
 
 
 class VectorsError(SuperConTextError, ValueError):

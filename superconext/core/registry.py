@@ -33,6 +33,9 @@ _EXPECTED = (
 
 _REGISTRIES: list[Registry[Any]] = []
 
+#: Begins the names of modules made of files.
+_OF_FILE = "superconext_own_"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -118,10 +121,12 @@ class Registry(Generic[T]):
         near = difflib.get_close_matches(name, self.names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         own = f" or be named in {self.variable}={name}=path/to/file.py:Class" * bool(self.variable)
-        raise UnregisteredError(
+        error = UnregisteredError(
             f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}; one of "
             f"your own has to be registered{own}{hint}"
         )
+        error.kind, error.name, error.variable = self.kind, name, self.variable or ""
+        raise error
 
     def get(self, name: str) -> T:
         """The class behind a name. Raises ConfigError where it is unknown or of another kind."""
@@ -200,6 +205,20 @@ class Registry(Generic[T]):
             sys.stderr.write(f"warning: {self._faults.pop(0)}\n")
 
 
+def own_code() -> dict[str, str]:
+    """Code of users that this process has used: "objective mine" to "file.py:Class" or
+    "module:Class", without folders."""
+    found = {}
+    for registry in _REGISTRIES:
+        for name, thing in registry.used.items():
+            module = getattr(thing, "__module__", "")
+            if module.startswith(_OF_FILE) or module == "__main__":
+                module = os.path.basename(_file(thing))
+            if name in registry and module:
+                found[f"{registry.kind} {name}"] = f"{module}:{getattr(thing, '__name__', '')}"
+    return found
+
+
 def own_fault(what: object, found: str, expected: str) -> ConfigError:
     """The error of a class, an object of it or a function that does not do what its kind must."""
     known = [
@@ -270,7 +289,7 @@ def _has_line(thing: Any, line: int) -> bool:
 
 def _module_of_file(path: str) -> ModuleType:
     """The module of a file, run once in a process."""
-    name = f"superconext_own_{abs(hash(path))}"
+    name = f"{_OF_FILE}{abs(hash(path))}"
     known = sys.modules.get(name)
     if known is not None:
         return known

@@ -60,11 +60,13 @@ def check_probe_features(name: str) -> None:
 
     near = difflib.get_close_matches(name, probe_feature_names(), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnregisteredError(
+    error = UnregisteredError(
         f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}; a "
         "probe of your own has to be registered or be named in "
         f"{PROBES.variable}={name}=path/to/file.py:Class{hint}"
     )
+    error.kind, error.name, error.variable = PROBES.kind, name, PROBES.variable or ""
+    raise error
 
 
 def probe_class(name: str) -> type[Probe]:

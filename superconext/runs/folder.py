@@ -51,6 +51,7 @@ from superconext.core.files import (
     sync,
     write_json,
 )
+from superconext.core.registry import own_code
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders import encoder_class
 from superconext.encoders.base import check_affordable
@@ -273,7 +274,8 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     # The oldest format that says it all, so that earlier versions read what they can.
     beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
     oldest = max([2 if sparse else 1, *beside_it, FORMAT if PRIORS in hashes else 1])
-    about = {"format": oldest, **manifest, "files": hashes}
+    own = {"own_code": code} if (code := own_code()) else {}
+    about = {"format": oldest, **own, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)
 
 
@@ -338,11 +340,26 @@ def load_model(folder: Path | str) -> Model:
     ) as error:
         reason = " ".join(str(error).split())[:300]
         if isinstance(error, UnregisteredError):
-            raise RunError(f"{folder}: {reason}") from None
+            raise RunError(f"{folder}: {_unknown(error, manifest) or reason}") from None
         raise RunError(
             f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None
     return model
+
+
+def _unknown(error: UnregisteredError, manifest: Mapping[str, Any]) -> str:
+    """What a run was trained with that this process does not know, and how to make it known."""
+    if not error.kind:
+        return ""
+    known = manifest.get("own_code")
+    code = known.get(f"{error.kind} {error.name}") if isinstance(known, dict) else None
+    module, _, name = code.partition(":") if isinstance(code, str) else ("file.py", "", "Class")
+    told = f"trained with the {error.kind} {error.name!r} of its author"
+    told += f" ({name} in {module})" * (code is not None)
+    mend = f"set {error.variable}={error.name}=path/to/{module}:{name}"
+    if not module.endswith(".py"):
+        mend = f"install the package with the module {module}"
+    return f"{told}, which is not known here; expected its code: {mend}, or register it in Python"
 
 
 def _columns(manifest: Any) -> Any:

@@ -72,7 +72,12 @@ def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(pl
     known = {"SUPERCONEXT_OBJECTIVES": "proxies=proxies.py:Proxies"}
     assert "own rule" in train_and_predict(place, **known)
     assert "proxies.py" not in (place / "run" / "config.toml").read_text(encoding="utf-8")
-    with pytest.raises(RunError, match=r"'proxies'.* SUPERCONEXT_OBJECTIVES=proxies=path/to/"):
+    told = (
+        r"run: trained with the objective 'proxies' of its author \(Proxies in proxies.py\), "
+        "which is not known here; .* set "
+        "SUPERCONEXT_OBJECTIVES=proxies=path/to/proxies.py:Proxies, or"
+    )
+    with pytest.raises(RunError, match=told):
         load_model(place / "run")
 
 
@@ -86,6 +91,8 @@ def test_the_command_line_finds_that_of_an_installed_package(place):
     (place / "proxies.py").rename(place / "site" / "toy_losses.py")
     paths = os.pathsep.join([str(ROOT), str(place / "site")])
     assert "own rule" in train_and_predict(place, PYTHONPATH=paths)
+    with pytest.raises(RunError, match="install the package with the module toy_losses"):
+        load_model(place / "run")
 
 
 def test_the_estimator_takes_a_registered_class(names, place, monkeypatch):
