@@ -134,18 +134,22 @@ class Choice:
     facts: dict[str, Any]
 
 
+def naming(given: Mapping[str, Any]) -> list[str]:
+    """The given parameters that name a recipe, sorted, the preset first."""
+    named = sorted(name for name, value in given.items() if value is not None and name not in OPEN)
+    return ["preset"] * (given.get("preset") not in (None, "auto")) + named
+
+
 def is_open(given: Mapping[str, Any]) -> bool:
     """Whether none of the given parameters names a recipe."""
-    named = (name for name, value in given.items() if value is not None and name not in OPEN)
-    return given.get("preset") in (None, "auto") and not any(named)
+    return not naming(given)
 
 
 def check_open(given: Mapping[str, Any], config: Config) -> None:
     """Raise ConfigError where `auto` is asked for and a recipe named beside it."""
     if config.preset != "auto" or is_open(given):
         return
-    named = sorted(name for name, value in given.items() if value is not None)
-    first = next(name for name in named if name not in OPEN)
+    first = naming(given)[0]
     raise ConfigError(
         f"preset = 'auto' with {first} = {given[first]!r}: expected a recipe to be chosen or to be "
         "named: leave one of them out, or use preset fast"

@@ -427,7 +427,7 @@ def counted(scores: Mapping[str, Any], rows: float) -> float:
     a cross-validation do, for a copy is no further evidence; else the rows."""
     folds = scores.get("folds")
     texts = folds.get("texts") if isinstance(folds, Mapping) else None
-    return float(texts) if isinstance(texts, Real) and texts > 0 else rows
+    return float(texts) if isinstance(texts, int | float) and texts > 0 else rows
 
 
 def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
