@@ -27,6 +27,7 @@ from superconext.cli.options import (
     say_next,
     switch,
 )
+from superconext.cli.use import _known, _load
 
 if TYPE_CHECKING:
     from superconext.report.explain import Explanation
@@ -76,8 +77,8 @@ def audit(
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(rows.notes, rows.source)
-    beside = read_beside(rows, text_column, reading["encoding"])
-    rows = dataclasses.replace(rows, shares=beside.shares)
+    shares, sources, cells = read_beside(rows, text_column, reading["encoding"])
+    rows = dataclasses.replace(rows, shares=shares)
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None and model is not None:
@@ -88,25 +89,21 @@ def audit(
             )
         vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:
-        found = audit_rows(rows, vectors, advance, beside.sources)
+        found = audit_rows(rows, vectors, advance, sources)
     listed = [suspect.to_dict() for suspect in found.ranked[:count]]
     if not quiet:
         _show_summary(found.summary)
-    # Columns of FILE go where there is room for them.
-    room = as_json or out is not None or not sys.stdout.isatty()
-    others = [*next(iter(beside.cells.values()), {})] * room
-    if others:
-        kept = [beside.cells.get(row["line"], dict.fromkeys(others, "")) for row in listed]
     if as_json:
-        if others:
-            listed = [{**row, "kept": one} for row, one in zip(listed, kept, strict=True)]
+        kept = [{"kept": cells[row["line"]]} if any(cells.values()) else {} for row in listed]
+        listed = [row | one for row, one in zip(listed, kept, strict=True)]
         echo_json({**found.summary, "ranked": listed})
         return
     table = [{**row, "why": "; ".join(row["why"])} for row in listed]
-    if others:
-        names = {name: f"given_{name}" if name in listed[0] else name for name in others}
-        for row, one in zip(table, kept, strict=True):
-            row |= {names[name]: one.get(name, "") for name in others}
+    if out or not sys.stdout.isatty():  # a terminal has no room for more columns
+        taken = [*table[0]]
+        for row in table:
+            named = cells.get(row["line"], {}).items()
+            row |= {f"given_{name}" if name in taken else name: cell for name, cell in named}
     _give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
@@ -339,18 +336,6 @@ def _show_words(explained: Explanation) -> None:
     click.echo(f"{explained.label} {explained.probability:.2f}  {' '.join(words)}")
     ordered = sorted(explained.words, key=lambda pair: -abs(pair[1]))
     click.echo("  " + "  ".join(f"{word} {value:+.2f}" for word, value in ordered[:8]))
-
-
-def _load(run: str, threads: int) -> Any:
-    from superconext.cli.use import _load as load_run
-
-    return load_run(run, threads)
-
-
-def _known(model: Any) -> Any:
-    from superconext.cli.use import _known as known_of
-
-    return known_of(model)
 
 
 def _show_summary(summary: Mapping[str, Any]) -> None:

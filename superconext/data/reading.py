@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -419,47 +418,35 @@ def read_texts(
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes, stream.separator)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What other columns of a labelled file say of its rows; each is empty where there are none.
-
-    shares: of each row those of the labels that annotators gave it. sources: where each row is
-    from, a cell of a column named as in `SOURCE_NAMES`. cells: by line, those of the columns that
-    are neither text, label nor an annotator's, by name.
-    """
-
-    shares: Sequence[Mapping[str, float]]
-    sources: Sequence[str] = ()
-    cells: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-
-
 def read_beside(
     rows: Dataset, text_column: ColumnSpec = None, encoding: str | None = None
-) -> Beside:
-    """What the file of `rows` says beside them, if it has a header and can be read again."""
+) -> tuple[Sequence[Mapping[str, float]], list[str], dict[int, dict[str, str]]]:
+    """What other columns of the file of `rows` say of each: shares of the labels that annotators
+    gave it (where columns of theirs stand beside a column of labels); where it is from, a cell of
+    a column named as in `SOURCE_NAMES`; and by line the cells of those that are neither text,
+    label nor an annotator's. Each is empty where the file has none, has no header, or cannot be
+    read again."""
     columns, shares = rows.columns or {}, rows.shares
+    cells: dict[int, dict[str, str]] = {}
     if not columns.get("header") or not Path(rows.source).is_file():
-        return Beside(shares)
+        return shares, [], cells
     with suppress(DataError):
         votes = read_labelled(rows.source, text_column, votes=True, encoding=encoding).annotated
         if not shares and votes is not None and votes.several:
             given = dict(zip(votes.lines, votes.shares(range(len(votes.texts))), strict=True))
             shares = [given.get(line, {}) for line in rows.lines]
-    taken = {columns["text"], columns["label"], columns.get("annotator")}
+    taken = {columns[name] for name in ("text", "label", "annotator") if name in columns}
     taken |= {*columns.get("annotators", ())}
-    cells: dict[int, Mapping[str, str]] = {}
     with suppress(DataError):
-        stream = RowStream(
-            rows.source, text_column or columns["text"], labelled=False, every_row=True,
-            header=True, encoding=encoding, beside=True,
-        )  # fmt: skip
-        for block in stream:
+        named = text_column or columns["text"]
+        for block in RowStream(
+            rows.source, named, labelled=False, every_row=True, encoding=encoding, beside=True
+        ):
             for line, row in zip(block.lines, block.beside, strict=False):
                 cells[line] = {name: row[name] for name in row if name not in taken}
     names = {name.strip().casefold(): name for name in next(iter(cells.values()), {})}
-    from_where = next((names[name] for name in SOURCE_NAMES if name in names), None)
-    if from_where is None:
-        return Beside(shares, (), cells)
-    return Beside(
-        shares, [cells.get(line, {}).get(from_where, "").strip() for line in rows.lines], cells
-    )
+    for name in SOURCE_NAMES:
+        if name in names:
+            of_row = (cells.get(line, {}) for line in rows.lines)
+            return shares, [row.get(names[name], "").strip() for row in of_row], cells
+    return shares, [], cells

@@ -352,14 +352,16 @@ def _unknown(error: UnregisteredError, manifest: Mapping[str, Any]) -> str:
     if not error.kind:
         return ""
     known = manifest.get("own_code")
-    code = known.get(f"{error.kind} {error.name}") if isinstance(known, dict) else None
-    module, _, name = code.partition(":") if isinstance(code, str) else ("file.py", "", "Class")
-    told = f"trained with the {error.kind} {error.name!r} of its author"
-    told += f" ({name} in {module})" * (code is not None)
+    code = str(known.get(f"{error.kind} {error.name}", "")) if isinstance(known, dict) else ""
+    module, _, name = (code or "file.py:Class").partition(":")
     mend = f"set {error.variable}={error.name}=path/to/{module}:{name}"
     if not module.endswith(".py"):
         mend = f"install the package with the module {module}"
-    return f"{told}, which is not known here; expected its code: {mend}, or register it in Python"
+    return (
+        f"trained with the {error.kind} {error.name!r} of its author"
+        + f" ({name} in {module})" * bool(code)
+        + f", which is not known here; expected its code: {mend}, or register it in Python"
+    )
 
 
 def _columns(manifest: Any) -> Any:
