@@ -164,6 +164,7 @@ def _distil(
         more = read_texts(name)
         echo_notes(more.notes, more.source)
         texts += more.texts
+    trained = 0
     if seen is not None and model.indexer is not None:
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
         if trained := splits.count("train"):
@@ -173,7 +174,7 @@ def _distil(
                 err=True,
             )
     name = Path(run).resolve().name
-    return write_static(model, folder, texts, dev, TerminalProgress(), name)
+    return write_static(model, folder, texts, dev, TerminalProgress(), name, trained)
 
 
 def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:

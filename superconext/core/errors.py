@@ -74,12 +74,6 @@ class StoppedEarly(SuperConTextError):
     """Training was interrupted and the run so far was saved."""
 
 
-def refuse_one_string(texts: object) -> None:
-    """Raise DataError for one text where a list is expected: it would be read letter by letter."""
-    if isinstance(texts, (str, bytes)):
-        raise DataError("found one string; expected a list of texts: put it in a list")
-
-
 def suggestion(name: object, known: Iterable[str], otherwise: str = "take one of these") -> str:
     """Advice at the end of a message on an unknown name: the nearest known one, if any is near."""
     import difflib

@@ -123,7 +123,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
         """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
-        return self._model().features(check_texts(X))
+        return self._model().features(check_texts(X, some=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`."""

@@ -8,15 +8,15 @@ estimator of the same run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, RunError, needs_training, refuse_one_string
+from superconext.core.errors import DataError, RunError, needs_training
 from superconext.core.process import gc_paused
+from superconext.core.texts import check_texts
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
@@ -24,34 +24,6 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
     from superconext.report.explain import Explanation
     from superconext.report.suggest import Suggestion
-
-
-def check_texts(texts: Iterable[str]) -> list[str]:
-    """The texts as a list of str: of a list, a Series, an array `[N]`, any iterable of str.
-
-    Raises DataError for a bare string, for what has columns or no order, for bytes, None
-    and numbers among the rows, and for no rows at all.
-    """
-    refuse_one_string(texts)
-    dimensions = getattr(texts, "ndim", 1)
-    if dimensions != 1:
-        raise DataError(
-            f"found texts of shape {getattr(texts, 'shape', dimensions)}; expected one dimension: "
-            "take the column of texts, such as frame['text']"
-        )
-    if isinstance(texts, (Mapping, AbstractSet)) or not isinstance(texts, Iterable):
-        raise DataError(
-            f"found a {type(texts).__name__}; expected texts in an order: pass a list of them"
-        )
-    rows: list[Any] = list(texts)
-    for position, text in enumerate(rows):
-        if not isinstance(text, str):
-            raise DataError(
-                f"text {position} is {type(text).__name__}; expected str: convert or drop it"
-            )
-    if not rows:
-        raise DataError("found no texts; expected at least one")
-    return [str(text) for text in rows]
 
 
 def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
@@ -171,14 +143,14 @@ class PredictMixin:
 
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
         """Class probabilities `[N, C]`, columns as `classes_`."""
-        return self._model().probabilities(check_texts(X))
+        return self._model().probabilities(check_texts(X, some=False))
 
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
         Those of the probe; with an ensemble, logarithms of the probabilities.
         """
-        scores = self._model().decision(check_texts(X))
+        scores = self._model().decision(check_texts(X, some=False))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:
@@ -291,7 +263,7 @@ class LoadedClassifier(PredictMixin):
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
         """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
-        return self._model().features(check_texts(X))
+        return self._model().features(check_texts(X, some=False))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
         """Accuracy on texts and labels `[N]`."""

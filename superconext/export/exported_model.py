@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from superconext.core.texts import check_texts
+
 
 class ExportedModel:
     """A folder that `superconext export --format onnx` or `static` wrote.
@@ -28,6 +30,7 @@ class ExportedModel:
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text; "" for a blank one, as `superconext predict`."""
+        texts = check_texts(texts, some=False)
         best = self.predict_proba(texts).argmax(axis=1)
         return [
             self.classes[k] if text.strip() else "" for text, k in zip(texts, best, strict=True)

@@ -17,9 +17,9 @@ from superconext.core.errors import (
     MissingExtraError,
     RunError,
     SuperConTextError,
-    refuse_one_string,
 )
 from superconext.core.files import file_sha256
+from superconext.core.texts import check_texts
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
@@ -93,7 +93,8 @@ class OnnxModel(ExportedModel):
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""
-        if not len(texts):
+        texts = check_texts(texts, some=False)
+        if not texts:
             return np.empty((0, len(self.classes)))
         shares = softmax(self._answer(texts)[0])
         if self.ensemble is not None:
@@ -102,11 +103,10 @@ class OnnxModel(ExportedModel):
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
-        return self._answer(texts)[1]
+        return self._answer(check_texts(texts))[1]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The probe's scores float64 `[N, C]` and the sentence vectors float32 `[N, d]`."""
-        refuse_one_string(texts)
         store = self.indexer.store(texts)
         oov_words = np.empty((0, 0), np.float32)
         if store.oov_words is not None:

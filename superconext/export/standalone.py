@@ -32,7 +32,8 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
     python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header
 
-Of a .csv or .tsv file the text column of training is read, or that of --text-column NAME.
+Of a .csv or .tsv file the text column of training is read, else that named text, whatever the case
+of its letters; or that of --text-column NAME.
 
 In a program, with this folder on sys.path:
 
@@ -46,10 +47,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 PACKAGES = @PACKAGES@
@@ -81,24 +83,6 @@ def rows(model, texts: list[str], proba: bool) -> Iterator[str]:
         yield "\\t".join([*cells, text.translate(dict.fromkeys(map(ord, "\\t\\r\\n"), " "))])
 
 
-def column_of(stream, column: str | int) -> Iterator[str] | None:
-    """The texts of a table's column, by name or, without a header, by number; None if it has
-    no such column."""
-    csv.field_size_limit(1 << 30)
-    begin, first = stream.tell(), stream.readline()
-    for mark in ",;\\t|":
-        quoting = csv.QUOTE_NONE if mark == "\\t" and first[:1] != '"' else csv.QUOTE_MINIMAL
-        cells = next(csv.reader([first], delimiter=mark, quoting=quoting), [])
-        named = column in cells
-        if named or (isinstance(column, int) and 1 < len(cells) >= column):
-            at = cells.index(column) if named else column - 1
-            table = csv.reader(stream, delimiter=mark, quoting=quoting)
-            table = chain([] if named else [cells], table)
-            return (cells[at] if at < len(cells) else "" for cells in table if cells)
-    stream.seek(begin)
-    return None
-
-
 def main() -> None:
     about = argparse.ArgumentParser(
         description="Print label TAB text for each text of FILE; a blank text has an empty label.",
@@ -112,7 +96,7 @@ def main() -> None:
         help="UTF-8 texts, one a line, or a .csv or .tsv table; default: standard input (-)",
     )
     about.add_argument(
-        "--text-column", metavar="NAME", help="of a table; default: that of training, or text"
+        "--text-column", metavar="NAME", help="of a table; default: that of training, else text"
     )
     about.add_argument(
         "--proba",
@@ -126,25 +110,23 @@ def main() -> None:
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         where = sys.stdin.fileno() if given.file == "-" else given.file
-        with open(where, encoding="utf-8-sig", errors="replace", newline="\\n") as stream:
+        name = "standard input" if given.file == "-" else given.file
+        with open(where, "rb") as stream:
             model = load(threads=given.threads)
-            column = given.text_column or (model.columns or {}).get("text", "text")
-            texts = None
-            if given.file.endswith((".csv", ".tsv", ".tab")):
-                texts = column_of(stream, column)
-            if texts is None and given.text_column:
-                sys.exit(f"error: {given.file}: expected a .csv or .tsv with a column {column}")
-            if texts is None and given.file.endswith((".csv", ".tsv", ".json", ".jsonl", ".xlsx")):
-                print(
-                    f"warning: {given.file}: found no column {column!r}; each line is read as one "
-                    "text, with all its columns (--text-column)",
-                    file=sys.stderr,
-                )
+            from superconext_runtime.export.file_texts import file_texts
+
+            trained = (model.columns or {}).get("text")
+            texts = file_texts(stream, name, given.text_column, trained)
+            part = list(islice(texts, 1024))
             if given.proba:
                 print(*["label", *model.classes, "text"], sep="\\t")
-            texts = texts or (line.rstrip("\\r\\n") for line in stream)
-            while part := list(islice(texts, 1024)):
+            while part:
                 print(*rows(model, part, given.proba), sep="\\n")
+                part = list(islice(texts, 1024))
+            sys.stdout.flush()
+    except BrokenPipeError:  # such as by head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (OSError, ValueError, csv.Error) as error:
         if getattr(error, "filename", None) == given.file:
             error = f"{given.file}: {error.strerror}; expected a file with a text a line"
@@ -263,9 +245,10 @@ def write_standalone(
 
 
 def _modules(module: str) -> set[str]:
-    """The one that answers, the HTTP service, and every module of the package that one of these
-    imports at its top level."""
-    found, waiting = set(), [f"superconext.export.{module}", "superconext.export.server"]
+    """The one that answers, the reader of files, the HTTP service, and every module of the package
+    that one of these imports at its top level."""
+    found: set[str] = set()
+    waiting = [f"superconext.export.{name}" for name in (module, "file_texts", "server")]
     while waiting:
         module = waiting.pop()
         if module not in found:

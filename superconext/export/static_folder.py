@@ -44,6 +44,7 @@ def write_static(
     dev: Dataset,
     progress: Progress,
     run: str = "a run",
+    trained: int = 0,
 ) -> dict[str, Any]:
     """Distil a model and write the student into an existing, empty folder.
 
@@ -51,9 +52,10 @@ def write_static(
         texts: what it learns from; those of `dev` are left out.
         dev: labelled rows that both are measured on.
         run: its name, for the README.
+        trained: rows of `dev` that it was trained on, as far as known.
 
-    Returns accuracy and macro F1 of `run` and `student`, `rows`, in how many both `agree`, and
-    how many texts were `learned` from. Raises DataError where one of both is missing.
+    Returns accuracy and macro F1 of `run` and `student`, `rows`, in how many both `agree`, how many
+    texts were `learned` from, and `trained`. Raises DataError where one of both is missing.
     """
     from safetensors.numpy import save_file
 
@@ -74,12 +76,14 @@ def write_static(
     scores = [probability_metrics(dev.labels, shares, model.classes) for shares in both]
     teacher, student = ({name: one[name] for name in ("accuracy", "f1_macro")} for one in scores)
     agree = int((both[0].argmax(axis=1) == both[1].argmax(axis=1)).sum())
-    counts = {"rows": len(dev), "agree": agree, "learned": len(texts)}
+    counts = {"rows": len(dev), "agree": agree, "learned": len(texts), "trained": trained}
     cost = (
         f"It is a static student of the run: on {len(dev)} rows its accuracy is "
         f"{student['accuracy']:.3f}, the run's {teacher['accuracy']:.3f}; macro F1 "
         f"{student['f1_macro']:.3f} and {teacher['f1_macro']:.3f}."
     )
+    if trained:
+        cost += f" The run was trained on {trained} of these rows: expect less on new texts."
     opened = "StaticModel(HERE)"
     write_standalone(folder, ["numpy"], "static_model", opened, model.classes, run, cost)
     return {"run": teacher, "student": student, **counts}

@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import RunError, refuse_one_string
+from superconext.core.errors import RunError
 from superconext.core.files import file_sha256
 from superconext.core.process import gc_paused
+from superconext.core.texts import check_texts
 from superconext.export.exported_model import ExportedModel
 from superconext.probe.base import softmax
 
@@ -111,7 +112,7 @@ class StaticModel(ExportedModel):
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """The sums that stand for texts, float32 `[N, d]`; zeros for one without a word."""
-        refuse_one_string(texts)
+        texts = check_texts(texts, some=False)
         with gc_paused():  # of the many lists none refers to another
             rows = [text.lower().split() for text in texts]
         counts = np.fromiter(map(len, rows), np.int64, len(rows))

@@ -228,7 +228,6 @@ def test_texts_come_in_any_container(fitted, form):
         (np.array([["one"], ["two"]]), r"shape \(2, 1\)"),
         ({"one": 1}, "found a dict"),
         ({"one", "two"}, "found a set"),
-        ([], "no texts"),
         (3, "found a int"),
     ],
 )
@@ -236,6 +235,13 @@ def test_texts_that_are_none_are_named(fitted, texts, message):
     for method in (fitted.predict, fitted.transform, fitted.decision_function):
         with pytest.raises(DataError, match=message):
             method(texts)
+
+
+def test_no_texts_have_no_answers_and_are_nothing_to_learn_from(fitted):
+    assert fitted.predict([]).shape == fitted.decision_function([]).shape == (0,)
+    assert fitted.predict_proba([]).shape == (0, 2) and len(fitted.transform([])) == 0
+    with pytest.raises(DataError, match="found no texts; expected at least one"):
+        SuperConTextClassifier(**TINY).fit([], [])
 
 
 def test_a_frame_is_not_taken_for_its_column_names(fitted):

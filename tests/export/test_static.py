@@ -35,6 +35,8 @@ def made(tmp_path_factory):
         write_table(place / f"{name}.tsv", part)
         for name, part in (("train", table[:300]), ("dev", table[300:]))
     )
+    whole = train.read_text(encoding="utf-8").replace("label\ttext", "Label\tPost", 1)
+    train.write_text(whole, encoding="utf-8")
     (place / "more.txt").write_text("\n".join(text for _, text in rows(400, seed=6)), "utf-8")
     more = ("--preset", "fast", "--no-baselines", "--no-report", "--quiet", *TINY)
     said = call_main("train", train, "--dev", dev, "--out", place / "run", *more)
@@ -57,6 +59,7 @@ def test_it_learns_what_the_run_answers(made):
     assert repr(model) == f"StaticModel({str(place / 'out')!r}, classes=['neg', 'pos'])"
     assert model.predict(["", "\t", "zwin"])[:2] == ["", ""] and model.predict(["zwin"])[0]
     assert told["format"] == "static" and cost["rows"] == 100 and 300 < cost["learned"] <= 700
+    assert cost["trained"] == 0
     assert cost["run"]["accuracy"] > 0.9 and cost["agree"] >= 90
     assert cost["student"]["accuracy"] > cost["run"]["accuracy"] - 0.1
     assert 0 < cost["student"]["f1_macro"] <= 1
@@ -90,6 +93,20 @@ def test_the_folder_alone_answers_as_in_python(made):
         model.predict("khayb bzaf")  # else each letter would be labelled
 
 
+@pytest.mark.parametrize("folder", ["run", "out"])
+def test_what_are_no_texts_is_refused_by_the_run_and_its_student_alike(made, folder):
+    place, _ = made
+    model = superconext.load(place / folder)
+    for ask in (model.predict, model.predict_proba):
+        for odd, kind in ((None, "NoneType"), (3, "int"), (float("nan"), "float"), (b"a", "bytes")):
+            with pytest.raises(DataError, match=f"text 1 is {kind}; expected str: convert or dr"):
+                ask(["a", odd])
+        with pytest.raises(DataError, match="found a NoneType; expected texts in an order"):
+            ask(None)
+        assert len(ask([])) == 0
+    assert model.predict_proba([]).shape == (0, 2)
+
+
 def test_the_commands_read_it(made):
     place, _ = made
     said = call_main("predict", place / "out", "--proba", stdin="zwin bzaf\n\n😀\n".encode())
@@ -109,6 +126,67 @@ def test_the_commands_read_it(made):
     assert said.stdout == b"pos\tzwin bzaf\n", said.stderr
 
 
+def classify(made, *words):
+    command = [sys.executable, str(made[0] / "out" / "classify.py"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.csv", 'id,Post,label\n1,zwin,pos\n2,"khayb, bzaf",neg\n', ["zwin", "khayb, bzaf"]),
+        ("a.CSV", "\ufeffid;POST ;text\n1;zwin;a\n", ["zwin"]),
+        ("a.tsv", "id\tTEXT\r\n1\tzwin, bzaf\r\n", ["zwin, bzaf"]),
+        ("b.csv", "text\nzwin, bzaf\n", ["zwin, bzaf"]),
+        ("c.csv", "zwin\nkhayb\n", ["zwin", "khayb"]),
+        ("b.tsv", "zwin, bzaf\nkhayb\n", ["zwin, bzaf", "khayb"]),
+        ("a.txt", "text,label\n", ["text,label"]),
+    ],
+)
+def test_the_column_of_training_is_labelled_else_text(made, tmp_path, name, content, texts):
+    file = tmp_path / name
+    file.write_bytes(content.encode())
+    said = classify(made, file)
+    assert said.returncode == 0 and said.stderr == b"", said.stderr
+    labels = superconext.load(made[0] / "out").predict(texts)
+    expected = "".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True))
+    assert said.stdout.decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"id,body,n\n1,zwin,2\n", "no column 'Post' or 'text', found 'id', 'body',"),
+        ("a.tsv", b"id\tbody\n1\tzwin\n", "name it with --text-column"),
+        ("a.txt", b"zwin\ncaf\xe9\n", "a.txt, line 2: byte 0xe9 is not UTF-8; expected UTF-8"),
+        ("a.csv", b"text,n\ncaf\xe9,1\n", "line 2: byte 0xe9 is not UTF-8"),
+        ("a.csv", b"PK\x03\x04\x14\x00", "found an Excel workbook or a zip archive; expected"),
+        ("a.txt", "zwin\n".encode("utf-16"), "found UTF-16; expected UTF-8 text: save the file as"),
+        ("a.txt", "zwin\n".encode("utf-16-le"), "line 1: found a NUL byte"),
+        ("a.txt", b"", "is empty; expected a text a line"),
+        ("a.csv", b"\n \n", "is empty; expected a text a line"),
+        ("a.json", b'["zwin"]', "found a .json file; lines of text, or a .csv or .tsv, are read"),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_not_labelled(made, tmp_path, name, content, message):
+    file = tmp_path / name
+    file.write_bytes(content)
+    said = classify(made, file, "--proba")
+    error = said.stderr.decode()
+    assert said.returncode == 1 and said.stdout == b"", said.stdout
+    assert error.startswith("error: ") and error.count("\n") == 1 and message in error
+
+
+def test_a_closed_pipe_ends_quietly(made, tmp_path):
+    file = tmp_path / "many.txt"
+    file.write_text("zwin bzaf\n" * 20_000, encoding="utf-8")
+    words = [sys.executable, str(made[0] / "out" / "classify.py"), str(file)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"pos\tzwin bzaf\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 def test_a_tenth_is_measured_on_where_no_file_is(made):
     place, _ = made
     given = ("--format", "static", "--train", place / "train.tsv", "--out", place / "tenth")
@@ -121,6 +199,9 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     assert "next: python" in said.err and "classify.py" in said.err
     # Training had a dev file, and so held back nothing of train.
     assert "the run was trained on 30 of the 30 rows that it is measured on" in said.err
+    told = "The run was trained on 30 of these rows: expect less on new texts."
+    assert told in (place / "tenth" / "README.md").read_text(encoding="utf-8")
+    assert "trained on" not in (place / "out" / "README.md").read_text(encoding="utf-8")
 
 
 def test_files_are_mended_as_in_training_and_new_rows_are_not_warned_of(made):
