@@ -103,8 +103,10 @@ _READING: dict[str, Decorator] = {
         "--fix-text", "Repair text that was saved in the wrong encoding (extra ftfy)."
     ),
     "drop_unlabelled": DROP_INCOMPLETE,
-    "fold_label_case": switch(
-        "--fold-label-case", "Merge labels that differ only in case and spaces."
+    "fold_label_case": click.option(
+        "--fold-label-case/--no-fold-label-case",
+        default=None,
+        help="Merge labels that differ only in case and spaces, or train on them as they are.",
     ),
 }
 CONFIG = click.option(

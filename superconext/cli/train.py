@@ -97,7 +97,7 @@ def train(
     about_rows = {name: value for name, value in options.items() if name not in BY_NAME}
     if resume:
         asked = (train_file, out, config, *about_rows.values(), *reading.values(), named)
-        if any(asked) or reading["header"] is not None:
+        if any(asked) or False in (reading["header"], reading["fold_label_case"]):
             raise click.UsageError(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"

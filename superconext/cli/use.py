@@ -114,7 +114,7 @@ def _unknown_labels(
     Raises DataError where that is every label.
     """
     from superconext.core.errors import DataError
-    from superconext.data.labels import folded
+    from superconext.data.dataset import folded
 
     counts = corpus.class_counts()
     unknown = {label: count for label, count in counts.items() if label not in set(classes)}

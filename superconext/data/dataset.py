@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,16 @@ from superconext.data.lines import shown
 if TYPE_CHECKING:
     from superconext.data.file_rows import TrainingRows
     from superconext.data.labels import Annotated
+
+
+_ARABIC = str.maketrans(
+    {
+        **dict.fromkeys("أإآ", "ا"),
+        "ى": "ي",
+        **dict.fromkeys(map(chr, [0x640, *range(0x64B, 0x653)])),
+    }
+    | {chr(0x660 + digit): str(digit) for digit in range(10)}
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,7 @@ class Dataset:
             label.
         ties: texts and such shares of what has no most frequent label, to train on softly.
         separator: between the cells of a .csv.
+        names: of all columns of the file, or numbers from 1.
     """
 
     texts: list[str]
@@ -48,6 +61,7 @@ class Dataset:
     shares: Sequence[Mapping[str, float]] = ()
     ties: Sequence[tuple[str, Mapping[str, float]]] = ()
     separator: str = ","
+    names: Sequence[str] = ()
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""
@@ -92,21 +106,59 @@ class Texts:
         return len(self.texts)
 
 
-def check_training(dataset: Dataset) -> list[str]:
+def folded(label: str) -> str:
+    """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
+    without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
+    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().translate(_ARABIC).split())
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", plain)
+
+
+def check_training(dataset: Dataset, alike: bool = True) -> list[str]:
     """Refuse a data set that no classifier can be trained on.
 
     Returns warnings of classes with a single row. Raises DataError where there are no examples or
-    one class only.
+    one class only, where most texts are numbers and, unless `alike`, where classes differ in case
+    or spelling alone.
     """
+    check_texts(dataset.texts, dataset.source, dataset.names)
     return check_counts(
         dataset.class_counts(),
         dataset.source,
         lambda label: dataset.lines[dataset.labels.index(label)],
+        alike,
     )
 
 
+def check_held(dataset: Dataset) -> None:
+    """Raise DataError where no score can be told from rows that are held out."""
+    texts = Counter(label for _, label in set(zip(dataset.texts, dataset.labels, strict=True)))
+    several = sum(count > 1 for count in texts.values())
+    if several < 2:
+        raise DataError(
+            f"{dataset.source}: found {several} classes with two different texts or more in "
+            f"{len(dataset)} rows, expected two, so that a score means something: label more rows, "
+            "or give a dev file with --dev"
+        )
+
+
+def check_texts(texts: Sequence[str], source: str, names: Sequence[str]) -> None:
+    """Raise DataError where most texts hold neither a letter nor a symbol such as an emoji."""
+    bare = [text for text in texts if not any(map(_says, text))]
+    if 2 * len(bare) > len(texts):
+        listed = ", ".join(shown(name, 24) for name in names[:12])
+        raise DataError(
+            f"{source}: found no letter in {len(bare)} of {len(texts)} texts, such as "
+            f"{' and '.join(map(shown, bare[:2]))}, expected sentences: name their column with "
+            f"--text-column" + f"; the columns are {listed}" * bool(names)
+        )
+
+
+def _says(character: str) -> bool:
+    return character.isalpha() or unicodedata.category(character) == "So"
+
+
 def check_counts(
-    counts: Mapping[str, int], source: str, line_of: Callable[[str], int]
+    counts: Mapping[str, int], source: str, line_of: Callable[[str], int], alike: bool = True
 ) -> list[str]:
     """The same from the rows in each class; `line_of` tells a line on which a label stands."""
     if not counts:
@@ -116,6 +168,15 @@ def check_counts(
         raise DataError(
             f"{source}: found one class only ({shown(label)}, {count} rows), expected two "
             "or more: add examples of another class, or check --label-column"
+        )
+    spelt: dict[str, list[str]] = {}
+    for label, count in () if alike else counts.items():
+        spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({count} rows)")
+    if several := [" and ".join(names) for names in spelt.values() if len(names) > 1]:
+        raise DataError(
+            f"{source}: found classes that differ in case, spaces, .0 or Arabic spelling alone: "
+            f"{'; '.join(several[:5])}, expected one spelling of a class: make them one with "
+            "--fold-label-case, or keep them apart with --no-fold-label-case"
         )
     single = [label for label, count in counts.items() if count == 1]
     if not single:

@@ -155,6 +155,7 @@ class RowFile:
         self.skipped = 0
         self.head: list[str] = []
         self.columns: dict[str, Any] | None = None
+        self.names: list[str] = []
         self.voters: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
         self.cells: Mapping[str, str] = {}
@@ -176,6 +177,7 @@ class RowFile:
 
         labels: the columns that hold labels, where the format knows. Raises DataError.
         """
+        self.names = list(names)
         only = list(names).index(labels[0]) if len(labels) == 1 else -1
         wide = () if labels else self.annotators(names)
         wanted = ["text", "label"] if self.wanted.labelled and not wide else ["text"]

@@ -374,6 +374,7 @@ class TableFormat(FileFormat):
         ]
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
         first = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
+        self.file.names = first
         self.file.find_voters(first, columns.voters)
         self._names = first if columns.header and self.file.wanted.beside else []
         self._voters = columns.voters or tuple(map(first.index, self.file.voters))

@@ -16,7 +16,6 @@ In merging, texts are the same where they are but for white space, which files w
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.progress import WARNING
-from superconext.data.dataset import Dataset
+from superconext.data.dataset import Dataset, folded
 from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
 
@@ -36,15 +35,6 @@ MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "
 
 #: Marks without a width that editors and keyboards leave around a word; two labels look alike then.
 _MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
-
-_ARABIC = str.maketrans(
-    {
-        **dict.fromkeys("أإآ", "ا"),
-        "ى": "ي",
-        **dict.fromkeys(map(chr, [0x640, *range(0x64B, 0x653)])),
-    }
-    | {chr(0x660 + digit): str(digit) for digit in range(10)}
-)
 
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
@@ -181,13 +171,6 @@ class LabelReader:
     def _told(self, label: str) -> str:
         places = self._places[label]
         return f"{shown(label, 24)} ({_count(places.count, 'row')}, {places})"
-
-
-def folded(label: str) -> str:
-    """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
-    without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
-    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().translate(_ARABIC).split())
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", plain)
 
 
 def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:

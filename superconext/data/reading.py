@@ -68,6 +68,7 @@ class RowStream:
         read, skipped: rows given out, bad rows left out.
         problems: what was wrong with the first of these.
         columns: `text`, `label` (names, or numbers from 1) and `header`; None without columns.
+        names: of all columns, or numbers from 1.
         preview: label (None where none was seen) and text of the first rows.
         separator: between the cells of a .csv.
     """
@@ -86,7 +87,7 @@ class RowStream:
         classes: Sequence[str] = (),
         encoding: str | None = None,
         drop_unlabelled: bool = False,
-        fold_label_case: bool = False,
+        fold_label_case: bool | None = None,
         fix_text: bool = False,
         advance: Callable[[float], None] | None = None,
         beside: bool = False,
@@ -95,13 +96,14 @@ class RowStream:
         self.fix_text, self.advance = fix_text, advance
         known = known or Known()
         as_trained = known.fold and not fold_label_case
-        fold = fold_label_case or known.fold
+        fold = bool(fold_label_case or known.fold)
         self._labels = LabelReader(drop_unlabelled, fold, known.classes, as_trained)
         label_column = label_column if labelled else None
         self.wanted = Wanted(
             text_column, label_column, labelled, every_row, header, known, votes, classes, beside
         )
         self.columns: dict[str, Any] | None = None
+        self.names: list[str] = []
         self.preview: list[tuple[str | None, str]] = []
         self.name, self.separator = "", ","
         self.notes: list[str] = []
@@ -222,7 +224,8 @@ class RowStream:
         for block in rows.blocks() if rows is not None else ():
             count += len(block)
             if not self.preview:
-                self.columns, self.preview = file.columns, file.preview or _first_rows(block)
+                self.columns, self.names = file.columns, file.names
+                self.preview = file.preview or _first_rows(block)
             for row in garbled_rows(block.texts):
                 garbled.add(block.lines[row])
                 if self.fix_text:
@@ -383,6 +386,7 @@ def read_labelled(
         sha256,
         stream.notes,
         columns=stream.recorded,
+        names=stream.names,
         separator=stream.separator,
         annotated=annotated,
         shares=annotated.shares(annotated.decided) if annotated and several else (),

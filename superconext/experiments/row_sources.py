@@ -117,7 +117,8 @@ def read_rows(
         removed += _subsampled(corpora, data.at_most)
     for line in removed:
         progress.say(f"note: {lead}{line}")
-    for line in check_training(corpora["all" if "all" in corpora else "train"]):
+    pool = corpora["all" if "all" in corpora else "train"]
+    for line in check_training(pool, data.fold_label_case is False):
         progress.warn(lead + line)
     for role in ("dev", "test"):
         if role in corpora and not len(corpora[role]):

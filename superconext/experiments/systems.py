@@ -359,7 +359,7 @@ class DataSet:
     encoding: str | None = None
     fix_text: bool = False
     drop_unlabelled: bool = False
-    fold_label_case: bool = False
+    fold_label_case: bool | None = None
     parameters: Parameters = ()
 
     def files(self) -> dict[str, str]:

@@ -22,11 +22,16 @@ _STRANGE_WORDS, _STRANGE_SCRIPT, _COMMON = 0.8, 0.5, 0.2
 _METRICS = ("n", "accuracy", "f1_macro", "f1_weighted")
 
 
-def facts_of(model: Model, texts: Sequence[str]) -> list[dict[str, Any] | None]:
-    """`FACTS` of each text, those that the run can tell; None for a blank text."""
+def facts_of(
+    model: Model, texts: Sequence[str], tokens: list[list[str]] | None = None
+) -> list[dict[str, Any] | None]:
+    """`FACTS` of each text, those that the run can tell; None for a blank text.
+
+    tokens: the texts, tokenized, where that was done.
+    """
     if model.indexer is None:  # of a static student
         return [{} if text.strip() else None for text in texts]
-    tokens = model.indexer.tokenizer.many(texts)
+    tokens = model.indexer.tokenizer.many(texts) if tokens is None else tokens
     facts: list[dict[str, Any]] = [{} for _ in texts]
     unfamiliar = model.indexer.unfamiliar(tokens)
     if unfamiliar is not None:
@@ -86,13 +91,17 @@ class Familiarity:
                     else (f"; accuracy without them {rest['accuracy']:.3f} ({rest['n']} rows)")
                 )
             lines.append(line)
+        return lines + self.strangeness()
+
+    def strangeness(self) -> list[str]:
+        """The warning that many of the texts are unlike what the run has seen, if they are."""
         if self.strange and self.strange >= _COMMON * self.texts:
-            lines.append(
+            return [
                 f"{self.strange} of {self.texts} texts are unlike those the run was trained on: "
                 "their words or their script are new to it, and their labels are guesses "
-                "(--details and --json show which)"
-            )
-        return lines
+                "(superconext predict --details shows which)"
+            ]
+        return []
 
 
 def overlap_report(

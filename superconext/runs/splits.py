@@ -21,7 +21,7 @@ from superconext.core.errors import DataError
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
-from superconext.data.dataset import Dataset, check_counts, check_training
+from superconext.data.dataset import Dataset, check_counts, check_held, check_texts, check_training
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -166,6 +166,8 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
             "or a dev file with --dev"
         )
+    if folds and dev is None:
+        check_held(train)
     if test is not None:
         unknown = sorted(set(test.labels) - set(train.labels))
         if unknown and not set(test.labels) & set(train.labels):
@@ -226,7 +228,7 @@ def _read_train(
             request.train, columns, config, request.store, share, progress, request.reading
         )
     train = read(request.train)
-    for line in check_training(train):
+    for line in check_training(train, request.reading.get("fold_label_case") is False):
         progress.warn(line)
     return train, None
 
@@ -262,6 +264,7 @@ def read_big(
     stream = RowStream(path, *columns, **reading)
     blocks = stream.large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
+    check_texts(head, path, stream.names)
     tokenizer = make_tokenizer(config, head)
     home = Path(store) if store else cache_dir()
     progress.say(f"note: {path} is read in a stream; its tokens are kept in {home}")
@@ -280,7 +283,8 @@ def read_big(
         progress.note(note, path)
     labels, lines = rows.labels(), rows.lines()
     counts = dict(zip(rows.classes, np.bincount(labels).tolist(), strict=True))
-    for line in check_counts(counts, path, lambda label: _line(rows, label)):
+    alike = reading.get("fold_label_case") is False
+    for line in check_counts(counts, path, lambda label: _line(rows, label), alike):
         progress.warn(line)
     kept, held = np.arange(len(rows)), np.empty(0, dtype=np.int64)
     if hold_back:

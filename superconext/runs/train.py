@@ -176,6 +176,7 @@ def _fill(
     from superconext.baselines.baseline import baseline_report, controls_of
     from superconext.fitting.controls import run_text
     from superconext.fitting.cross_validation import CrossValidation, cross_validate
+    from superconext.fitting.familiarity import Familiarity, facts_of
     from superconext.fitting.fit import fit_model
     from superconext.fitting.recipes import choose, fit_on_dev
     from superconext.probe.group_priors import prior_strength
@@ -231,6 +232,13 @@ def _fill(
         fitted = fit_model(splits.train, config, splits.dev, settings=settings, **more)
     with progress.bar("evaluating"):
         results = RunResults.of(fitted, splits, baselines, folds)
+    if splits.test is not None:
+        familiarity = Familiarity()
+        pieces = fitted.pieces.get("test")
+        tokens = None if pieces is None else pieces.lists()
+        familiarity.add(facts_of(fitted.model, splits.test.texts, tokens))
+        for line in familiarity.strangeness():
+            progress.warn(f"{splits.test.source}: {line}")
     results.recipes = None if choice is None else choice.facts
     if choice is not None and choice.recipe.encoder and not fitted.model.titles["probe_title"]:
         progress.say("auto: in the pool n-grams have all the weight, so they alone predict")

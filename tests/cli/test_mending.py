@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from superconext.data.labels import folded
+from superconext.data.dataset import folded
 from tests.cli.conftest import blame, rows, write_table
 
 GARBLED = ["rÃ©fÃ©rence Ã\xa0 lâ€™Ã©cole", "Ø§Ù„Ø³Ù„Ø§Ù… zwin", "ط§ظ„ط³ظ„ط§ظ… bzaf"]
@@ -125,6 +125,11 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     if twin.strip() == "pos":  # spaces at the ends are stripped anyway
         assert classes == {"neg": 20, "pos": 21}
         return
+    line = blame(said)
+    assert f"'{twin}' (1 rows)" in line and "'pos' (20 rows)" in line and "--fold-label" in line
+    words = ("compare", tmp_path / "train.tsv", "--objectives", "ngrams", "--seeds", 1)
+    assert "--no-fold-label-case" in blame(call(*words, "--out", tmp_path / "compared"))
+    classes, said = train([(twin, "kan had zwin")], "--no-fold-label-case")
     assert classes[twin] == 1
     assert f"'pos' (20 rows, line 3, 5, 7 and 17 more), '{twin}' (1 row, line 42)" in said.err
     assert "--fold-label-case" in said.err
@@ -174,6 +179,28 @@ def test_a_class_with_one_row_is_trained_on(train, call, tmp_path, features):
     assert "class with a single row: 'zen' (line 42)" in said.err and "cannot be held" in said.err
     found = json.loads(call("predict", tmp_path / "run", tmp_path / "train.tsv", "--json").out)
     assert len(found) == 41
+
+
+def test_a_column_of_numbers_is_no_text(train, call, data, tmp_path):
+    for marks in (",", "."):
+        table = [(label, f"{n}{marks}5") for n, (label, _) in enumerate(rows(60, seed=3))]
+        line = blame(train(table)[1])
+        assert "no letter in 60 of 100 texts, such as '0" in line and "--text-column" in line
+        assert "the columns are 'label', 'text'" in line
+    table = [(label, "🤩🤩 " + "😡" * n) for n, (label, _) in enumerate(rows(60, seed=3))]
+    assert train(table)[1].code == 0
+    numbers = write_table(tmp_path / "x.tsv", [(k, str(n)) for n, (k, _) in enumerate(rows(40, 3))])
+    assert "no letter in 40 of 40" in blame(call("train", numbers, "--out", tmp_path / "a"))
+    words = ("compare", numbers, "--objectives", "ngrams", "--out", tmp_path / "b")
+    assert "no letter in 40 of 40" in blame(call(*words))
+    strange = write_table(tmp_path / "y.tsv", [("neg", "это мир"), ("pos", "шоссе")])
+    assert f"warning: {strange}: 2 of 2 texts are unlike" in train([], "--test", strange)[1].err
+
+
+def test_a_score_needs_two_texts_of_two_classes(call, data, tmp_path):
+    path = write_table(tmp_path / "x.tsv", [("neg", "khayb"), ("pos", "zwin"), ("pos", "bnin")])
+    line = blame(call("train", path, "--out", tmp_path / "run", *data.small))
+    assert "found 1 classes with two different texts or more in 3 rows" in line and "--dev" in line
 
 
 # Garbled texts
