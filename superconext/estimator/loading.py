@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, RunError, needs_training
+from superconext.core.errors import DataError, RunError, check_texts, needs_training
 from superconext.core.process import gc_paused
-from superconext.core.texts import check_texts
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier

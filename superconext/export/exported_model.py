@@ -1,14 +1,37 @@
-"""What the exports of a run have in common: texts to labels without torch."""
+"""What the exports of a run have in common: texts, also those of a file, to labels without torch.
+
+What is no UTF-8 text is refused, and a table without the column of texts: neither may be labelled
+as if it were sentences.
+"""
 
 from __future__ import annotations
 
+import csv
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from superconext.core.texts import check_texts
+from superconext.core.errors import DataError, check_texts
+
+#: Suffixes of tables, with the separators that are tried, the likely one first.
+_TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
+
+#: Suffixes of files that are neither lines of text nor a table.
+_OTHERS = {".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".parquet", ".arrow", ".feather"}
+
+#: How files begin that are no UTF-8: what they are and what to do.
+_BEGINNINGS = {
+    b"PK\x03\x04": ("an Excel workbook or a zip archive", "save the sheet as CSV UTF-8"),
+    b"\xff\xfe": ("UTF-16", "save the file as UTF-8"),
+    b"\xfe\xff": ("UTF-16", "save the file as UTF-8"),
+    b"\x1f\x8b": ("a gzip file", "unpack it"),
+}
+
+#: Columns that a message lists, and characters of each.
+_LISTED, _LONGEST = 10, 24
 
 
 class ExportedModel:
@@ -43,3 +66,111 @@ class ExportedModel:
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """The same by the name that the rest of the package calls it."""
         raise NotImplementedError
+
+
+def file_texts(
+    stream: Iterable[bytes], name: str, asked: str | None, trained: object
+) -> Iterator[str]:
+    """The texts: the lines, or of a .csv or .tsv one column.
+
+    Args:
+        stream: the lines of bytes of the file.
+        name: of the file.
+        asked: the column that the user names.
+        trained: that of the training file by name, or by number from 1 where it had no header;
+            without it, or in a file that has no such column, the one named text is read.
+
+    Raises DataError for what cannot be read; for a table without the column at once.
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix in _OTHERS:
+        raise DataError(
+            f"{name}: found a {suffix} file; lines of text, or a .csv or .tsv, are read: save it "
+            "as one of these"
+        )
+    if asked and suffix not in _TABLES:
+        raise DataError(f"{name}: expected a .csv or .tsv with a column {asked!r}")
+    lines = _lines(stream, name)
+    if suffix in _TABLES:
+        return _column(lines, name, _TABLES[suffix], asked, trained)
+    return (line.rstrip("\r\n") for line in lines)
+
+
+def _lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines, with their ends. Raises DataError for one not in UTF-8, and if all are blank."""
+    blank = True
+    for number, line in enumerate(stream, 1):
+        if number == 1:
+            for begin, (what, mend) in _BEGINNINGS.items():
+                if line.startswith(begin):
+                    raise DataError(f"{name}: found {what}; expected UTF-8 text: {mend}")
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; expected "
+                "UTF-8: save the file as UTF-8"
+            ) from None
+        if "\0" in text:
+            raise DataError(
+                f"{name}, line {number}: found a NUL byte; expected text: save the file as UTF-8, "
+                "a sheet as CSV UTF-8"
+            )
+        blank = blank and not text.strip()
+        yield text
+    if blank:
+        raise DataError(f"{name} is empty; expected a text a line: check the file")
+
+
+def _column(
+    lines: Iterator[str], name: str, marks: str, asked: str | None, trained: object
+) -> Iterator[str]:
+    csv.field_size_limit(1 << 30)
+    first = next(lines)
+    heads = []
+    for mark in marks:
+        quoted = mark != "\t" or first[:1] == '"'
+        heads.append((next(_rows([first], mark, quoted), []), mark, quoted))
+    names = [asked] if asked else [trained] if isinstance(trained, str) else []
+    if not asked and "text" not in map(str.casefold, names):
+        names.append("text")
+    for wanted in names:
+        for cells, mark, quoted in heads:
+            if (at := _place(cells, wanted)) is not None:
+                table = _rows(lines, mark, quoted)
+                if len(cells) == 1:  # a separator in a row is part of its text
+                    return (mark.join(row) for row in table)
+                return (row[at] if at < len(row) else "" for row in table)
+    if not asked and isinstance(trained, int):
+        for cells, mark, quoted in heads:
+            if 1 < len(cells) >= trained:
+                table = _rows(chain([first], lines), mark, quoted)
+                return (row[trained - 1] if trained <= len(row) else "" for row in table)
+    # In a .tsv a comma is a part of the text.
+    cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
+    if asked or len(cells) > 1:
+        found = ", ".join(repr(cell[:_LONGEST]) for cell in cells[:_LISTED])
+        more = f" and {len(cells) - _LISTED} more" * (len(cells) > _LISTED)
+        raise DataError(
+            f"{name}: no column {' or '.join(map(repr, names))}, found {found}{more} in the first "
+            "row; expected the column of texts there: name it with --text-column"
+        )
+    return (line.rstrip("\r\n") for line in chain([first], lines))
+
+
+def _rows(lines: Iterable[str], mark: str, quoted: bool) -> Iterator[list[str]]:
+    """The cells of each row that is not blank."""
+    table = csv.reader(
+        lines, delimiter=mark, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    )
+    return filter(None, table)
+
+
+def _place(cells: list[str], wanted: str) -> int | None:
+    """Where a column is: by its exact name, else without regard to case and stray spaces."""
+    if wanted in cells:
+        return cells.index(wanted)
+    folded = [cell.strip().casefold() for cell in cells]
+    wanted = wanted.strip().casefold()
+    return folded.index(wanted) if wanted in folded else None

@@ -13,13 +13,8 @@ from typing import Any
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import (
-    MissingExtraError,
-    RunError,
-    SuperConTextError,
-)
+from superconext.core.errors import MissingExtraError, RunError, SuperConTextError, check_texts
 from superconext.core.files import file_sha256
-from superconext.core.texts import check_texts
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer

@@ -113,7 +113,7 @@ def main() -> None:
         name = "standard input" if given.file == "-" else given.file
         with open(where, "rb") as stream:
             model = load(threads=given.threads)
-            from superconext_runtime.export.file_texts import file_texts
+            from superconext_runtime.export.exported_model import file_texts
 
             trained = (model.columns or {}).get("text")
             texts = file_texts(stream, name, given.text_column, trained)
@@ -248,7 +248,7 @@ def _modules(module: str) -> set[str]:
     """The one that answers, the reader of files, the HTTP service, and every module of the package
     that one of these imports at its top level."""
     found: set[str] = set()
-    waiting = [f"superconext.export.{name}" for name in (module, "file_texts", "server")]
+    waiting = [f"superconext.export.{name}" for name in (module, "exported_model", "server")]
     while waiting:
         module = waiting.pop()
         if module not in found:

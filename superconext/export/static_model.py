@@ -22,10 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, check_texts
 from superconext.core.files import file_sha256
 from superconext.core.process import gc_paused
-from superconext.core.texts import check_texts
 from superconext.export.exported_model import ExportedModel
 from superconext.probe.base import softmax
 
