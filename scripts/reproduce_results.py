@@ -615,7 +615,7 @@ def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -
     wide = ("msac", "arq", "ary", "twifil")
     heads = [f"{SETS[name]}, {shots}" for name, shots in shown]
     lines = [["system", "trained on", *heads, *(f"{SETS[name]}, all" for name in wide)]]
-    for system in (one for one in present(full) if one in FRONT):
+    for system in (one for one in present(full + few) if one in FRONT):
         cells = []
         for name, shots in shown:
             by = {row["shots"]: row for row in rows_of(few, name, system)}
