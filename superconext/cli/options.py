@@ -401,6 +401,12 @@ class GroupedCommand(Command):
                 formatter.write_dl([record for record in records if record is not None])
             others = len(options) - len(shown)
             formatter.write_paragraph()
+            if "fold_label_case" in named:
+                formatter.write_text(
+                    "For rows without a text or label, and labels that differ in case alone: "
+                    "--drop-incomplete, --fold-label-case."
+                )
+                formatter.write_paragraph()
             formatter.write_text(f"{others} more options: {ctx.command_path} --help-all")
             return
         groups: dict[str, list[tuple[str, str]]] = {}

@@ -206,10 +206,10 @@ class Registry(Generic[T]):
 
 
 def own_code() -> dict[str, str]:
-    """Code of users that this process has used: "objective mine" to "file.py:Class" or
-    "module:Class", without folders."""
+    """Code of users that this process has used and a run needs to be opened: "objective mine" to
+    "file.py:Class" or "module:Class", without folders."""
     found = {}
-    for registry in _REGISTRIES:
+    for registry in (one for one in _REGISTRIES if one.kind in ("objective", "encoder", "probe")):
         for name, thing in registry.used.items():
             module = getattr(thing, "__module__", "")
             if module.startswith(_OF_FILE) or module == "__main__":

@@ -154,7 +154,8 @@ class Spreadsheet(TableFormat):
             try:
                 import openpyxl
             except ImportError:
-                raise MissingExtraError("Reading a spreadsheet", "xlsx") from None
+                found = f"{name} is an Excel workbook: save it as CSV UTF-8; reading it as it is"
+                raise MissingExtraError(found, "xlsx") from None
             book = openpyxl.load_workbook(source, read_only=True, data_only=True)
             numbers: list[int] = []
             rows: list[list[str]] = []

@@ -286,7 +286,8 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
             several = ", ".join(shown(item, 24) for item in value[:4])
             raise DataError(
                 f"{where}: {shown(key)} has several values ({several}), expected one: "
-                "classification here is single-label only, keep one label for each text"
+                "classification here is single-label only, keep one label for each text (of "
+                "pandas: orient='records')"
             )
         value = value[0] if value else ""
     if not isinstance(value, str):

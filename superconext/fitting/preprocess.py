@@ -130,7 +130,7 @@ def preprocess(
     texts, labels, on_disk = train.texts, train.labels, train.on_disk
     if len(classes) < 2:
         raise DataError(
-            f"found {len(classes)} class in {len(labels)} training rows; expected at least two: "
+            f"found {len(classes)} class in the training rows; expected at least two: "
             "add rows with another label"
         )
     held = [*(dev.texts if dev is not None else ()), *test_texts]

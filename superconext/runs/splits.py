@@ -194,7 +194,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         flags = (f"--{'no-' * (request.given[name] is False)}{name}" for name in closing[:3])
         more = f" and {len(closing) - 3} more" * (len(closing) > 3)
         told = ", ".join(flags).replace("_", "-") + more
-        progress.say(f"note: recipes are not compared, because {told} was given")
+        progress.say(f"note: recipes are not compared, because of {told}")
     return Splits(train, dev, test, folds)
 
 

@@ -187,7 +187,8 @@ class Sentences:
             facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
             for path in self.lines.paths:
                 if not path.is_file():
-                    raise DataError(f"{path}: no such file; expected text to read: check the path")
+                    found = "is a folder" if path.is_dir() else "no such file"
+                    raise DataError(f"{path}: {found}; expected a file of text: check the path")
                 facts += [file_sha256(path), path.suffixes]
             if self.left_out:
                 facts.append(self.left_out.digest)
