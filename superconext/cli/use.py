@@ -505,14 +505,14 @@ def embed(
 
 
 def _load(run: str, threads: int) -> Any:
-    from superconext.estimator.loading import load_run
+    from superconext.runs.manifest import load_run
 
     return load_run(Path(run), threads)[0]
 
 
 def load_any(run: str, threads: int) -> Any:
     """A run, or what export --format onnx or static made of one."""
-    from superconext.estimator.loading import load_export
+    from superconext.export.exported_model import load_export
 
     return load_export(Path(run), threads) or _load(run, threads)
 

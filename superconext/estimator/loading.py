@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superconext.core.errors import DataError, RunError, check_texts, needs_training
-from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
@@ -192,6 +191,8 @@ def load(path: str | Path) -> LoadedClassifier | ExportedModel:
         >>> load("run").predict_proba(["film zwin"]).shape
         (1, 2)
     """
+    from superconext.export.exported_model import load_export
+
     return load_export(Path(path)) or load_classifier(path)
 
 
@@ -203,36 +204,10 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
 
         with cached(path) as copy:
             return load_classifier(copy)
+    from superconext.runs.manifest import load_run
+
     model, manifest = load_run(Path(path))
     return LoadedClassifier(model, typed_labels(model.classes, manifest.get("label_type", "str")))
-
-
-def load_run(folder: Path, threads: int | None = None) -> tuple[Model, dict[str, Any]]:
-    """The model of a run folder and its manifest. threads: torch's; None leaves them alone."""
-    from superconext.runs.manifest import read_manifest
-
-    manifest = read_manifest(folder)
-    with gc_paused(), needs_training(f"{folder}, a run and no export of one,"):
-        import torch
-
-        from superconext.runs.folder import load_model
-
-        if threads is not None:
-            torch.set_num_threads(threads)
-        return load_model(folder), manifest
-
-
-def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
-    """What `export --format onnx` or `static` made of a run; None for any other folder."""
-    if (folder / "static.json").is_file():
-        from superconext.export.static_model import StaticModel
-
-        return StaticModel(folder)
-    if (folder / "model.onnx").is_file():
-        from superconext.export.onnx_model import OnnxModel
-
-        return OnnxModel(folder, threads)
-    return None
 
 
 class LoadedClassifier(PredictMixin):

@@ -68,6 +68,19 @@ class ExportedModel:
         raise NotImplementedError
 
 
+def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
+    """What `export --format onnx` or `static` made of a run; None for any other folder."""
+    if (folder / "static.json").is_file():
+        from superconext.export.static_model import StaticModel
+
+        return StaticModel(folder)
+    if (folder / "model.onnx").is_file():
+        from superconext.export.onnx_model import OnnxModel
+
+        return OnnxModel(folder, threads)
+    return None
+
+
 def file_texts(
     stream: Iterable[bytes], name: str, asked: str | None, trained: object
 ) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a folder says of itself: the manifest of a run, or what the folder is if it has none.
 
-Nothing here needs torch, so that a wrong path is told where torch is not installed too.
+Nothing is read with torch before that, so that a wrong path is told where torch is not installed.
 """
 
 from __future__ import annotations
@@ -8,9 +8,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import RunError
+from superconext.core.errors import RunError, needs_training
+from superconext.core.process import gc_paused
+
+if TYPE_CHECKING:
+    from superconext.fitting.model import Model
 
 #: The folder of a run that is not finished.
 CHECKPOINT = "checkpoint"
@@ -104,3 +108,16 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RunError(f"{path}: found a JSON {type(value).__name__}, expected an object")
     return value
+
+
+def load_run(folder: Path, threads: int | None = None) -> tuple[Model, dict[str, Any]]:
+    """The model of a run folder and its manifest. threads: torch's; None leaves them alone."""
+    manifest = read_manifest(folder)
+    with gc_paused(), needs_training(f"{folder}, a run and no export of one,"):
+        import torch
+
+        from superconext.runs.folder import load_model
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+        return load_model(folder), manifest

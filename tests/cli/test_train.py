@@ -280,7 +280,7 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     _, said = train("run", "--dev", data.dev, "--test", leaking)
     told = r"^warning: 3 of 4 test texts are in train too .* at most 75.0 points to the accuracy"
     assert re.search(told, said.err, re.MULTILINE)
-    assert "note: recipes are not compared, because --batch-size, --epochs, --hidden" in said.err
+    assert "note: recipes are not compared, because of --batch-size, --epochs, --hidden" in said.err
 
 
 def test_a_test_file_whose_labels_are_all_unknown_is_refused_before_training(call, data, tmp_path):
