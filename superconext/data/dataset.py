@@ -120,7 +120,7 @@ def check_training(dataset: Dataset, alike: bool = True) -> list[str]:
     one class only, where most texts are numbers and, unless `alike`, where classes differ in case
     or spelling alone.
     """
-    check_texts(dataset.texts, dataset.source, dataset.names)
+    check_letters(dataset.texts, dataset.source, dataset.names)
     return check_counts(
         dataset.class_counts(),
         dataset.source,
@@ -141,7 +141,7 @@ def check_held(dataset: Dataset) -> None:
         )
 
 
-def check_texts(texts: Sequence[str], source: str, names: Sequence[str]) -> None:
+def check_letters(texts: Sequence[str], source: str, names: Sequence[str]) -> None:
     """Raise DataError where most texts hold neither a letter nor a symbol such as an emoji."""
     bare = [text for text in texts if not any(map(_says, text))]
     if 2 * len(bare) > len(texts):

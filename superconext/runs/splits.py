@@ -21,7 +21,13 @@ from superconext.core.errors import DataError
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
-from superconext.data.dataset import Dataset, check_counts, check_held, check_texts, check_training
+from superconext.data.dataset import (
+    Dataset,
+    check_counts,
+    check_held,
+    check_letters,
+    check_training,
+)
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -264,7 +270,7 @@ def read_big(
     stream = RowStream(path, *columns, **reading)
     blocks = stream.large_blocks()
     head = list(islice(chain.from_iterable(block.texts for block in blocks), PROFILE_ROWS))
-    check_texts(head, path, stream.names)
+    check_letters(head, path, stream.names)
     tokenizer = make_tokenizer(config, head)
     home = Path(store) if store else cache_dir()
     progress.say(f"note: {path} is read in a stream; its tokens are kept in {home}")
