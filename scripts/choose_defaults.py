@@ -148,15 +148,18 @@ def vary(data: Path, vectors: Path, out: Path) -> None:
 
 
 def grid(rows: list[dict[str, str]]) -> Grid:
-    """The table of the changes, the best first; bold where beyond two standard errors."""
-    cells, bold = [], set()
-    for place, row in enumerate(sorted(rows, key=lambda row: -float(row["difference"]))):
+    """The changes that differ by more than two standard errors, the best first, and the range of
+    the others."""
+    shown, others = [], []
+    for row in sorted(rows, key=lambda row: -float(row["difference"])):
         mean, error = (100 * float(row[key]) for key in ("difference", "standard_error"))
         name, value = row["changed"].replace("_", " ").split("=")
-        cells.append([f"{name} {value}", f"{mean:+.1f} ± {error:.1f}"])
         if abs(mean) > 2 * error:
-            bold.add((place, 1))
-    return Grid(["changed", "difference"], cells, bold=bold)
+            shown.append([f"{name} {value}", f"{mean:+.1f} ± {error:.1f}"])
+        else:
+            others.append(mean)
+    shown.append([f"{len(others)} others", f"{min(others):+.1f} to {max(others):+.1f}"])
+    return Grid(["changed", "difference"], shown)
 
 
 def differences(name: str, rows: list[dict]) -> list[list]:
