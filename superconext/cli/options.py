@@ -245,6 +245,7 @@ _SAMPLES = {
     "train_file": "train.csv",
     "train_files": "train.csv",
     "run": "runs/mine",
+    "runs": "runs/mine",
     "unlabelled": "posts.txt",
     "file": "rows.csv",
     "files": "posts.txt",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from superconext.data.columns import Known
     from superconext.data.dataset import Dataset
     from superconext.data.reading import RowStream
-    from superconext.fitting.model import Model
+    from superconext.fitting.model import Evaluation, Model
 
 SILENT = switch("--quiet", "Show nothing on stderr but errors.")
 
@@ -51,7 +52,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 
 
 @click.command()
-@click.argument("run")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("file")
 @COLUMNS
 @READING
@@ -59,7 +60,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
 @SILENT
 @THREADS
 def evaluate(
-    run: str,
+    runs: tuple[str, ...],
     file: str,
     text_column: str | None,
     label_column: str | None,
@@ -68,31 +69,33 @@ def evaluate(
     quiet: bool,
     threads: int,
 ) -> None:
-    """Compute the metrics of RUN on the labelled FILE."""
+    """Compute the metrics of RUN on the labelled FILE.
+
+    Several RUNs are compared with the first: the difference in accuracy on the same rows, the rows
+    that only one of the two labels correctly, and the p-value of McNemar's exact test.
+    """
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
-    from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
-    from superconext.fitting.model import evaluate as evaluate_model
     from superconext.report.table import class_table, score_table, script_table
 
-    model = _load(run, threads)
-    corpus = read_labelled(file, text_column, label_column, known=_known(model), **reading)
+    models = [_load(run, threads) for run in runs]
+    known = _known(models[0])
+    corpus = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(corpus.notes, corpus.source)
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
-    unknown = _unknown_labels(corpus, model.classes, run, quiet)
+    found = []
     with TerminalProgress(quiet).bar("evaluating"):
-        evaluation = evaluate_model(model, corpus.texts, corpus.labels)
-    facts, familiarity = facts_of(model, corpus.texts), Familiarity()
-    familiarity.add(facts)
-    seen = familiarity.seen
-    overlap = overlap_report(facts, seen, evaluation, corpus.labels, model.classes)
-    for line in familiarity.warnings(overlap) if not quiet else ():
-        click.echo(f"warning: {corpus.source}: {line}", err=True)
+        for run, model in zip(runs, models, strict=True):
+            source = f"{corpus.source}, {run}" if len(runs) > 1 else corpus.source
+            found.append(_evaluated(run, model, corpus, source, quiet))
+    if len(runs) > 1:
+        _show_beside(runs, found, corpus, as_json)
+        return
+    [run], [model], [(evaluation, document)] = runs, models, found
     if as_json:
-        more = {"unknown_labels": unknown} if unknown else {}
-        echo_json({**evaluation.document(), **more, "overlap": overlap})
+        echo_json(document)
         return
     table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics, **model.titles}
     if model.ensemble is not None:
@@ -104,6 +107,59 @@ def evaluate(
         click.echo("\n" + script_table(table))
     if not quiet:
         say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+
+
+def _evaluated(
+    run: str, model: Model, corpus: Dataset, source: str, quiet: bool
+) -> tuple[Evaluation, dict[str, Any]]:
+    """What a run predicts for labelled rows, and that as `--json` has it; warnings on stderr."""
+    from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
+    from superconext.fitting.model import evaluate as evaluate_model
+
+    unknown = _unknown_labels(corpus, model.classes, run, quiet)
+    evaluation = evaluate_model(model, corpus.texts, corpus.labels)
+    facts, familiarity = facts_of(model, corpus.texts), Familiarity()
+    familiarity.add(facts)
+    overlap = overlap_report(facts, familiarity.seen, evaluation, corpus.labels, model.classes)
+    for line in familiarity.warnings(overlap) if not quiet else ():
+        click.echo(f"warning: {source}: {line}", err=True)
+    more = {"unknown_labels": unknown} if unknown else {}
+    return evaluation, {**evaluation.document(), **more, "overlap": overlap}
+
+
+def _show_beside(
+    runs: Sequence[str],
+    found: Sequence[tuple[Evaluation, dict[str, Any]]],
+    corpus: Dataset,
+    as_json: bool,
+) -> None:
+    """The scores of several runs, and each of them against the first on the same rows."""
+    from superconext.experiments.paired_tests import accuracies_against_first
+    from superconext.report.table import probability, render, score_rows
+
+    right = [[*map(eq, evaluation.predicted, corpus.labels)] for evaluation, _ in found]
+    tests = accuracies_against_first(right)
+    if as_json:
+        told = [{"run": run, **document} for run, (_, document) in zip(runs, found, strict=True)]
+        beside = [{}, *({"against_first": test} for test in tests)]
+        echo_json({"runs": [one | more for one, more in zip(told, beside, strict=True)]})
+        return
+    scores = score_rows({run: one.metrics for run, (one, _) in zip(runs, found, strict=True)})
+    click.echo(
+        f"{corpus.source}, {_count(len(corpus), 'row')}\n{render(scores, list(scores[0]))}\n"
+    )
+    rows = [
+        {
+            "run": run,
+            "difference": f"{test['difference']:+.3f}",
+            "only it right": test["only_right"],
+            "only first right": test["only_first_right"],
+            "p (McNemar)": probability(test["p_mcnemar"]),
+            **({"p (Holm)": probability(test["p_holm"])} if len(tests) > 1 else {}),
+        }
+        for run, test in zip(runs[1:], tests, strict=True)
+    ]
+    click.echo(f"accuracy against {runs[0]}\n{render(rows, list(rows[0]))}")
 
 
 def _unknown_labels(
@@ -157,8 +213,8 @@ def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
     from superconext.data.lines import shown
 
     width = shutil.get_terminal_size((100, 24)).columns
-    for label, text in rows:
-        head = "note: row read as " + ("" if label is None else f"label {shown(label, 24)}, ")
+    for number, (label, text) in enumerate(rows, 1):
+        head = f"note: row {number}: " + ("" if label is None else f"label {shown(label, 24)}, ")
         click.echo(f"{head}text {shown(text, max(20, width - len(head) - 8))}", err=True)
 
 

@@ -106,6 +106,10 @@ class Texts:
         return len(self.texts)
 
 
+#: How a note, and the error of training, tells of labels that `folded` makes one.
+ALIKE = "classes that differ in case, spaces, .0 or Arabic spelling alone"
+
+
 def folded(label: str) -> str:
     """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
     without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
@@ -166,17 +170,19 @@ def check_counts(
     if len(counts) == 1:
         (label, count) = next(iter(counts.items()))
         raise DataError(
-            f"{source}: found one class only ({shown(label)}, {count} rows), expected two "
-            "or more: add examples of another class, or check --label-column"
+            f"{source}: found one class only ({shown(label)}, {count} row{'s' * (count > 1)}), "
+            "expected two or more: add examples of another class, or check --label-column"
         )
     spelt: dict[str, list[str]] = {}
     for label, count in () if alike else counts.items():
-        spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({count} rows)")
+        spelt.setdefault(folded(label), []).append(
+            f"{shown(label, 24)} ({count} row{'s' * (count != 1)})"
+        )
     if several := [" and ".join(names) for names in spelt.values() if len(names) > 1]:
         raise DataError(
-            f"{source}: found classes that differ in case, spaces, .0 or Arabic spelling alone: "
-            f"{'; '.join(several[:5])}, expected one spelling of a class: make them one with "
-            "--fold-label-case, or keep them apart with --no-fold-label-case"
+            f"{source}: found {ALIKE}: {'; '.join(several[:5])}, expected one spelling of a "
+            "class: make them one with --fold-label-case, or keep them apart with "
+            "--no-fold-label-case"
         )
     single = [label for label, count in counts.items() if count == 1]
     if not single:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.progress import WARNING
-from superconext.data.dataset import Dataset, folded
+from superconext.data.dataset import ALIKE, Dataset, folded
 from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
 
@@ -156,8 +156,8 @@ class LabelReader:
             if len(labels) > 1 and not self.fold:
                 labels.sort(key=lambda label: -self._places[label].count)
                 notes.append(
-                    f"{WARNING}classes that differ in case, spaces, .0 or Arabic spelling alone: "
-                    f"{', '.join(map(self._told, labels))}: make them one with --fold-label-case"
+                    f"{WARNING}{ALIKE}: {', '.join(map(self._told, labels))}: make them one with "
+                    "--fold-label-case"
                 )
         for label in self._places:
             parts = [part.strip() for part in re.split("[;,|/]", label)]

@@ -178,6 +178,25 @@ def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> fl
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
+def accuracies_against_first(right: Sequence[Sequence[bool]]) -> list[dict[str, Any]]:
+    """The accuracy of each system but the first against the first's, of which rows `[N]` each
+    labels correctly: the difference, the rows that it alone or the first alone labels correctly,
+    and the p-value of `mcnemar_exact`, as it is and corrected for the number of systems."""
+    first, *others = np.asarray(right)
+    every = np.ones(len(first), dtype=bool)
+    p_values = [mcnemar_exact(every, other, first) for other in others]
+    return [
+        {
+            "difference": float(other.mean() - first.mean()),
+            "only_right": int((other & ~first).sum()),
+            "only_first_right": int((first & ~other).sum()),
+            "p_mcnemar": p,
+            "p_holm": corrected,
+        }
+        for other, p, corrected in zip(others, p_values, holm(p_values), strict=True)
+    ]
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values `[K]` in the order given: below 0.05 means significant among all K.
 

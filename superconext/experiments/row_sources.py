@@ -22,7 +22,7 @@ import numpy as np
 
 from superconext.core.errors import DataError
 from superconext.core.progress import Progress
-from superconext.data.dataset import Dataset, check_training
+from superconext.data.dataset import ALIKE, Dataset, check_training
 from superconext.data.duplicates import (
     THRESHOLD,
     conflicting,
@@ -98,7 +98,8 @@ def read_rows(
             reading = {name: getattr(data, name) for name in READING}
             corpora[role] = read_labelled(path, *columns, **reading, advance=advance)
         for note in corpora[role].notes:
-            progress.note(note, corpora[role].source)
+            if not (role == "train" and data.fold_label_case is not False and ALIKE in note):
+                progress.note(note, corpora[role].source)
     facts = {
         role: {
             "path": files[role],

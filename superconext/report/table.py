@@ -441,6 +441,14 @@ def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float,
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def score_rows(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row of the scores of each model, by the headings of `score_table`."""
+    return [
+        {"run": name, **{_COLUMNS.get(metric, metric): of.get(metric) for metric in METRICS}}
+        for name, of in models.items()
+    ]
+
+
 def _row(name: str, scores: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
     values = {_COLUMNS.get(metric, metric): scores.get(metric) for metric in METRICS}
     return {"model": name, **values, "seconds": seconds}

@@ -55,7 +55,9 @@ def _found_in(folder: Path) -> str:
         out = whole.removesuffix(".partial")
         return f"found a run that was stopped; {expected}: superconext train --resume {out}"
     if not folder.is_dir():
-        return f"no such folder; {expected}: check the path"
+        return (
+            f"{'found a file' if folder.exists() else 'no such folder'}; {expected}: check the path"
+        )
     inside = sorted(found.parent.relative_to(folder) for found in folder.glob("*/manifest.json"))
     if inside:
         named = ", ".join(str(folder / name) for name in inside[:3])

@@ -22,6 +22,7 @@ from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
 from superconext.data.dataset import (
+    ALIKE,
     Dataset,
     check_counts,
     check_held,
@@ -124,8 +125,11 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         columns = (request.text_column, request.label_column)
         with progress.bar(f"reading {path}") as advance:
             corpus = read_labelled(path, *columns, **request.reading, advance=advance)
+        # What is an error of training is told once, by it.
+        refused = path == request.train and request.reading.get("fold_label_case") is not False
         for note in corpus.notes:
-            progress.note(note, corpus.source)
+            if not (refused and ALIKE in note):
+                progress.note(note, corpus.source)
         return corpus
 
     train, big_dev = _read_train(request, config, read, progress)

@@ -296,7 +296,7 @@ def flip(path):
 
 DAMAGES = {
     "gone": (lambda run: shutil.rmtree(run), ["no such folder"]),
-    "a file": (lambda run: (shutil.rmtree(run), run.touch()), ["no such folder"]),
+    "a file": (lambda run: (shutil.rmtree(run), run.touch()), ["found a file"]),
     "no manifest": (lambda run: (run / "manifest.json").unlink(), ["no manifest.json"]),
     "half a manifest": (lambda run: (run / "manifest.json").write_text('{"for'), ["not a JSON"]),
     "a list": (lambda run: (run / "manifest.json").write_text("[1]"), ["a JSON list"]),

@@ -182,12 +182,12 @@ def test_header_and_no_header_settle_it(call, finished, tmp_path):
 def test_the_first_rows_are_shown_as_they_were_understood(call, finished, test_table):
     for verb in ("predict", "evaluate"):
         said = call(verb, finished.folder, finished.data.test)
-        shown = [line for line in said.err.splitlines() if "row read as" in line]
+        shown = [line for line in said.err.splitlines() if "note: row " in line]
         assert len(shown) == 3
         for line, (label, text) in zip(shown, test_table, strict=False):
             assert f"label '{label}'" in line and text in line and len(line) <= 100
-        assert "row read as" not in call(verb, finished.folder, finished.data.test, "--quiet").err
-    assert "row read as" not in call("predict", finished.folder, stdin=b"zwin\n").err
+        assert "row 1: " not in call(verb, finished.folder, finished.data.test, "--quiet").err
+    assert "row 1: " not in call("predict", finished.folder, stdin=b"zwin\n").err
 
 
 def test_an_unknown_header_of_one_column_is_no_row(call, finished, tmp_path):

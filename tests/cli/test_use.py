@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -81,6 +82,34 @@ def test_evaluate_takes_columns_by_name_and_number(finished, call, test_rows, tm
     for text, label in (("phrase", "gold"), ("3", "2")):
         columns = ("--text-column", text, "--label-column", label)
         assert call("evaluate", finished.folder, wide, "--json", *columns).out == plain
+
+
+def test_evaluate_tests_several_runs_against_the_first_on_the_same_rows(finished, call, tmp_path):
+    other = tmp_path / "other"
+    words = ("--vectors", finished.data.vectors, "--vector-dimension", 8, "--freeze")
+    assert call("train", finished.data.dev, "--out", other, "--no-report", *words).code == 0
+    path = finished.data.train
+    rows = json.loads(call("evaluate", finished.folder, other, path, "--json").out)["runs"]
+    alone = json.loads(call("evaluate", other, path, "--json").out)
+    paired = rows[1].pop("against_first")
+    assert rows[1] == {"run": str(other), **alone} and "against_first" not in rows[0]
+    right = [
+        [
+            line.split("\t")[0] == label
+            for line, (label, _) in zip(said, table_of(path), strict=True)
+        ]
+        for said in (call("predict", r, path).out.splitlines() for r in (finished.folder, other))
+    ]
+    first, only = (sum(a > b for a, b in zip(*pair, strict=True)) for pair in (right, right[::-1]))
+    assert first + only > 0
+    assert (paired["only_right"], paired["only_first_right"]) == (only, first)
+    assert paired["difference"] == pytest.approx((only - first) / 40)
+    tail = sum(math.comb(first + only, k) for k in range(min(first, only) + 1))
+    assert paired["p_mcnemar"] == pytest.approx(min(1, 2 * tail / 2 ** (first + only)))
+    said = call("evaluate", finished.folder, other, other, path)
+    assert said.code == 0 and f"accuracy against {finished.folder}" in said.out
+    assert said.out.count(f"{(only - first) / 40:+.3f}") == 2 and "p (Holm)" in said.out
+    assert f"train.tsv, {finished.folder}: 40 of 40 texts are among the rows" in said.err
 
 
 # predict
