@@ -8,6 +8,7 @@ estimator of the same run.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,9 +135,22 @@ class PredictMixin:
     classes_: np.ndarray
 
     def predict(self, X: Iterable[str]) -> np.ndarray:
-        """The most probable label of each text, `[N]`."""
-        shares = self.predict_proba(X)
+        """The most probable label of each text, `[N]`; "" for a blank one, as on the command line.
+
+        Labels that are numbers have none for it: warns, and gives it a class.
+        """
+        texts = check_texts(X, some=False)
+        shares = self.predict_proba(texts)
         best: np.ndarray = self.classes_[shares.argmax(axis=1)]
+        blank = [not text.strip() for text in texts]
+        if self.classes_.dtype.kind in "OU":
+            best[blank] = ""
+        elif any(blank):
+            warnings.warn(
+                f"found {sum(blank)} blank of {len(texts)} texts, whose labels mean nothing; "
+                "expected words: leave them out",
+                stacklevel=2,
+            )
         return best
 
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:

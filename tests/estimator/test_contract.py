@@ -26,6 +26,7 @@ from superconext.core.progress import Progress
 from superconext.training.callbacks import Callback
 from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
+from tests.cli.conftest import call_main
 
 GOOD = ["zwin bzaf", "3jebni had", "مزيان بزاف", "mzyan hada", "bnin w zwin", "واعر عجبني"]
 BAD = ["khayb bzaf", "ma3jebnich had", "خايب بزاف", "khayb hada", "ghali w khayb", "ماعجبنيش"]
@@ -156,7 +157,7 @@ def test_labels_keep_their_type_through_fit_save_and_load(labels, dtype, classes
     model.save(tmp_path / "run")
     for one in (model, superconext.load(tmp_path / "run")):
         assert one.classes_.tolist() == classes and one.classes_.dtype == np.dtype(dtype)
-        predicted = one.predict(NEW)
+        predicted = one.predict(list(filter(None, NEW)))
         assert predicted.dtype == np.dtype(dtype) and set(predicted.tolist()) <= set(classes)
 
 
@@ -255,18 +256,31 @@ def test_a_frame_is_not_taken_for_its_column_names(fitted):
 
 
 def test_answers_agree_with_each_other(fitted):
-    texts = [*TEXTS, *NEW]
+    texts = [*TEXTS, *filter(None, NEW)]
     shares = fitted.predict_proba(texts)
-    assert shares.shape == (30, 2) and np.allclose(shares.sum(axis=1), 1) and (shares >= 0).all()
+    assert shares.shape == (29, 2) and np.allclose(shares.sum(axis=1), 1) and (shares >= 0).all()
     assert np.array_equal(fitted.predict(texts), fitted.classes_[shares.argmax(axis=1)])
     scores = fitted.decision_function(texts)
-    assert scores.shape == (30,)
+    assert scores.shape == (29,)
     assert np.allclose(1 / (1 + np.exp(-scores)), shares[:, 1])
     assert fitted.score(TEXTS, LABELS) == np.mean(fitted.predict(TEXTS) == np.array(LABELS))
     weights = np.arange(24.0)
     right = fitted.predict(TEXTS) == np.array(LABELS)
     expected = np.average(right, weights=weights)
     assert fitted.score(TEXTS, LABELS, sample_weight=weights) == pytest.approx(expected)
+
+
+def test_a_blank_text_has_no_label_in_python_and_of_the_command(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    blank = ["", " \t ", "zwin"]
+    for model in (fitted, superconext.load(tmp_path / "run")):
+        labels = model.predict(blank)
+        assert labels.tolist()[:2] == ["", ""] and labels[2] in LABELS
+    said = call_main("predict", tmp_path / "run", stdin=b"\n \nzwin\n").out.splitlines()
+    assert [line.split("\t")[0] for line in said] == labels.tolist()
+    numbers = SuperConTextClassifier(**TINY).fit(TEXTS, [len(label) for label in LABELS])
+    with pytest.warns(UserWarning, match="found 2 blank of 3 texts"):
+        assert set(numbers.predict(blank)) <= {3, 4}
 
 
 def test_answers_agree_for_three_classes():
