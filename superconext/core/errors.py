@@ -29,9 +29,10 @@ class ConfigError(SuperConTextError, ValueError):
 
 
 class UnregisteredError(ConfigError):
-    """A name is in no registry: neither built in nor registered.
+    """A name is in no registry, or what is registered under it cannot be used.
 
-    kind, name: what is looked for. variable: the environment variable that may name its file.
+    kind, name: what is looked for, "" for the latter. variable: the environment variable that may
+    name its file.
     """
 
     kind = name = variable = ""

@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         self._packages: dict[str, Entry] | None = None
         #: Classes and functions of users that were asked for, by name.
         self.used: dict[str, Any] = {}
-        self._faults: list[str] = []
+        self._faults: list[tuple[str, str]] = []
         _REGISTRIES.append(self)
         if variable:
             self._read_variable(os.environ.get(variable, ""))
@@ -115,9 +115,11 @@ class Registry(Generic[T]):
 
     def check(self, name: str) -> None:
         """Raise ConfigError unless the name is known, with the nearest one that is."""
-        self._tell()
         if name in self:
+            self._tell()
             return
+        self.check_entry(name)
+        self._tell()
         near = difflib.get_close_matches(name, self.names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         own = f" or be named in {self.variable}={name}=path/to/file.py:Class" * bool(self.variable)
@@ -128,6 +130,13 @@ class Registry(Generic[T]):
         error.kind, error.name, error.variable = self.kind, name, self.variable or ""
         raise error
 
+    def check_entry(self, name: str) -> None:
+        """Raise ConfigError where a wrong entry of the environment variable is for this name, or
+        for none."""
+        for meant, fault in self._faults:
+            if meant in (name, ""):
+                raise UnregisteredError(f"{self.kind} = {name!r}: {fault}")
+
     def get(self, name: str) -> T:
         """The class behind a name. Raises ConfigError where it is unknown or of another kind."""
         self.check(name)
@@ -136,7 +145,7 @@ class Registry(Generic[T]):
             return self._checked(name, entry, f"{entry!r} is no", "")
         path, _, attribute = entry.target.rpartition(":")
         if path.endswith(".py") and not os.path.isfile(path):
-            raise ConfigError(f"{self.kind} = {name!r}: found no file {path}; {_EXPECTED}")
+            raise UnregisteredError(f"{self.kind} = {name!r}: found no file {path}; {_EXPECTED}")
         if name in self.built_in:
             built_in: T = getattr(importlib.import_module(path), attribute)
             return built_in
@@ -145,7 +154,7 @@ class Registry(Generic[T]):
                 _module_of_file(path) if path.endswith(".py") else importlib.import_module(path)
             )
         except Exception as error:  # whatever a user's own file does when it is run
-            raise ConfigError(
+            raise UnregisteredError(
                 f"{self.kind} = {name!r}: {path} cannot be imported ({type(error).__name__}: "
                 f"{error}); expected the module of {attribute}: correct it"
             ) from error
@@ -161,7 +170,7 @@ class Registry(Generic[T]):
             right = isinstance(candidate, type) and issubclass(candidate, base)
             wanted = f"class {attribute} that extends".replace("  ", " ") + f" {module}.{base_name}"
         if not right:
-            raise ConfigError(
+            raise UnregisteredError(
                 f"{self.kind} = {name!r}: {lack} {wanted}; expected one: register the right name"
             )
         self.used[name] = candidate
@@ -191,18 +200,18 @@ class Registry(Generic[T]):
         """Register what the environment variable lists; a wrong part is left out, and told when a
         name is first looked up."""
         for part in filter(None, (piece.strip() for piece in text.split(","))):
-            name, _, place = part.partition("=")
+            name, _, place = map(str.strip, part.partition("="))
             path, _, attribute = place.rpartition(":")
             try:
                 if not path.endswith(".py") or not attribute.isidentifier():
                     raise ConfigError(f"found {part!r}; {_EXPECTED}")
-                self.register(name.strip(), place, f"{attribute} of {os.path.basename(path)}")
+                self.register(name, place, f"{attribute} of {os.path.basename(path)}")
             except ConfigError as error:
-                self._faults.append(f"{self.variable}: this entry is left out: {error}")
+                self._faults.append((name * ("=" in part), f"{self.variable}: {error}"))
 
     def _tell(self) -> None:
         while self._faults:
-            sys.stderr.write(f"warning: {self._faults.pop(0)}\n")
+            sys.stderr.write(f"warning: left out of {self._faults.pop(0)[1]}\n")
 
 
 def own_code() -> dict[str, str]:

@@ -56,6 +56,7 @@ def check_probe_features(name: str) -> None:
     """Raise ConfigError unless `probe_features` may have this value."""
     if name in ENSEMBLE_NAMES or name in PROBES:
         return
+    PROBES.check_entry(name)
     import difflib
 
     near = difflib.get_close_matches(name, probe_feature_names(), 1)

@@ -16,6 +16,7 @@ from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.base import Objective
 from superconext.objectives.catalogue import OBJECTIVES, objective_class, register
 from superconext.runs.folder import load_model
+from tests.cli.conftest import call_main, write_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
@@ -158,3 +159,29 @@ def test_what_the_environment_says_wrongly_is_told_and_left_out(names, capsys):
     assert len(messages) == 3 and all("SUPERCONEXT_OBJECTIVES" in text for text in messages)
     assert "found 'mine.py:Mine'; expected name=path/to/file.py:Class, where a rel" in messages[0]
     assert "good" in names and "x" not in names
+
+
+@pytest.mark.parametrize("entry", ["mine=mine.py", "../mine.py:Mine", "mine=nowhere.py:Mine"])
+def test_a_wrong_entry_stops_who_asks_for_it_and_nobody_else(names, tmp_path, entry, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(OBJECTIVES, "_faults", [])
+    OBJECTIVES._read_variable(entry)
+    table = write_table(tmp_path / "x.tsv", [("a", "film zwin"), ("b", "film khayb")] * 4)
+    words = ("train", table, "--dev", table, "--vector-method", "random", "--epochs", 1)
+    said = call_main(*words, "--objective", "mine", "--out", tmp_path / "mine")
+    assert said.code and "found" in said.err and "note" not in said.err  # before it reads
+    assert "name=path/to/file.py:Class" in said.err and "expected one of" not in said.err
+    said = call_main(*words, "--objective", "cross_entropy", "--out", tmp_path / "run")
+    assert said.code == 0 and ("left out" in said.err) == ("nowhere" not in entry)
+    assert call_main("predict", tmp_path / "run", stdin=b"zwin\n").code == 0
+
+
+def test_a_run_whose_code_is_elsewhere_asks_for_the_code_and_no_copy(names, place):
+    register("mine", str(place / "proxies.py"), "Proxies", "")
+    data = (["film zwin", "film khayb"] * 6, ["a", "b"] * 6)
+    settings = {"epochs": 1, "vector_dimension": 8, "vector_method": "random"}
+    SuperConTextClassifier(objective="mine", **settings).fit(*data).save(place / "run")
+    register("mine", str(place / "gone" / "proxies.py"), "Proxies", "")
+    with pytest.raises(RunError, match=r"found no file .*; expected name=path") as caught:
+        load_model(place / "run")
+    assert "copy the run" not in str(caught.value)
