@@ -69,7 +69,10 @@ def test_no_folder_is_missing():
 def test_answers_of_load_and_evaluate(name):
     expected, found = frozen(name), answers(RUNS / name)
     assert found["classes"] == expected["classes"]
-    assert found["predicted"] == expected["predicted"]
+    # Earlier versions gave a blank text a class too.
+    pairs = zip(SENTENCES, expected["predicted"], strict=True)
+    named = [p if text.strip() or not isinstance(p, str) else "" for text, p in pairs]
+    assert found["predicted"] == named
     for key, tolerance in (("probabilities", 1e-5), ("lengths", 1e-4), ("decision", 1e-3)):
         np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=tolerance, err_msg=key)
     for key, value in expected["evaluate"].items():
