@@ -30,6 +30,9 @@ from torch.nn import functional
 SMALL = 32
 #: Similarities in one chunk of rows (16 MiB in float32).
 CHUNK = 1 << 22
+#: On a CPU: most rows of a chunk (more leave its caches, fewer make slow products), and most
+#: similarities that are kept whole.
+ROWS, WHOLE = 256, 1 << 19
 #: Stands for minus infinity, where a whole row may be masked.
 _FAR = -1e30
 
@@ -259,7 +262,7 @@ class _Pairwise(torch.autograd.Function):
         rows = z.index_select(0, blocks.order)
         wanted = bool(ctx.needs_input_grad[0])
         # A batch that fits into a chunk keeps its matrix, which then takes one product, not two.
-        square = len(rows) ** 2 <= CHUNK
+        square = len(rows) ** 2 <= (min(CHUNK, WHOLE) if z.device.type == "cpu" else CHUNK)
         gradient = torch.zeros_like(rows) if wanted and not square else None
         twins = torch.empty(2, 0, dtype=torch.long, device=z.device)
         if not include_self and len(blocks.copies) < len(rows):
@@ -315,6 +318,8 @@ def chunks(blocks: ClassBlocks) -> list[tuple[slice, slice]]:
     """Slices of rows, each with the slice of columns that holds all their positives."""
     sizes = blocks.sizes.tolist()
     most = max(1, CHUNK // len(blocks.order))
+    if blocks.order.device.type == "cpu":
+        most = min(most, ROWS)
     result: list[tuple[slice, slice]] = []
     start = begin = 0
     for k, size in enumerate(sizes):

@@ -65,9 +65,10 @@ def test_equals_the_plain_form(monkeypatch, loss, labels, ids, rows):
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
-def test_equals_the_plain_form_in_single_precision(loss):
-    labels = [k % 3 for k in range(600)]
-    vectors = random_vectors(600, 16).float()
+@pytest.mark.parametrize("rows", [600, 900])  # kept whole, and in chunks of 256
+def test_equals_the_plain_form_in_single_precision(loss, rows):
+    labels = [k % 3 for k in range(rows)]
+    vectors = random_vectors(rows, 16).float()
     plain, chunked = both(loss, vectors, labels)
     # A cosine near the threshold may be rounded to its other side.
     assert_same(plain, chunked, 1e-5)
