@@ -53,7 +53,7 @@ def main() -> int:
     floor = promised()
     following = f"3.{int(floor[-1].partition('.')[2]) + 1}"
     for version in sys.argv[1:] or [*floor, following]:
-        wanted, without = requirements("train", "plots", "test"), ""
+        wanted, without = requirements("train", "serve", "plots", "test"), ""
         if resolve(version, [name for name in wanted if name.startswith("torch>")], "--no-deps"):
             wanted = [name for name in wanted if not name.startswith("torch>")]
             without = " (without torch: the index has none for it)"

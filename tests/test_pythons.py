@@ -38,7 +38,7 @@ def test_setup_readme_makefile_and_linters_name_one_floor(pins):
 
 def test_everything_that_is_installed_for_a_run_is_pinned(pins):
     pinned = (HOME / "constraints.txt").read_text(encoding="utf-8")
-    for requirement in pins.requirements("train", "plots", "test"):
+    for requirement in pins.requirements("train", "serve", "plots", "test"):
         name = re.match(r"[\w-]+", requirement)[0]
         assert re.search(rf"^{name}==", pinned, re.MULTILINE), name
 

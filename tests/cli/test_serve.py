@@ -104,16 +104,17 @@ def test_predict_with_an_export_imports_no_torch(exported):
     assert said.stdout.decode().splitlines()[1].endswith("\tzwin bzaf")
 
 
-def test_the_dockerfile_installs_what_the_extras_name_and_copies_what_the_guide_exports():
+def test_the_dockerfile_installs_the_pins_of_the_extra_and_copies_what_the_guide_exports():
     guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
     assert "".join(f"    {line} {rest}\n" for line, rest in DOCKERFILE.items()) in guide
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     extras = setup["options.extras_require"]
-    known = extras["serve"].split()
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    names = {"numpy", *(word.partition(">")[0].strip() for word in extras["serve"].split())}
     words = shlex.split(DOCKERFILE["RUN"])
     packages = {word for word in words[3:] if not word.startswith("--")}
-    assert packages == {"numpy", *known}
+    assert packages == {word for word in pinned if word.partition("==")[0] in names}
     source, target = DOCKERFILE["COPY"].split()
     assert f"--format onnx --out {source}\n" in guide
     assert json.loads(DOCKERFILE["CMD"])[:2] == ["python", f"{target}/serve.py"]

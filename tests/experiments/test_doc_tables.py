@@ -14,6 +14,7 @@ from superconext.report.table import Grid
 
 ROOT = Path(__file__).parents[2]
 TABLES = {
+    "bench_cold_start": "inference.md",
     "bench_inference": "inference.md",
     "bench_much_text": "performance.md",
     "bench_step": "performance.md",
