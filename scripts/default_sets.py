@@ -2,8 +2,9 @@
 
 Each set is trained on as `superconext train TRAIN --test TEST` does it, with no option but those
 after `--` (word vectors, a pretrained encoder); the rival is fitted on all rows of TRAIN, its C by
-cross-validation within them. A set of one file is parted 80/20 at random after its repeated texts
-are removed. The interval of the difference is that of a bootstrap over test rows, one seed.
+cross-validation within them, and adjusted for rare classes as the default is. A set of one file is
+parted 80/20 at random after its repeated texts are removed. The interval of the difference is that
+of a bootstrap over test rows, one seed.
 
     python scripts/default_sets.py results.csv --set trec=train.tsv,test.tsv --set cr=all.tsv -- \
         --vectors vectors.txt
@@ -30,6 +31,7 @@ from sklearn.model_selection import train_test_split
 
 from superconext import load
 from superconext.baselines.baseline import fit_baseline
+from superconext.config.parameters import resolve
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import deduplicate
 from superconext.data.reading import read_labelled
@@ -38,7 +40,7 @@ from superconext.report.table import Grid
 
 NAME = "default_sets"
 #: What the option says that was given.
-GIVEN = {"--init": "pretrained encoder", "--vectors": "word vectors", "--budget": ""}
+GIVEN = {"--init": "pretrained encoder", "--vectors": "word vectors"}
 
 HEAD = [
     *("set", "given", "train_rows", "test_rows", "classes", "recipe", "why"),
@@ -79,7 +81,8 @@ def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
         seconds = time.perf_counter() - began
         choice = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["recipes"]
         ours = load(run).predict(test.texts)
-    baseline = fit_baseline("tfidf_logreg", (train.texts, train.labels), None)
+    like_ours = resolve({"preset": "auto"})
+    baseline = fit_baseline("tfidf_logreg", (train.texts, train.labels), None, config=like_ours)
     theirs = baseline.predict(test.texts)
     places = {label: at for at, label in enumerate(sorted({*train.labels, *test.labels}))}
     truth, first, second = (
@@ -105,7 +108,7 @@ def grid(rows: list[dict[str, str]]) -> Grid:
         minus = f"{points['difference']:+.1f}, {points['low']:+.1f} to {points['high']:+.1f}"
         if p < 0.05:
             bold.add((len(cells), 6))
-        given = GIVEN[row["given"].split()[0]]
+        given = GIVEN.get(row["given"].split(" ")[0], "")
         scores = (f"{points[k]:.1f}" for k in ("default", "tfidf"))
         cells.append([row["set"], row["train_rows"], given, row["recipe"], *scores, minus])
     head = ["set", "rows", "given", "chosen recipe", "default", "TF-IDF + LR", "difference"]

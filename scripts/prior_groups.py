@@ -24,7 +24,7 @@ from doc_tables import write_table
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from superconext.baselines.baseline import CorrectedBaseline, fit_baseline
+from superconext.baselines.baseline import AdjustedBaseline, fit_baseline
 from superconext.data.reading import read_labelled
 from superconext.probe.group_priors import GroupPriors, fit_group_priors
 from superconext.report.table import Grid
@@ -74,7 +74,7 @@ def predictions(train: Rows, texts: list[str]) -> dict[str, list[str]]:
         priors = fit_group_priors(train[0], shares, float(equal))
         if not scripts:
             priors = GroupPriors({"": priors.priors[""]}, priors.wanted)
-        predicted[name] = CorrectedBaseline(plain, priors, names).predict(texts)
+        predicted[name] = AdjustedBaseline(plain, names, priors.corrected, {}).predict(texts)
     return predicted
 
 

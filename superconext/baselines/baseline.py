@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,8 +18,8 @@ import numpy as np
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
 from superconext.core.registry import expect
-from superconext.probe.base import softmax
-from superconext.probe.group_priors import BY_SCRIPT, GroupPriors, fit_group_priors, out_of_fold
+from superconext.probe.base import log_shares, shifted, softmax
+from superconext.probe.group_priors import NO_GROUPS, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
 
 if TYPE_CHECKING:
@@ -118,14 +118,23 @@ class Baseline(ABC):
         return out_of_fold(class_indices(train, None)[1], predict)
 
 
-class CorrectedBaseline(Baseline):
-    """A fitted baseline whose probabilities are corrected for each script (`prior_groups`)."""
+class AdjustedBaseline(Baseline):
+    """A fitted baseline whose probabilities are adjusted as those of a run are.
 
-    def __init__(self, baseline: Baseline, priors: GroupPriors, names: Sequence[str]) -> None:
-        self.baseline, self.priors, self.names = baseline, priors, names
-        self.settings = {**baseline.settings, "prior_groups": BY_SCRIPT}
+    adjust: from N texts and their probabilities `[N, C]` to the adjusted ones.
+    """
 
-    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> CorrectedBaseline:
+    def __init__(
+        self,
+        baseline: Baseline,
+        names: Sequence[str],
+        adjust: Callable[[Sequence[str], np.ndarray], np.ndarray],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.baseline, self.names, self.adjust = baseline, names, adjust
+        self.settings = {**baseline.settings, **settings}
+
+    def fit(self, train: Split, dev: Split | None, seed: int = 0) -> AdjustedBaseline:
         return self
 
     def predict(self, texts: Sequence[str]) -> list[str]:
@@ -134,24 +143,32 @@ class CorrectedBaseline(Baseline):
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         shares = self.baseline.predict_proba(texts)
         assert shares is not None
-        return self.priors.corrected(texts, shares)
+        return self.adjust(texts, shares)
 
 
-def corrected_baseline(
-    baseline: Baseline, train: Split, dev: Split | None, seed: int, strength: float
+def adjusted_baseline(
+    baseline: Baseline, train: Split, dev: Split | None, seed: int, config: Config
 ) -> Baseline:
-    """A fitted baseline, corrected by its out-of-fold probabilities as a run with `prior_groups`
-    is; as it was where it has no probabilities, or some class a single row.
+    """A fitted baseline, adjusted as a run of this configuration is: by `logit_adjustment`, with
+    `prior_groups` by its out-of-fold probabilities.
 
-    strength: of the logit adjustment, see `group_priors.fit_group_priors`.
+    As it was where it has no probabilities, or, for `prior_groups`, some class a single row.
     """
     if type(baseline).predict_proba is Baseline.predict_proba:
         return baseline
-    shares = baseline.out_of_fold(train, dev, seed)
-    if shares is None:
+    names, labels, _ = class_indices(train, None)
+    if config.prior_groups != NO_GROUPS:
+        shares = baseline.out_of_fold(train, dev, seed)
+        if shares is None:
+            return baseline
+        priors = fit_group_priors(train[0], shares, config.logit_adjustment)
+        settings: dict[str, Any] = {"prior_groups": config.prior_groups}
+        return AdjustedBaseline(baseline, names, priors.corrected, settings)
+    if not config.logit_adjustment:
         return baseline
-    priors = fit_group_priors(train[0], shares, strength)
-    return CorrectedBaseline(baseline, priors, sorted(set(train[1])))
+    shift = config.logit_adjustment * log_shares(labels, len(names))
+    settings = {"logit_adjustment": config.logit_adjustment}
+    return AdjustedBaseline(baseline, names, lambda _, shares: shifted(shares, shift), settings)
 
 
 def fit_baseline(
@@ -160,13 +177,14 @@ def fit_baseline(
     dev: Split | None,
     seed: int = 0,
     run: RunText | None = None,
-    prior_strength: float | None = None,
+    config: Config | None = None,
 ) -> Baseline:
     """A fitted baseline by its name.
 
     Args:
         run: for a baseline with `needs_run`.
-        prior_strength: of `corrected_baseline`; None leaves the probabilities as they are.
+        config: of the run it is compared with, for `adjusted_baseline`; None leaves the
+            probabilities as they are.
 
     Raises ConfigError for a name that is not registered and for a baseline that needs a run where
     none is given or the run lacks something, and what fitting raises.
@@ -183,8 +201,8 @@ def fit_baseline(
     baseline.run = run
     started = time.perf_counter()
     baseline.fit(train, dev, seed)
-    if prior_strength is not None:
-        baseline = corrected_baseline(baseline, train, dev, seed, prior_strength)
+    if config is not None:
+        baseline = adjusted_baseline(baseline, train, dev, seed, config)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
 
@@ -257,7 +275,7 @@ def baseline_report(
     splits: Mapping[str, Split],
     names: Sequence[str] = ("majority", "tfidf_logreg"),
     run: RunText | None = None,
-    prior_strength: float | None = None,
+    config: Config | None = None,
 ) -> dict[str, Any]:
     """Metrics of the baselines of a run: `{baseline: {split: metrics, ..., "seconds": ..}}`.
 
@@ -266,7 +284,7 @@ def baseline_report(
         splits: what to report on, by name.
         names: of the baselines.
         run: for baselines with `needs_run`.
-        prior_strength: see `fit_baseline`.
+        config: see `fit_baseline`.
 
     Raises what `fit_baseline` does.
     """
@@ -274,7 +292,7 @@ def baseline_report(
     needed = probabilities_needed()
     report: dict[str, Any] = {}
     for name in names:
-        baseline = fit_baseline(name, train, dev, run=run, prior_strength=prior_strength)
+        baseline = fit_baseline(name, train, dev, run=run, config=config)
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None

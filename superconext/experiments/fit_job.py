@@ -209,21 +209,19 @@ def _baseline(
     fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
 ) -> tuple[dict[str, Any], Predicted]:
     from superconext.baselines.baseline import RunText, fit_baseline, predicted_labels
-    from superconext.probe.group_priors import prior_strength
 
     run: RunText | None = None
+    config = fit_config(given, fit.system, fit.seed)
     if fit.reads_parameters:
         import torch
 
         from superconext.fitting.controls import prepare_run_text
 
-        config = fit_config(given, fit.system, fit.seed)
         torch.set_num_threads(config.threads)
         train, dev = Dataset(*parts["train"]), Dataset(*parts["dev"])
         run = prepare_run_text(train, dev, parts["test"][0], config, not_drawn)
-    strength = prior_strength(fit_config(given, fit.system, fit.seed))
     rows = parts["train"], parts["dev"]
-    baseline = fit_baseline(fit.system.objective, *rows, fit.seed, run, strength)
+    baseline = fit_baseline(fit.system.objective, *rows, fit.seed, run, config)
     classes, needed = sorted(set(parts["train"][1])), probabilities_needed()
     scored = {}
     for name in ("dev", "test"):
@@ -399,7 +397,7 @@ def run_on_folds(
         run = run_text(cv.prepared, config, {}) if fit.reads_parameters else None
         for fold in cv.folds:
             texts, _ = pick(rows, fold.held)
-            baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run)
+            baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
             shares = baseline.predict_proba(texts) if probabilities_needed() else None
             found.append((predicted_labels(baseline, texts), shares))
     else:

@@ -33,7 +33,7 @@ from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
-from superconext.probe.base import softmax
+from superconext.probe.base import log_shares, shifted
 from superconext.probe.ensemble import (
     ALONE,
     ENSEMBLES,
@@ -301,10 +301,8 @@ class CrossValidation:
         some = {name: self.models[of] for name, of in models.items()}
         shares, settings = out_of_folds(some, how, self.folds, self.labels)
         if self.config.logit_adjustment:
-            prior = np.log(np.bincount(self.labels) / len(self.labels))
-            shift = self.config.logit_adjustment * prior
-            tiny = np.finfo(np.float64).tiny
-            shares = [softmax(np.log(np.maximum(one, tiny)) - shift) for one in shares]
+            prior = log_shares(self.labels, len(self.classes))
+            shares = [shifted(one, self.config.logit_adjustment * prior) for one in shares]
         return OutOfFold(self.folds, shares, settings)
 
     def majority(self) -> OutOfFold:

@@ -41,7 +41,7 @@ from superconext.fitting.cross_validation import (
 )
 from superconext.fitting.fit import Fitted, fit_model
 from superconext.fitting.preprocess import Prepared
-from superconext.probe.base import softmax
+from superconext.probe.base import log_shares, shifted, softmax
 from superconext.probe.ensemble import (
     ALONE,
     POOL,
@@ -79,7 +79,7 @@ OPEN = (
         "device",
         "precision",
     ),
-    *("baselines", "cv", "budget"),
+    *("baselines", "cv", "budget", "logit_adjustment"),
 )
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
@@ -175,18 +175,21 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     cv.add_encoder(began + seconds, first if dealt > 2 * first else None)
     every, done = cv.folds, len(cv.models[ENCODER])
 
+    shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
+
     def held_out(recipe: Recipe) -> OutOfFold:
         return cv.out_of_fold(recipe.models(untrained), POOL if recipe.ngrams else ALONE)
 
+    def lost(one: OutOfFold) -> np.ndarray:
+        return _plain_losses(one.shares, one.folds, cv.labels, shift)
+
     quick = {recipe: held_out(recipe) for recipe in RECIPES if not recipe.trained}
-    ready = min(quick, key=lambda r: np.nanmean(row_losses(quick[r].shares, every, cv.labels)))
+    ready = min(quick, key=lambda recipe: np.nanmean(lost(quick[recipe])))
     if done:
         cv.keep(done)
     tried = {recipe: held_out(recipe) for recipe in RECIPES if done or not recipe.trained}
     rows, _ = tried[ready].mean(len(cv.classes))
-    losses = {
-        recipe: row_losses(one.shares, cv.folds, cv.labels)[rows] for recipe, one in tried.items()
-    }
+    losses = {recipe: lost(one)[rows] for recipe, one in tried.items()}
     shares = {recipe: one.mean(len(cv.classes))[1] for recipe, one in tried.items()}
     truth = [cv.train.labels[row] for row in rows]
     where = f"out of fold on {len(truth)} rows (in {len(cv.folds)} of {dealt} folds)"
@@ -258,7 +261,9 @@ def fit_on_dev(
             model = fitted.model
             shares[recipe] = model.probe.probabilities(model.features(texts))
     fold = [Fold(0, np.empty(0, np.int64), np.arange(len(labels)))]
-    losses = {recipe: row_losses([one], fold, labels) for recipe, one in shares.items()}
+    of_train = np.array([classes.index(label) for label in train.labels if label in classes])
+    shift = config.logit_adjustment * log_shares(of_train, len(classes))
+    losses = {recipe: _plain_losses([one], fold, labels, shift) for recipe, one in shares.items()}
     where = f"on {len(labels)} dev rows"
     choice = _decided(losses, shares, truth, classes, config, where, began, progress)
     fitted = fits[choice.recipe.trained]
@@ -306,16 +311,24 @@ def fit_cross_validated(
     return fitted, shown
 
 
+def _plain_losses(
+    shares: Sequence[np.ndarray], folds: Sequence[Fold], labels: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
+    """Log loss of each row, of class indices `[N]`, by the probabilities of each fold's held-out
+    rows `[n, C]` as they were before `logit_adjustment` subtracted `shift` `[C]`."""
+    return row_losses([shifted(one, -shift) for one in shares], folds, labels)
+
+
 def _ngrams_alone(
     fitted: Fitted, texts: Sequence[str], labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The n-grams of a pool without its encoder: probabilities `[M, C]` of dev rows, each by
-    weights fitted on others, and the weights."""
+    weights fitted on others and shifted as the pool's, and the weights."""
     pool = fitted.model.ensemble
     assert isinstance(pool, PoolWithNgrams)
     logs = [np.log(one.probabilities(texts)) for one in (pool.tfidf, pool.ratios)]
     weights = np.array([0.0, *fit_weights(logs, labels)])
-    return softmax(out_of_fold(logs, labels)), weights
+    return softmax(out_of_fold(logs, labels) - pool.shift), weights
 
 
 def _decided(

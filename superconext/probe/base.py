@@ -108,13 +108,25 @@ def dev_score(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, flo
     return accuracy, float(np.log(np.clip(chosen, 1e-12, None)).mean())
 
 
+def log_shares(labels: np.ndarray, classes: int) -> np.ndarray:
+    """Log shares `[C]` of the classes among class indices `[N]`, in which every class has a row."""
+    shares: np.ndarray = np.log(np.bincount(labels, minlength=classes) / len(labels))
+    return shares
+
+
+def shifted(probabilities: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Probabilities `[N, C]` after `shift` `[C]` is subtracted from their logarithms."""
+    tiny = np.finfo(np.float64).tiny
+    return softmax(np.log(np.maximum(probabilities, tiny)) - shift)
+
+
 def log_odds(labels: np.ndarray, classes: int) -> np.ndarray:
     """Log shares of the classes `[C]`; for two classes their one difference `[1]`, as the
     intercept of a regression has it.
 
     Every class has a row among the class indices `labels` `[N]`.
     """
-    shares = np.log(np.bincount(labels, minlength=classes) / len(labels))
+    shares = log_shares(labels, classes)
     return shares if classes > 2 else shares[1:] - shares[:1]
 
 

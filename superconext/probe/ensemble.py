@@ -36,7 +36,14 @@ import numpy as np
 
 from superconext.core.arrays import read_arrays
 from superconext.core.files import atomic_write
-from superconext.probe.base import FEWEST_DEV_ROWS, fit_temperature, log_odds, log_softmax, softmax
+from superconext.probe.base import (
+    FEWEST_DEV_ROWS,
+    fit_temperature,
+    log_odds,
+    log_shares,
+    log_softmax,
+    softmax,
+)
 from superconext.probe.logistic_regression import FOLDS, MANY_ROWS, Predictor, log_loss, loss_path
 from superconext.probe.ngrams import FILES as TFIDF_FILES
 from superconext.probe.ngrams import (
@@ -226,7 +233,7 @@ class PoolWithNgrams:
     ) -> tuple[PoolWithNgrams, np.ndarray | None]:
         """The pool, and the probabilities `[M, C]` of the dev rows, each by weights fitted on
         other dev rows."""
-        shift = config.logit_adjustment * np.log(np.bincount(labels) / len(labels))
+        shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
         tfidf, ratios, _ = fit_both(
             texts, labels, *(() if dev is None else (dev.texts, dev.labels))
         )
@@ -250,7 +257,7 @@ class PoolWithNgrams:
         kinds = [TfidfFeatures, RatioFeatures]
         tfidf, ratios = refit_ngrams(kinds, texts, labels, [c["tfidf"], c["ngrams"]])
         assert isinstance(tfidf, TfidfModel) and isinstance(ratios, LogCountRatios)
-        shift = config.logit_adjustment * np.log(np.bincount(labels) / len(labels))
+        shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
         return cls(tfidf, ratios, np.array([weights.get(name, 0.0) for name in MODELS]), shift)
 
 

@@ -31,7 +31,7 @@ from superconext.probe.logistic_regression import (
 from superconext.text.characters import FEWEST_OF_SCRIPT, OTHER, script_groups
 
 if TYPE_CHECKING:
-    from superconext.config.parameters import Config
+    pass
 
 #: Values of the parameter.
 NO_GROUPS, BY_SCRIPT = "none", "script"
@@ -80,11 +80,6 @@ class GroupPriors:
             if array.shape != (classes,) or not (np.isfinite(array) & (array > 0)).all():
                 raise ValueError(f"{FILE} has priors that are not {classes} positive numbers")
         return cls(dict(zip(priors, arrays[1:], strict=True)), arrays[0])
-
-
-def prior_strength(config: Config) -> float | None:
-    """The logit adjustment of a baseline beside a run with `prior_groups`; None without."""
-    return None if config.prior_groups == NO_GROUPS else config.logit_adjustment
 
 
 def fit_group_priors(

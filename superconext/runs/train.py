@@ -179,7 +179,6 @@ def _fill(
     from superconext.fitting.familiarity import Familiarity, facts_of
     from superconext.fitting.fit import fit_model
     from superconext.fitting.recipes import choose, fit_on_dev
-    from superconext.probe.group_priors import prior_strength
     from superconext.runs.train import call_helpers
 
     # Not for the training alone: metrics are computed under the same threads.
@@ -190,11 +189,10 @@ def _fill(
     named = splits.named()
     rows = {name: (data.texts, data.labels) for name, data in named.items()}
     train, dev = rows["train"], rows.get("dev")
-    strength = prior_strength(config)
     reported = {name: some for name, some in rows.items() if name != "train"}
     if config.baselines and reported:
         with progress.bar("baselines"):
-            baselines = baseline_report(train, dev, reported, prior_strength=strength)
+            baselines = baseline_report(train, dev, reported, config=config)
     test_texts = splits.test.texts if splits.test else ()
     auto, choice, folds, settings = config.preset == "auto", None, None, None
     started = time.perf_counter()
@@ -216,7 +214,7 @@ def _fill(
         texts = {name: data.texts for name, data in named.items()}
         with progress.bar("controls"):
             run = run_text(prepared, config, texts)
-            baselines.update(baseline_report(train, dev, reported, controls, run, strength))
+            baselines.update(baseline_report(train, dev, reported, controls, run, config))
         controls_seconds = time.perf_counter() - began
 
     more: dict[str, Any] = {

@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from superconext.baselines.baseline import fit_baseline
+from superconext.config.parameters import resolve
 from superconext.encoders.base import sentence_vectors
 from superconext.fitting.controls import frozen_encoder, mean_vectors
 from tests.experiments.conftest import data
@@ -27,5 +28,5 @@ def test_it_is_plain_logistic_regression_on_the_vectors_as_they_are(name, data):
     assert found.predict(TEST[0]) == expected.predict(test).tolist()
     np.testing.assert_allclose(found.predict_proba(TEST[0]), expected.predict_proba(test))
     assert found.settings == {}  # nothing is chosen
-    corrected = fit_baseline(name, TRAIN, DEV, run=run, prior_strength=0.0)
+    corrected = fit_baseline(name, TRAIN, DEV, run=run, config=resolve({"prior_groups": "script"}))
     assert set(corrected.predict(TEST[0])) <= {"neg", "pos"}

@@ -120,3 +120,39 @@ def test_the_classifier_chooses_and_its_run_can_be_fitted_again(tmp_path):
     )
     assert loaded.get_params()["preset"] == "fast"
     assert loaded.fit(data.texts, data.labels).predict(data.texts[:2]).shape == (2,)
+
+
+def unequal(rows=120, seed=0):
+    """Three classes of 70, 20 and 10%, whose words tell them apart seven times in ten."""
+    draw = np.random.default_rng(seed)
+    labels = draw.choice(["common", "rare", "some"], rows, p=[0.7, 0.1, 0.2])
+    words = [of if draw.random() < 0.7 else draw.choice(labels) for of in labels]
+    texts = [f"{of} w{draw.integers(9)} w{draw.integers(9)} {n}" for n, of in enumerate(words)]
+    return Dataset(texts, [str(of) for of in labels], range(rows))
+
+
+@pytest.mark.parametrize("judged_on", ["folds", "dev"])
+def test_half_of_the_log_class_shares_is_subtracted_unless_another_part_is_named(judged_on):
+    """Of what predicts and of the baselines alike: p is proportional to p / share ** 0.5."""
+    train, new = unequal(), unequal(60, seed=1)
+    fitted = {}
+    for name, given in (("half", {}), ("none", {"logit_adjustment": 0.0})):
+        small = {"budget": 0.0, "vector_dimension": 8, "vector_method": "random", **given}
+        if judged_on == "folds":
+            model = SuperConTextClassifier(preset="auto", **small).fit(train.texts, train.labels)
+            assert model.get_params()["preset"] == "auto"
+            fitted[name] = model.predict_proba(new.texts), model.cv_
+        else:
+            config = resolve({"preset": "auto", **small})
+            found, choice = fit_on_dev(train, config, unequal(90, seed=2), Progress())
+            fitted[name] = found.model.probabilities(new.texts), {"recipes": choice.facts}
+    (half, of_half), (none, of_none) = fitted["half"], fitted["none"]
+    assert of_half["recipes"]["chosen"] == of_none["recipes"]["chosen"]
+    shares = [train.labels.count(name) / len(train) for name in sorted(set(train.labels))]
+    for row, plain in zip(half, none, strict=True):
+        expected = [p / share**0.5 for p, share in zip(plain, shares, strict=True)]
+        np.testing.assert_allclose(row, np.array(expected) / sum(expected), atol=1e-6)
+    assert (half.argmax(axis=1) != none.argmax(axis=1)).any()
+    chosen = of_half["recipes"]["recipes"][of_half["recipes"]["chosen"]]
+    plain = of_none["recipes"]["recipes"][of_none["recipes"]["chosen"]]
+    assert chosen["log_loss"] == pytest.approx(plain["log_loss"]), "what decides is not adjusted"

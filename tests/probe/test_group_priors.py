@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from superconext import SuperConTextClassifier, load
-from superconext.baselines.baseline import CorrectedBaseline, fit_baseline
+from superconext.baselines.baseline import AdjustedBaseline, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, RunError
 from superconext.data.dataset import Dataset
@@ -24,6 +24,8 @@ from tests.probe.test_cross_validation import tfidf
 
 ARABIC, LATIN = "زوين", "zwin"
 SMALL = {"epochs": 1, "hidden_size": 4, "vector_dimension": 4, "batch_size": 24, "baselines": False}
+
+SCRIPT = resolve({"prior_groups": "script"})
 
 
 def by_the_equation(texts, shares, groups, fitted, strength):
@@ -148,8 +150,8 @@ def test_the_baseline_is_corrected_by_what_it_says_out_of_fold(exact):
         model.fit(features.fit_transform(texts[fitted]), truth[fitted])
         expected[held] = model.predict_proba(features.transform(texts[held]))
     np.testing.assert_allclose(shares, expected, atol=1e-6)
-    corrected = fit_baseline("tfidf_logreg", train, None, prior_strength=0.0)
-    assert isinstance(corrected, CorrectedBaseline) and corrected.name == "tfidf_logreg"
+    corrected = fit_baseline("tfidf_logreg", train, None, config=SCRIPT)
+    assert isinstance(corrected, AdjustedBaseline) and corrected.name == "tfidf_logreg"
     assert corrected.settings == {**plain.settings, "prior_groups": "script"}
     by_hand = fit_group_priors(train[0], shares).corrected(test[0], plain.predict_proba(test[0]))
     np.testing.assert_allclose(corrected.predict_proba(test[0]), by_hand)
@@ -162,13 +164,14 @@ def test_the_baseline_is_corrected_by_what_it_says_out_of_fold(exact):
 def test_any_baseline_with_probabilities_is_corrected_and_others_are_as_they_were():
     train = biased(80, 0, 0.8)
     assert not isinstance(
-        fit_baseline("majority", train, None, prior_strength=0.0), CorrectedBaseline
+        fit_baseline("majority", train, None, config=SCRIPT),
+        AdjustedBaseline,
     )
     few = train[0][:40], train[1][:40]
-    pool = fit_baseline("ngrams", few, None, prior_strength=0.0)
-    assert isinstance(pool, CorrectedBaseline) and set(pool.predict(few[0])) <= {"neg", "pos"}
+    pool = fit_baseline("ngrams", few, None, config=SCRIPT)
+    assert isinstance(pool, AdjustedBaseline) and set(pool.predict(few[0])) <= {"neg", "pos"}
     single = (["a b", "c d", "e f"], ["x", "x", "y"])
-    assert fit_baseline("tfidf_logreg", single, None, prior_strength=0.0).predict(["a b"])
+    assert fit_baseline("tfidf_logreg", single, None, config=SCRIPT).predict(["a b"])
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +232,22 @@ def test_the_estimator_has_it_and_without_it_nothing_changes():
     script = SuperConTextClassifier(**SMALL, prior_groups="script").fit(texts, labels)
     assert not np.allclose(script.predict_proba(texts), plain.predict_proba(texts))
     assert OTHER not in script_groups(texts)
+
+
+def test_a_baseline_is_adjusted_as_the_run_beside_it():
+    texts = [f"w{n % 4} word" for n in range(80)]
+    labels = ["neg" if n % 4 == 1 and n % 20 < 8 else "pos" for n in range(80)]
+    train = texts, labels
+    plain = fit_baseline("tfidf_logreg", train, None)
+    half = fit_baseline("tfidf_logreg", train, None, config=resolve({"logit_adjustment": 0.5}))
+    assert half.settings == {**plain.settings, "logit_adjustment": 0.5}
+    shares = [labels.count(name) / len(labels) for name in ("neg", "pos")]
+    found = half.predict_proba(texts)
+    for row, before in zip(found, plain.predict_proba(texts), strict=True):
+        raised = [p / share**0.5 for p, share in zip(before, shares, strict=True)]
+        np.testing.assert_allclose(row, [p / sum(raised) for p in raised], atol=1e-9)
+    assert half.predict(texts) == [("neg", "pos")[k] for k in found.argmax(axis=1)]
+    assert half.predict(texts) != plain.predict(texts)
+    for name in ("majority", "tfidf_svm"):  # no probabilities
+        kept = fit_baseline(name, train, None, config=resolve({"logit_adjustment": 0.5}))
+        assert not isinstance(kept, AdjustedBaseline)
