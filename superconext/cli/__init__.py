@@ -38,6 +38,7 @@ _ADVICE = {
     "choose another disk",
     errno.EACCES: "expected permission: check who owns it",
     errno.EROFS: "expected a folder that can be written to: choose another",
+    errno.EADDRINUSE: "expected a free port: choose another with --port",
 }
 #: How torch, NumPy, C++ and the loader of libraries say that memory has run out.
 _SIGNS = (

@@ -105,6 +105,8 @@ def check_texts(texts: Iterable[str], some: bool = True) -> list[str]:
         )
     rows: list[Any] = list(texts)
     for position, text in enumerate(rows):
+        if isinstance(text, float) and text != text:
+            raise DataError(f"text {position} is missing (NaN): drop the row")
         if not isinstance(text, str):
             raise DataError(
                 f"text {position} is {type(text).__name__}; expected str: convert or drop it"

@@ -22,7 +22,7 @@ from superconext.config.parameters import (
     resolve,
     with_files,
 )
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, DataError
 from superconext.estimator.loading import (
     PredictMixin,
     check_labels,
@@ -100,6 +100,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         callbacks = self._callbacks()
         texts = check_texts(X)
         truth = check_labels(y, len(texts), type(self).__name__)
+        if blank := [place for place, text in enumerate(texts) if not text.strip()]:
+            raise DataError(f"text {blank[0]} is blank: drop the row")
         classes = np.unique(truth)
         labels = [str(label) for label in truth]
         rows = Dataset(texts, labels, range(1, len(texts) + 1))

@@ -8,6 +8,7 @@ estimator of the same run.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -60,7 +61,8 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             array = np.array(array.tolist())
     if array.dtype.kind == "f":
         if np.isnan(array).any():
-            raise DataError(f"label {int(np.isnan(array).argmax())} is NaN; expected a label")
+            missing = int(np.isnan(array).argmax())
+            raise DataError(f"label {missing} is missing (NaN): label the row or drop it")
         if (array != np.floor(array)).any():
             raise DataError(
                 "Unknown label type: continuous; found labels such as "
@@ -68,6 +70,10 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             )
     if array.dtype.kind == "T":
         array = array.astype(str)
+    if array.dtype.kind in "OU":
+        for position, label in enumerate(array.tolist()):
+            if not str(label).strip():
+                raise DataError(f"label {position} is empty: label the row or drop it")
     if array.dtype.kind not in "OUiufb":
         raise DataError(
             f"labels are of type {array.dtype}; expected text, whole numbers or bool: convert them"
@@ -78,6 +84,8 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
 def _refuse_mixture(labels: list[Any]) -> None:
     """Raise DataError unless all are text, or all are numbers or bool."""
     for position, label in enumerate(labels):
+        if isinstance(label, float) and math.isnan(label):
+            raise DataError(f"label {position} is missing (NaN): label the row or drop it")
         if not isinstance(label, (str, int, float, np.generic, list, tuple, np.ndarray)):
             raise DataError(
                 f"label {position} is {type(label).__name__}; expected text or a whole number: "

@@ -298,7 +298,10 @@ def run_server(
         raise MissingExtraError("The HTTP service", "serve") from None
     model.probabilities(["warm"])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=512)
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{host}, port {port}") from None
     # asyncio sends small packets at once where it is told that a socket is TCP's; else an answer
     # waits 40 ms for the client's acknowledgement of its head.
     listening = socket.socket(

@@ -139,7 +139,10 @@ def test_an_export_serves_by_itself_as_the_dockerfile_starts_it(exported):
 def test_an_address_that_is_taken_is_said_in_one_line(finished, call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = call("serve", finished.folder, "--port", taken.getsockname()[1])
-    assert said.code == 1 and "in use" in said.err and "Traceback" not in said.err
+        port = taken.getsockname()[1]
+    assert said.code == 1 and "Traceback" not in said.err
+    assert f"127.0.0.1, port {port}: Address already in use; " in said.err
+    assert "choose another with --port" in said.err
 
 
 def test_without_the_packages_the_extra_is_named(finished, call, monkeypatch):
