@@ -4,10 +4,10 @@ They are found by name (`text` and `label`, else the only usual name such as `tw
 `sentiment`), by 1-based number, or, in a table of two columns without a header, by looking: labels
 repeat, sentences do not.
 
-A first row is a header when a column is asked for by name, when one of its cells is `text` or
-`label`, when the cell in a column asked for by number is a usual column name, when all of its
-cells are, when of more than two cells one is a usual name of the text and one of the label, or when
-it is unlike all others (`_header_by_shape`). Anything else is an example.
+A first row is a header when a column is asked for by name (digits may be one), when one of its
+cells is `text` or `label`, when the cell in a column asked for by number is a usual column name,
+when all of its cells are, when of more than two cells one is a usual name of the text and one of
+the label, or when it is unlike all others (`_header_by_shape`). Anything else is an example.
 """
 
 from __future__ import annotations
@@ -160,9 +160,10 @@ def find_columns(
 def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, source: str) -> int:
     """0-based place of a column asked for by name or 1-based number among those `found`.
 
-    Names are compared exactly first, then without regard to case and stray spaces.
+    Names are compared exactly first, then without regard to case and stray spaces; digits that are
+    no name in `found` are a number.
     """
-    number = None if spec is None else number_of(spec)
+    number = None if spec is None or spec in found else number_of(spec)
     if number is not None:
         if 1 <= number <= len(found):
             return number - 1
@@ -221,7 +222,8 @@ def voter_columns(
     """
     if isinstance(label_column, str) and "," in label_column and label_column not in first:
         parts = [part.strip() for part in label_column.split(",")]
-        return tuple(resolve(first, part, "label", "--label-column", source) for part in parts)
+        numbered = [number_of(part) or part for part in parts]
+        return tuple(resolve(first, part, "label", "--label-column", source) for part in numbered)
     names = _folded(first)
     if label_column is not None or not (preferred or LABEL_NAMES.isdisjoint(names)):
         return ()
@@ -303,7 +305,8 @@ def _with_known(
     guessed = False
     if header is None:
         by_name = any(s is not None and number_of(s) is None for s in specs)
-        header = by_name or _is_header(first, *specs) or _header_by_shape(rows, known)
+        header = by_name or _is_header(first, *specs) or _named_by_digits(rows, specs)
+        header = header or _header_by_shape(rows, known)
         guessed = not header and _header_above_columns(rows, *specs)
         header = header or guessed
     if header:
@@ -461,6 +464,22 @@ def _header_above_columns(
     )
 
 
+def _named_by_digits(rows: Sequence[Sequence[str]], specs: tuple[ColumnSpec, ColumnSpec]) -> bool:
+    """Whether digits that were asked for are names in the first row: each is a cell of it that no
+    row below repeats, and above texts stand words."""
+    for at, spec in enumerate(specs):
+        if spec is None:
+            continue
+        if len(rows) < 2 or not isinstance(spec, str) or rows[0].count(spec) != 1:
+            return False
+        place = rows[0].index(spec)
+        below = [row[place].strip() for row in rows[1:] if len(row) > place]
+        words = sum(any(map(str.isalpha, cell)) for cell in below)
+        if spec in below or (at == 0 and 2 * words <= len(below)):
+            return False
+    return specs != (None, None)
+
+
 def _above_sentences(name: str, texts: Sequence[str]) -> bool:
     """Whether a cell is a single word that no text below repeats, and these are sentences."""
     return (
@@ -534,6 +553,7 @@ def _numbered(
 ) -> Columns:
     """Columns by number in a table without a header; of two columns, one number is enough."""
     text = label = None
+    text_column, label_column = (s and number_of(s) for s in (text_column, label_column))
     if text_column is not None:
         text = resolve(first, text_column, "text", "--text-column", source)
     if label_column is not None and (labelled or text is None):

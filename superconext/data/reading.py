@@ -349,7 +349,7 @@ def read_labelled(
     `.xlsx`, Parquet, a folder of Hugging Face `datasets`.
 
     Columns are `text` and `label`, or those given by name or 1-based number (`2` or
-    `"2"`; digits are always a number). Stray spaces around labels are stripped.
+    `"2"`, unless a column has this name). Stray spaces around labels are stripped.
     `"-"` reads standard input. `header` and `known` are those of `RowStream`, and so is `reading`:
     `votes`, `encoding`, `drop_unlabelled`, `fold_label_case`, `fix_text`, `advance`.
 

@@ -132,6 +132,18 @@ def test_a_header_above_columns_asked_for_by_number(tmp_path):
     assert "no header found" in understood(path, *asked, pairs=pairs)
 
 
+def test_a_column_named_by_digits_comes_before_a_number(tmp_path):
+    lines = [f"{label};{i};{text}" for i, (label, text) in enumerate([("p", "a b"), ("n", "c d")])]
+    path = write(tmp_path / "x.csv", "\n".join(["2024;3;1", *lines]))
+    asked = ("--text-column", "1", "--label-column", "2024")
+    assert "no header" not in understood(path, *asked, pairs=[("p", "a b"), ("n", "c d")])
+    # In a file without a header the same digits are a number: 1 is a label, which repeats.
+    path = write(tmp_path / "y.csv", "a b;1\nc d;2\ne f;1\ng h;2\n")
+    pairs = [("1", "a b"), ("2", "c d"), ("1", "e f"), ("2", "g h")]
+    notes = understood(path, "--text-column", "1", "--label-column", "2", pairs=pairs)
+    assert "no header found: column 1 read as text, column 2 as label" in notes
+
+
 def test_a_first_line_that_names_the_separator(tmp_path):
     for separator, name in ((";", "semicolon"), ("\t", "tab"), (",", "comma")):
         path = write(tmp_path / "x.csv", f"sep={separator}\r\n" + table(separator))
