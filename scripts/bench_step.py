@@ -12,6 +12,8 @@ over the fp32 rate of a 1024 x 1024 matrix product measured in the same process.
 take turns; medians and quartiles are printed. One thread; processor seconds, not wall seconds,
 so a busy neighbour disturbs less (`--clock wall` for the other).
 
+`products` is the bound: the matrix products of the BiLSTM alone, forward and backward, of the same
+shapes, strides and order as in encoders/packed_lstm.py, and nothing else.
 `ours` is the package's own trainer with frozen vectors, `ours, padded` the same over padded
 LSTMs in four sub-batches of alike length (how it runs where there is no CPU path), `ours, vectors
 tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too. The rivals stand
@@ -56,6 +58,7 @@ FIELDS = ("machine", "commit", "size", "lengths", "contestant", "share", "low", 
 KEY = ("machine", "size", "lengths", "contestant")
 #: Contestants and columns of the table in the page, and what they are called there.
 SHOWN = {
+    "products": "its matrix products alone",
     "ours": "superconext",
     "ours bf16": "--precision bfloat16",
     "ours, n-grams": "36,000 n-gram vectors trained too",
@@ -175,6 +178,42 @@ def ours(size: Size, sentences: list[np.ndarray], steps: int, **settings: object
     return run
 
 
+def products(size: Size, sentences: list[np.ndarray], steps: int) -> Callable:
+    """A function that multiplies as `ours` does, and tells the tokens it would have read."""
+    import torch
+
+    from superconext.encoders.packed_lstm import Packing
+
+    lengths, generator = np.array([len(row) for row in sentences]), np.random.default_rng(0)
+    hidden, inputs = size.hidden, [size.dimension] + [2 * size.hidden] * (size.layers - 1)
+    layers = []
+    for number, width in enumerate(inputs):
+        weight = 0.01 * torch.randn(4 * hidden, width + hidden + 1)
+        layers.append((weight, weight[:, 0 if number else width : -1]))
+    most = size.batch * int(lengths.max())
+    rows = [torch.randn(most, 2, -(-weight.shape[1] // 16) * 16) for weight, _ in layers]
+    made = torch.randn(most, 2, 4 * hidden)
+    into = torch.empty(most, 2, max(inputs) + hidden)
+
+    def step() -> int:
+        packing = Packing(lengths[generator.choice(len(lengths), size.batch, replace=False)])
+        starts = list(zip(packing.offsets[:-1].tolist(), packing.steps, strict=True))
+        for (weight, back), joined in zip(layers, rows, strict=True):
+            joined, columns = joined[:, :, : weight.shape[1]], weight.t()
+            for at, n in starts:
+                for d in (0, 1):
+                    torch.mm(joined[at : at + n, d], columns, out=made[at : at + n, d])
+            for at, n in reversed(starts):
+                for d in (0, 1):
+                    out = into[at : at + n, d, : back.shape[1]]
+                    torch.mm(made[at : at + n, d], back, out=out)
+            for d in (0, 1):
+                torch.mm(joined[: len(packing), d].t(), made[: len(packing), d])
+        return len(packing)
+
+    return lambda: sum(step() for _ in range(steps))
+
+
 def draw_words(seed: int = 0) -> list[str]:
     """Made-up words, so that their n-grams repeat about as in a language."""
     generator = np.random.default_rng(seed)
@@ -206,6 +245,7 @@ def measure(
     size, sentences = SIZES[name], draw_sentences(lengths)
     steps = max(1, (8 if name == "small" else 2) // (1 if lengths == "short" else 8))
     makers: dict[str, Callable[[], Callable]] = {
+        "products": lambda: products(size, sentences, steps),
         "ours": lambda: ours(size, sentences, steps),
         "ours bf16": lambda: ours(size, sentences, steps, precision="bfloat16"),
         "ours, padded": lambda: ours(size, sentences, steps, ragged=False),
