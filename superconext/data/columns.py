@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from superconext.core.errors import DataError
+from superconext.core.progress import WARNING
 from superconext.data.lines import shown
 
 ColumnSpec = str | int | None  # a name, a 1-based number ("2" or 2), or the default
@@ -302,12 +303,13 @@ def _with_known(
     text_column = known.column(first, wanted[0], "text", header)
     label_column = known.column(first, wanted[1], "label", header)
     specs = (text_column, label_column)
-    guessed = False
+    guessed = unsure = False
     if header is None:
-        by_name = any(s is not None and number_of(s) is None for s in specs)
+        by_name = any(s is not None and number_of(s) is None for s in specs) or known.text in first
         header = by_name or _is_header(first, *specs) or _named_by_digits(rows, specs)
         header = header or _header_by_shape(rows, known)
-        guessed = not header and _header_above_columns(rows, *specs)
+        above = not header and _header_above_columns(rows, *specs, known.classes)
+        guessed, unsure = above is True, above is None
         header = header or guessed
     if header:
         return _under_header(
@@ -326,7 +328,13 @@ def _with_known(
                 note = f"no header found: column {2 - label} read as text"
                 return Columns(1 - label, None, False, [note])
             return Columns(1 - label, label if labelled else None, False, [note], label)
-    return _no_header(first, text_column, label_column, source, labelled)
+    found = _no_header(first, text_column, label_column, source, labelled)
+    if unsure and found.label is not None:
+        found.notes.append(
+            f"{WARNING}the label of the first row, {shown(first[found.label], 24)}, is that of no "
+            "other row: give --header if it names the column, --no-header if it is a label"
+        )
+    return found
 
 
 def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
@@ -442,10 +450,15 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
 
 
 def _header_above_columns(
-    rows: Sequence[Sequence[str]], text_column: ColumnSpec, label_column: ColumnSpec
-) -> bool:
+    rows: Sequence[Sequence[str]],
+    text_column: ColumnSpec,
+    label_column: ColumnSpec,
+    classes: frozenset[str] = frozenset(),
+) -> bool | None:
     """Whether the first row is unlike all others in columns asked for by number: its label is
-    none of the others, which all repeat, and its text is shorter than nearly all."""
+    none of the others, and either these all repeat and its text is shorter than nearly all, or a
+    column has digits in every row but this one. None where the label alone is unlike the others,
+    most of which repeat, so that it cannot be told."""
     numbers = [number_of(spec) for spec in (text_column, label_column) if spec is not None]
     places = [number - 1 for number in numbers if number is not None]
     whole = [row for row in rows[1:] if len(row) == len(rows[0])]
@@ -453,15 +466,24 @@ def _header_above_columns(
         return False
     name, text = (rows[0][place].strip() for place in reversed(places))
     labels = Counter(row[places[1]].strip() for row in whole)
+    repeated = sum(count for count in labels.values() if count > 1)
+    if (
+        len(whole) < _FEW_ROWS / 4
+        or name in labels
+        or name in classes
+        or not any(map(str.isalpha, name))
+        or repeated * 4 < len(whole) * 3
+    ):
+        return False
     shorter = sum(len(text) < len(row[places[0]].strip()) for row in whole)
-    return (
-        len(whole) >= _FEW_ROWS
-        and any(map(str.isalpha, name))
-        and name not in labels
-        and min(labels.values()) > 1
-        and len(labels) <= len(whole) / 4
-        and shorter >= 0.9 * len(whole)
-    )
+    alike = len(whole) >= _FEW_ROWS and min(labels.values()) > 1 and len(labels) <= len(whole) / 4
+    if alike and shorter >= 0.9 * len(whole):
+        return True
+    for cell, *below in zip(rows[0], *whole, strict=True):
+        digits = [any(map(str.isdigit, one)) for one in (cell, *below)]
+        if cell.strip() and not digits[0] and all(digits[1:]):
+            return True
+    return None
 
 
 def _named_by_digits(rows: Sequence[Sequence[str]], specs: tuple[ColumnSpec, ColumnSpec]) -> bool:

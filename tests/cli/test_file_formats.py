@@ -132,6 +132,28 @@ def test_a_header_above_columns_asked_for_by_number(tmp_path):
     assert "no header found" in understood(path, *asked, pairs=pairs)
 
 
+def test_an_odd_header_above_few_rows_is_no_class(tmp_path):
+    pairs = [("Retard" if i % 3 else "Facture", f"{'c' * i} reçu") for i in range(1, 10)]
+    lines = [f"T-{i};{i}/3/24;{text};{label};web" for i, (label, text) in enumerate(pairs)]
+    table = ["N° ticket;Date;Message du client;Catégorie (agent);canal", *lines]
+    asked = ("--text-column", "3", "--label-column", "4")
+    path = write(tmp_path / "x.csv", "\n".join(table))
+    assert "first row read as a header" in understood(path, *asked, pairs=pairs)
+    # Without a number or a date it may be a rare label: then one is told how to say which.
+    path = write(tmp_path / "y.csv", "\n".join(line.split(";", 2)[2] for line in table))
+    asked = ("--text-column", "1", "--label-column", "2")
+    first = ("Catégorie (agent)", "Message du client")
+    notes = understood(path, *asked, pairs=[first, *pairs])
+    assert "warning" in notes and "'Catégorie (agent)'" in notes
+    assert "--header" in notes and "--no-header" in notes
+    assert "warning" not in understood(path, *asked, "--no-header", pairs=[first, *pairs])
+    assert "warning" not in understood(path, *asked, "--header", pairs=pairs)
+    path = write(tmp_path / "z.csv", "\n".join(lines))
+    asked = ("--text-column", "3", "--label-column", "4")
+    notes = understood(path, *asked, pairs=pairs)
+    assert "no header found" in notes and "warning" not in notes
+
+
 def test_a_column_named_by_digits_comes_before_a_number(tmp_path):
     lines = [f"{label};{i};{text}" for i, (label, text) in enumerate([("p", "a b"), ("n", "c d")])]
     path = write(tmp_path / "x.csv", "\n".join(["2024;3;1", *lines]))
