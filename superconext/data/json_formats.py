@@ -16,6 +16,7 @@ from superconext.data.columns import is_annotator
 from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
+_EXAMPLE = '{"text": "...", "label": "..."}'
 _DECODER = json.JSONDecoder(
     parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
 )
@@ -67,7 +68,12 @@ class JsonLines(LineFormat):
                 return json_value(record, self._text_key(record), where), ""
             if tool:
                 self.file.notes.append(f"read as an export of {tool}")
-            self.keys = self.file.named(list(record), votes)
+            try:
+                self.keys = self.file.named(list(record), votes)
+            except DataError:
+                if what := _of_all_rows(record):
+                    raise DataError(f"{where}: found {what}") from None
+                raise
         if tool and self.file.wanted.labelled:
             record.setdefault(self.keys[1], "")
         if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
@@ -144,6 +150,24 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
             "label": Votes([("1", _only(label, where))] * bool(label)),
         }, "doccano"
     return record, ""
+
+
+def _of_all_rows(record: dict[str, Any]) -> str:
+    """What an object that holds all rows is, what is expected and what to do; "" for one row."""
+    values = [*record.values()]
+    lists = [key for key, value in record.items() if isinstance(value, list)]
+    held = [key for key in lists if record[key] and isinstance(record[key][0], dict)]
+    if held:
+        return f"all rows inside {shown(held[0])}, expected an array of them: save that array alone"
+    nested = lists or (values and all(isinstance(value, dict) for value in values))
+    # Sentences as keys, which are longer than their labels.
+    named = 2 * sum(" " in key.strip() for key in record) > len(record) > 5
+    if not nested and not (named and len("".join(map(str, values))) < len("".join(record))):
+        return ""
+    return (
+        f"all rows in one object, expected {_EXAMPLE} for each: write them so, in an array (of "
+        "pandas: orient='records')"
+    )
 
 
 def _who(entry: dict[str, Any], others: Votes) -> str:
@@ -259,13 +283,19 @@ def json_record(line: str, where: str) -> dict[str, Any]:
         record = _DECODER.decode(line)
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
+        if isinstance(error, json.JSONDecodeError) and error.pos >= len(line):
+            raise DataError(
+                f"{where}: found an object that does not end on its line, expected {_EXAMPLE} on "
+                "each line, or an array of such objects: write the rows so (of an array inside an "
+                "object, save the array alone)"
+            ) from None
         raise DataError(
             f"{where}: not valid JSON ({reason}), expected one object a line: correct the line"
         ) from None
     if not isinstance(record, dict):
         raise DataError(
             f"{where}: found a JSON {_json_type(record)}, expected one object a line such as "
-            '{"text": "...", "label": "..."}: write each record on its own line'
+            f"{_EXAMPLE}: write each row so"
         )
     return record
 

@@ -310,6 +310,8 @@ class RowStream:
         )
 
     def _nothing(self) -> DataError:
+        if self.skipped == 1 and self.problems:
+            return DataError(self.problems[0])
         if self.problems:
             return DataError(
                 f"{self.name}: none of {self.skipped} lines can be used, expected texts; "

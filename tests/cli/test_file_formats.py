@@ -428,3 +428,30 @@ def test_exports_that_are_wrong(tmp_path):
     assert "nested too deep" in refused(
         write(tmp_path / "f.json", '[{"a":' + "[" * 99_999 + "]" * 99_999 + "}]")
     )
+
+
+ROWS = [{"text": f"zwin had {n}", "label": "pos"} for n in range(9)]
+ONE_A_ROW = 'all rows in one object, expected {"text": "...", "label": "..."} for each'
+
+
+@pytest.mark.parametrize(
+    ("document", "indent", "found"),
+    [
+        ({"data": ROWS}, None, "all rows inside 'data', expected an array of them: save that"),
+        ({"version": 1, "train": ROWS}, None, "all rows inside 'train'"),
+        ({row["text"]: row["label"] for row in ROWS}, None, ONE_A_ROW),
+        ({n: row for n, row in enumerate(ROWS)}, None, ONE_A_ROW),
+        ({"pos": [row["text"] for row in ROWS]}, None, ONE_A_ROW),
+        ({"data": ROWS}, 2, "line 1: found an object that does not end on its line"),
+        ([row["text"] for row in ROWS], None, "found a JSON array"),
+        ({"the tweet": "zwin", "the class": "pos"}, None, "name it with --text-column"),
+    ],
+)
+def test_json_of_another_shape_is_told_what_to_make_of_it(
+    call, finished, tmp_path, document, indent, found
+):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(document, indent=indent), encoding="utf-8")
+    for words in (("train", path, "--out", tmp_path / "run"), ("predict", finished.folder, path)):
+        line = blame(call(*words))
+        assert found in line and (indent or line.count("x.json") == 1)

@@ -141,7 +141,8 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
 @pytest.mark.parametrize(
     "line,part",
     [
-        ('{"text": "a", "label": ', "not valid JSON"),
+        ('{"text": "a", "label": ', "found an object that does not end on its line"),
+        ('{"text": "a", "label" "p"}', "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ('["a", "b"]', "found a JSON array"),
         ('"a"', "found a JSON string"),
