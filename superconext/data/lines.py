@@ -114,7 +114,9 @@ def guessed(sample: bytes) -> str | None:
     if best is None or best.encoding.startswith("utf"):
         return None
     letters = [c for c in sample[:_SAMPLE].decode(best.encoding, "ignore") if c.isalpha()]
-    if not best.encoding.startswith("mac") and all(ord(c) < 0x250 for c in letters):
+    if not best.encoding.startswith("mac") and all(
+        ord(c) < 0x250 or 0x1E00 <= ord(c) < 0x1F00 for c in letters
+    ):
         with suppress(UnicodeDecodeError):
             sample.decode("windows-1252")
             return "windows-1252"

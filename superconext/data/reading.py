@@ -217,11 +217,9 @@ class RowStream:
     def _blocks(self, file: RowFile) -> Iterator[Block]:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
-        rows = open_rows(file)
-        self.separator = file.separator
         count = 0
         garbled, headers = Places(), Places()
-        for block in rows.blocks() if rows is not None else ():
+        for block in self._whole_rows(file):
             count += len(block)
             if not self.preview:
                 self.columns, self.names = file.columns, file.names
@@ -248,6 +246,18 @@ class RowStream:
             found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
             mend = f"{WARNING}{found}: fix them with --fix-text, or save the file again"
             self.notes.append(f"{found}, and fixed" if self.fix_text else mend)
+
+    def _whole_rows(self, file: RowFile) -> Iterator[Block]:
+        """What the format reads. Raises DataError: where no column can be found and lines above
+        are no text, it is about these, for the header is likely among them."""
+        try:
+            rows = open_rows(file)
+            self.separator = file.separator
+            yield from rows.blocks() if rows is not None else ()
+        except DataError:
+            if not self.preview and "UTF-8" in "".join(self.problems[:1]):
+                raise DataError(self.problems[0]) from None
+            raise
 
     def _of_one_vote(self, block: Block) -> Block:
         """A block whose texts have one label each, where annotators might have given more."""

@@ -217,6 +217,15 @@ def test_the_likely_encoding_is_offered(tmp_path):
     assert "windows-1252" in refused(write(tmp_path / "x.csv", text.encode("cp1252")))
 
 
+def test_a_header_in_another_encoding_is_not_a_missing_column(tmp_path):
+    table = "Message du réclamant;Catégorie\na b;p\nc d;n\ne été;p\n"
+    path = write(tmp_path / "x.csv", table.encode("cp1252"))
+    asked = ("--text-column", "Message du réclamant", "--label-column", "Catégorie")
+    line = blame(call_main("data", "inspect", path, *asked))
+    assert "line 1" in line and "not UTF-8" in line and "--encoding" in line
+    assert call_main("data", "inspect", path, *asked, "--encoding", "cp1252").code == 0
+
+
 # Spreadsheets
 
 
