@@ -164,16 +164,16 @@ def inspect(
         click.echo(f"in {listed}: {said}")
     if not quiet:
         advice = " ".join(note for part in parts.values() for note in part.notes)
-        mend = [f" {flag}" for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
+        mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
         given = {
             "--text-column": text_column,
             "--label-column": label_column,
             "--encoding": reading["encoding"],
         }
-        mend += [f" {flag} {shlex.quote(name)}" for flag, name in given.items() if name]
+        mend += [f"{flag} {shlex.quote(name)}" for flag, name in given.items() if name]
+        same = " ".join(["FILE", *mend])
         say_next(
-            f"superconext train FILE{''.join(mend)} --out RUN, and superconext audit FILE for "
-            "wrong labels"
+            f"superconext train {same} --out RUN, and superconext audit {same} for wrong labels"
         )
 
 

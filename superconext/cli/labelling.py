@@ -160,11 +160,12 @@ def suggest(
     from superconext.data.reading import read_texts
     from superconext.report import suggest as suggesting
 
-    texts = read_texts(file, text_column, encoding=encoding)
+    model = _load(run, threads)
+    known = _known(model)
+    texts = read_texts(file, text_column, known=known, encoding=encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
-    labelled = [text for path in leave_out for text in read_texts(path).texts]
-    model = _load(run, threads)
+    labelled = [text for path in leave_out for text in read_texts(path, known=known).texts]
     with TerminalProgress(quiet).bar("comparing texts"):
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
@@ -221,10 +222,12 @@ def explain(
 
     if bool(texts) == bool(file):
         raise click.UsageError("expected either TEXTs or --file")
-    asked = [*texts] if file is None else read_texts(file, text_column, encoding=encoding).texts
-    if not all(map(str.strip, asked)):
+    if not all(map(str.strip, texts)):
         raise click.UsageError("found a TEXT without a word; expected some")
     model = _load(run, threads)
+    asked = [*texts]
+    if file is not None:
+        asked = read_texts(file, text_column, known=_known(model), encoding=encoding).texts
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]

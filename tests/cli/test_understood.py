@@ -133,6 +133,38 @@ def test_a_run_remembers_its_columns(call, named, tmp_path):
     assert texts_of(call("predict", named, tmp_path / "x.jsonl")) == ["زوين"]
 
 
+def test_suggest_and_explain_take_the_columns_of_the_run(call, named, tmp_path):
+    path = tmp_path / "new.csv"
+    table = rows(4, seed=7)
+    path.write_text(
+        "id,جملتي,n\n" + "".join(f"{i},{t},1\n" for i, (_, t) in enumerate(table)), "utf-8"
+    )
+    said = call("suggest", named, path, "-n", 2, "--leave-out", path.with_name("old.csv"))
+    assert said.code == 1 and "old.csv" in said.err
+    path.with_name("old.csv").write_text(f"id,جملتي,n\n1,{table[0][1]},1\n", encoding="utf-8")
+    said = call("suggest", named, path, "--leave-out", path.with_name("old.csv"))
+    assert said.code == 0 and all(text in said.out for _, text in table[1:])
+    assert table[0][1] not in said.out
+    said = call("explain", named, "--file", path, "--json")
+    assert said.code == 0 and len(json.loads(said.out)) == 4
+
+
+def test_inspect_hands_its_columns_to_train_and_to_audit(call, named):
+    columns = "--text-column جملتي --label-column حكم"
+    said = call("data", "inspect", named.parent / "train.csv", *columns.split())
+    assert said.code == 0 and said.err.replace("'", "").count(f"FILE {columns}") == 2
+
+
+def test_copies_of_few_texts_are_told_as_such(call, tmp_path):
+    for texts in (["same"] * 2, ["one", "other"]):
+        table = [(label, text) for label, text in zip(("neg", "pos"), texts, strict=True)] * 20
+        said = call("train", write_table(tmp_path / "x.tsv", table), "--out", tmp_path / "run")
+        count = len(set(texts))
+        line = blame(said)
+        assert f"only {count} different text{'s' * (count > 1)} in 40 rows" in line
+        assert "held out" not in said.err
+
+
 @pytest.mark.parametrize(
     ("name", "header"),
     [("x.csv", "النص,التصنيف"), ("x.tsv", "utterance\tpolarity"), ("x.tsv", "kelma\tنوع")],
