@@ -323,6 +323,8 @@ def predict(
         click.echo(f"{out}: {_count(written, 'row')}", err=True)
     if preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
+        same = {"--text-column": text_column, "--encoding": reading["encoding"]}
+        said += "".join(f" {flag} {shlex.quote(name)}" for flag, name in same.items() if name)
         say_next(f"superconext suggest {said} chooses the sentences to label next")
 
 

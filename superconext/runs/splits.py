@@ -161,11 +161,14 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     else:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         if not len(held):
-            count = len(set(train.texts))
-            found = f"only {count} different text{'s' * (count > 1)} in {len(train)} rows"
+            count, told = len(set(train.texts)), f"{len(train)} rows are too few"
+            if count < len(train):
+                told = (
+                    f"only {count} different text{'s' * (count > 1)} in {len(train)} rows, too few"
+                )
             raise DataError(
-                f"{train.source}: {found if count < len(train) else f'{count} rows'}, too few to "
-                "hold any back; expected more, or a dev file with --dev"
+                f"{train.source}: {told} to hold any back; expected more rows, or a dev file with "
+                "--dev"
             )
         train, dev = replace(train.select(kept), ties=train.ties), train.select(held)
         progress.say(

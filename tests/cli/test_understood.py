@@ -145,6 +145,9 @@ def test_suggest_and_explain_take_the_columns_of_the_run(call, named, tmp_path):
     said = call("suggest", named, path, "--leave-out", path.with_name("old.csv"))
     assert said.code == 0 and all(text in said.out for _, text in table[1:])
     assert table[0][1] not in said.out
+    out = ("--out", tmp_path / "out.tsv")
+    said = call("predict", named, path, "--text-column", "2", "--encoding", "utf-8", *out)
+    assert f"{path} --text-column 2 --encoding utf-8 chooses" in said.err
     said = call("explain", named, "--file", path, "--json")
     assert said.code == 0 and len(json.loads(said.out)) == 4
 
