@@ -75,7 +75,10 @@ class TerminalProgress(Progress):
     def _write(self, line: str) -> None:
         from tqdm import tqdm
 
-        tqdm.write(line, file=sys.stderr)
+        try:
+            tqdm.write(line, file=sys.stderr)
+        except BrokenPipeError:  # whoever read the lines has left; the work goes on
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:

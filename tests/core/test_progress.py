@@ -45,3 +45,18 @@ def test_a_terminal_that_says_it_has_no_size_gets_a_bar():
     os.close(slave)
     assert b"thinking" in os.read(master, 1000)
     os.close(master)
+
+
+def test_the_work_goes_on_where_the_reader_of_the_messages_has_left():
+    code = (
+        "from superconext.core.progress import TerminalProgress as P; p = P()\n"
+        "for n in range(20000): p.say(f'line {n}')\n"
+        "print('done')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr.readline() == "line 0\n"
+        process.stderr.close()
+        assert process.stdout.read() == "done\n"
+    assert process.returncode == 0
