@@ -97,7 +97,7 @@ def test_inspection_goes_on_at_lines_that_cannot_be_read(call, tmp_path):
     assert "found no row with a text and a label" in line
     (tmp_path / "x.csv").write_text("text,label\na b,c,x\n", encoding="utf-8")
     line = blame(call("data", "inspect", tmp_path / "x.csv"))
-    assert "none of 1 lines can be used, expected texts; line 2: found 3 columns" in line
+    assert "line 2: found 3 columns separated by commas, expected 2" in line
 
 
 def test_inspection_tells_what_train_would_refuse(call, tmp_path):

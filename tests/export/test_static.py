@@ -100,9 +100,11 @@ def test_what_are_no_texts_is_refused_by_the_run_and_its_student_alike(made, fol
     place, _ = made
     model = superconext.load(place / folder)
     for ask in (model.predict, model.predict_proba):
-        for odd, kind in ((None, "NoneType"), (3, "int"), (float("nan"), "float"), (b"a", "bytes")):
+        for odd, kind in ((None, "NoneType"), (3, "int"), (b"a", "bytes")):
             with pytest.raises(DataError, match=f"text 1 is {kind}; expected str: convert or dr"):
                 ask(["a", odd])
+        with pytest.raises(DataError, match=r"text 1 is missing \(NaN\): drop the row"):
+            ask(["a", float("nan")])
         with pytest.raises(DataError, match="found a NoneType; expected texts in an order"):
             ask(None)
         assert len(ask([])) == 0
