@@ -16,7 +16,6 @@ of it into docs/inference.md; `--table` writes the table alone.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import resource
 import subprocess
@@ -26,7 +25,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
+from doc_tables import read_rows, write_rows, write_table
 
 from superconext.report.table import Grid
 
@@ -127,11 +126,6 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     return Grid(["installed", "MB", *processes], lines, right=frozenset((1, 2, 3)))
 
 
-def stored() -> list[dict[str, str]]:
-    with STORED.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--words", type=int, default=50_000)
@@ -146,11 +140,8 @@ def main() -> int:
             print(*row.values(), sep="\t")
         if not options.store:
             return 0
-        with STORED.open("w", encoding="utf-8", newline="") as stream:
-            write = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-            write.writeheader()
-            write.writerows(rows)
-    write_table(PAGE, NAME, grid(stored()))
+        write_rows(STORED, rows)
+    write_table(PAGE, NAME, grid(read_rows(STORED)))
     return 0
 
 

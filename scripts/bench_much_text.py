@@ -14,7 +14,6 @@ lines is measured on an eighth to the whole of TEXT. `--table` writes the table 
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import re
 import subprocess
@@ -25,7 +24,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
+from doc_tables import read_rows, write_rows, write_table
 
 from superconext.report.table import Grid
 
@@ -138,13 +137,9 @@ def main() -> int:
     options = parser.parse_args()
     if not options.table:
         found = measure(options.text, [int(size) for size in options.lines.split(",")])
-        with STORED.open("w", encoding="utf-8", newline="") as stream:
-            write = csv.DictWriter(stream, ["step", "lines", "words", *FIELDS], lineterminator="\n")
-            write.writeheader()
-            for one in found:
-                write.writerow({k: f"{v:.1f}" if k in FIELDS else v for k, v in one.items()})
-    with STORED.open(encoding="utf-8", newline="") as stream:
-        table = grid(list(csv.DictReader(stream)))
+        rows = [{k: f"{v:.1f}" if k in FIELDS else v for k, v in one.items()} for one in found]
+        write_rows(STORED, rows)
+    table = grid(read_rows(STORED))
     write_table(PAGE, NAME, table)
     print(table.markdown())
     return 0

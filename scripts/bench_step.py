@@ -32,7 +32,6 @@ machine, and the table of it into docs/performance.md; `--table` writes the tabl
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
 import resource
 import statistics
@@ -44,7 +43,7 @@ from pathlib import Path
 
 import numpy as np
 from bench_output import give_out, summary
-from doc_tables import write_table
+from doc_tables import read_rows, write_rows, write_table
 from step_rivals import RIVALS
 
 from superconext.core.process import keep_freed_memory
@@ -332,16 +331,8 @@ def store(results: list[dict], machine: str, commit: str) -> None:
                 about = (machine, commit, result["size"], result["lengths"], name)
                 rows.append(dict(zip(FIELDS, (*about, *share.values()), strict=True)))
     new = {tuple(row[name] for name in KEY) for row in rows}
-    kept = [row for row in stored() if tuple(row[name] for name in KEY) not in new]
-    with STORED.open("w", encoding="utf-8", newline="") as stream:
-        write = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-        write.writeheader()
-        write.writerows([*rows, *kept])
-
-
-def stored() -> list[dict[str, str]]:
-    with STORED.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    kept = [row for row in read_rows(STORED) if tuple(row[name] for name in KEY) not in new]
+    write_rows(STORED, [*rows, *kept])
 
 
 def show(result: dict) -> None:
@@ -387,7 +378,7 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="write the table of what is stored")
     options = parser.parse_args()
     if options.table:
-        write_table(PAGE, NAME, grid(stored()))
+        write_table(PAGE, NAME, grid(read_rows(STORED)))
         return 0
     if options.allocator == "kept":  # before torch makes its first tensor
         keep_freed_memory()
@@ -407,7 +398,7 @@ def main() -> int:
     give_out(results(), show, options.json)
     if options.machine:
         store(done, options.machine, options.commit)
-        write_table(PAGE, NAME, grid(stored()))
+        write_table(PAGE, NAME, grid(read_rows(STORED)))
     return 0
 
 

@@ -18,7 +18,6 @@ docs/measured/bench_word_vectors.csv, the table of it into docs/vectors.md.
 from __future__ import annotations
 
 import argparse
-import csv
 import statistics
 import sys
 import tempfile
@@ -29,7 +28,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
+from doc_tables import read_rows, write_rows, write_table
 
 from superconext.report.table import Grid
 
@@ -157,11 +156,6 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     return Grid(headings, list(lines.values()), right=frozenset({1, 2, 3}))
 
 
-def stored() -> list[dict[str, str]]:
-    with STORED.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("text", nargs="?")
@@ -174,11 +168,8 @@ def main() -> int:
         parser.error("found no TEXT; expected a file of one sentence a line; name one")
     if not options.table:
         rows = measure(options)
-        with STORED.open("w", encoding="utf-8", newline="") as stream:
-            write = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-            write.writeheader()
-            write.writerows(rows)
-    write_table(PAGE, NAME, grid(stored()))
+        write_rows(STORED, rows)
+    write_table(PAGE, NAME, grid(read_rows(STORED)))
     return 0
 
 

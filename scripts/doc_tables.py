@@ -7,10 +7,27 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from superconext.report.table import Grid
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of figures, by the names of its columns."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows, which have the same keys, in the place of the file."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def write_table(page: Path, name: str, grid: Grid) -> None:

@@ -22,13 +22,12 @@ docs/protocols.md; `--table` writes that alone.
 from __future__ import annotations
 
 import argparse
-import csv
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from doc_tables import write_table
+from doc_tables import read_rows, write_rows, write_table
 
 from superconext.data.reading import read_labelled
 from superconext.report.table import Grid
@@ -181,15 +180,11 @@ def main() -> None:
             pool[1].extend(corpus.labels)
         corpus = read_labelled(given.test, None, None)
         rows = report(pool, (corpus.texts, corpus.labels), given.seeds, given.at_most)
-        with STORED.open("w", encoding="utf-8", newline="") as stream:
-            write = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-            write.writeheader()
-            for row in rows:
-                write.writerow(
-                    {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()}
-                )
-    with STORED.open(encoding="utf-8", newline="") as stream:
-        table = grid(list(csv.DictReader(stream)))
+        lines = [
+            {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
+        ]
+        write_rows(STORED, lines)
+    table = grid(read_rows(STORED))
     write_table(PAGE, NAME, table)
     print(table.markdown())
 
