@@ -375,9 +375,10 @@ def _decided(
     seconds = clock() - began
     progress.say(f"auto: compared {len(rows)} recipes {where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
+    shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
-        f"auto: chosen: {chosen.title(config)}; {why} (as the best of {len(rows)}, its scores on "
-        "these rows are a little too high)"
+        f"auto: chosen: {chosen.title(config)}; {why}; {shift * bool(config.logit_adjustment)}"
+        f"as the best of {len(rows)}, its scores on these rows are a little too high"
     )
     facts = {
         "chosen": chosen.name,

@@ -51,6 +51,7 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     worse = ours - theirs
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
     assert len(said.lines) == 3 and "5 recipes" in said.lines[0] and "chosen" in said.lines[2]
+    assert "rare classes get more weight (logit adjustment 0.5)" in said.lines[2]
     assert "in 5 of 20 folds" in said.lines[0], "so few rows are dealt once for a trained encoder"
     assert folds.baselines["tfidf_logreg"]["n"] == 60
 
