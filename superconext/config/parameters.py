@@ -422,8 +422,8 @@ REMOVED: dict[str, str] = {
         name: f"it is an option of the objective superloss: use {{options {name}=VALUE}}"
         for name in _OPTIONS_OF_SUPERLOSS
     },
-    "second_objective": "members of two objectives brought nothing that members of one do not "
-    "(docs/research.md): use {members 2}",
+    "second_objective": "members of two objectives brought nothing that members of one do not: "
+    "use {members 2}",
     "second_batch_size": "all members have the same objective: use {batch_size}",
     "mini_batch_size": "batches that memory does not hold are encoded in parts, decided by their "
     "tokens: leave it out, or lower {batch_size}",
@@ -440,7 +440,7 @@ REMOVED: dict[str, str] = {
     "vector_scale": "vectors of a file that are small are scaled as it suits the encoder: leave "
     "it out, or give a file of other numbers with {vectors}",
     "probe_rows": "a probe on rows that its encoder has not seen gained little on one set and "
-    "lost more on another (docs/research.md): leave it out, or use {members 4}",
+    "lost more on another: leave it out, or use {members 4}",
     "projection_size": "the projection is as wide as the sentence vector: leave it out, or "
     "change {hidden_size}",
     "enable_rules": "rules follow the profile: use {normalize auto+RULE}",

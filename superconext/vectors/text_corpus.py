@@ -27,7 +27,7 @@ from superconext.text.tokenize import Tokenizer
 PROFILE_LINES = 20_000
 
 #: Unlabelled text of so many times the size of the labelled texts is learned from without them.
-#: Of less the training rows are too large a part to be missed (docs/vectors.md has figures).
+#: Of less the training rows are too large a part to be missed.
 APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
