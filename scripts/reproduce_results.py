@@ -392,46 +392,29 @@ def all_labels(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines
 
 
-def differences(rows: list[dict[str, str]]) -> list[list[str]]:
-    """Differences of weighted F1 to TF-IDF and to the control, with intervals; bold: corrected p
-    below 0.05."""
-    lines = [["system", "minus", *SETS.values()]]
-    for system in (one for one in OURS if one in present(rows)):
+def differences(full: list[dict[str, str]], few: list[dict[str, str]]) -> list[list[str]]:
+    """Differences of weighted F1 to TF-IDF and to the control: by set with intervals, bold where
+    the corrected p is below 0.05; with few labels their mean, and in how many comparisons the
+    corrected p is."""
+    lines = [["system", "minus", *SETS.values(), "few labels"]]
+    for system in (one for one in OURS if one in present(full + few)):
         for reference in (TFIDF, OURS[system]):
-            of = {row["dataset"]: row for row in rows_of(rows, None, system, reference)}
+            of = {row["dataset"]: row for row in rows_of(full, None, system, reference)}
             cells = [difference(of.get(name)) for name in SETS]
-            lines.append([SYSTEMS[system][0], SYSTEMS[reference][0], *cells])
+            names = SYSTEMS[system][0], SYSTEMS[reference][0]
+            lines.append([*names, *cells, mean_difference(rows_of(few, None, system, reference))])
     return lines
 
 
-def claims(full: list[dict[str, str]], few: list[dict[str, str]]) -> str:
-    """For each of ours and each reference: where it is ahead, level and behind."""
-    lines = []
-    full, few = ([row for row in rows if row["p_holm"]] for rows in (full, few))
-    for system in OURS:
-        parts = []
-        for reference in (TFIDF, OURS[system]):
-            found: dict[str, list[str]] = {"ahead": [], "behind": [], "level": []}
-            for row in (r for r in full if (r["reference"], r["system"]) == (reference, system)):
-                found[verdict(row)].append(SETS[row["dataset"]])
-            if found["level"] and (found["ahead"] or found["behind"]):
-                del found["level"]
-            said = "; ".join(f"{how} on {', '.join(sets)}" for how, sets in found.items() if sets)
-            parts += [f"Against {SYSTEMS[reference][0]} {said}."] * bool(said)
-        if parts:
-            lines.append(f"- All labels, {SYSTEMS[system][0]}. {' '.join(parts)}")
-    for system in (one for one in OURS if any(r["system"] == one for r in few)):
-        parts = []
-        for reference in (TFIDF, OURS[system]):
-            own = [r for r in few if r["system"] == system and r["reference"] == reference]
-            counts = Counter(verdict(row) for row in own)
-            mean = sum(100 * float(row["difference"]) for row in own) / max(len(own), 1)
-            behind = f", behind in {counts['behind']}" * bool(counts["behind"])
-            parts.append(
-                f"Against {SYSTEMS[reference][0]} {mean:+.1f}, ahead in {counts['ahead']}{behind}."
-            )
-        lines.append(f"- Few labels, {SYSTEMS[system][0]}, {len(own)} cells. {' '.join(parts)}")
-    return "\n".join(lines)
+def mean_difference(rows: list[dict[str, str]]) -> str:
+    """The mean of the differences, and in how many of them a system is ahead, or behind."""
+    rows = [row for row in rows if row["p_holm"]]
+    if not rows:
+        return ""
+    counts = Counter(verdict(row) for row in rows)
+    mean = sum(100 * float(row["difference"]) for row in rows) / len(rows)
+    behind = f", {counts['behind']} behind" * bool(counts["behind"])
+    return f"{mean:+.1f} ({counts['ahead']} of {len(rows)} ahead{behind})"
 
 
 def few_gain(few: list[dict[str, str]], system: str, reference: str) -> str:
@@ -477,18 +460,16 @@ def published(full: list[dict[str, str]], stored: Path) -> list[list[str]]:
 
 
 def choice(stored: Path) -> str:
-    """Weighted F1 of the candidates for the default on training rows held out, and which was
-    chosen (`choose_defaults.py`)."""
+    """Mean weighted F1 of the candidates for the default on held-out training rows, and which one
+    the rule chooses (`choose_defaults.py`)."""
     path = stored / "choice.json"
     if not path.exists():
         return "No choice has been made."
-    with (stored / "choice.csv").open(encoding="utf-8", newline="") as stream:
-        head, *rows = csv.reader(stream)
-    lines = [["system", *(SETS.get(name, name) for name in head[1:])]]
-    lines += [[f"`{name}`", *(f"{100 * float(x):.1f}" for x in cells)] for name, *cells in rows]
+    means = {row["system"]: 100 * float(row["mean"]) for row in read_csv(stored / "choice.csv")}
+    best = sorted(means.items(), key=lambda pair: -pair[1])
     made = json.loads(path.read_text(encoding="utf-8"))
-    best = f"Best: `{made['best']}`. Chosen, as the cheapest within one standard error of it:"
-    return f"{markdown(lines)}\n\n{best} `{made['chosen']}`."
+    listed = ", ".join(f"{mean:.1f} `{name}`" for name, mean in best)
+    return f"{listed}. The rule chooses `{made['chosen']}`."
 
 
 def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
@@ -691,8 +672,7 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "about": made.format(**about),
         "few-labels": markdown(few_labels(few)),
         "all-labels": markdown(all_labels(full)),
-        "differences": markdown(differences(full)),
-        "claims": claims(full, few),
+        "differences": markdown(differences(full, few)),
         "published": markdown(published(full, stored)),
         "mteb": markdown(mteb(of_mteb)),
         **{

@@ -235,7 +235,7 @@ def test_one_commit_makes_all(script, tmp_path):
         script.note_commit(tmp_path)
 
 
-def test_claims_count_a_difference_only_beyond_chance(script):
+def test_differences_count_as_ahead_only_beyond_chance(script):
     def row(dataset, difference, p):
         low, high = float(difference) - 0.01, float(difference) + 0.01
         return {
@@ -244,10 +244,12 @@ def test_claims_count_a_difference_only_beyond_chance(script):
         }  # fmt: skip
 
     full = [row("msac", "0.02", "0.01"), row("arq", "0.03", "0.05"), row("ary", "-0.02", "0.001")]
-    first = script.claims(full, []).splitlines()[0]
-    assert first == (
-        "- All labels, SuperLoss, pretrained. Against TF-IDF + LR ahead on MSAC; behind on ary."
-    )
+    head, first, control = script.differences(full, [*full, row("arq", "0.03", "0.01")])
+    assert head == ["system", "minus", *script.SETS.values(), "few labels"]
+    assert first[:2] == ["SuperLoss, pretrained", "TF-IDF + LR"]
+    assert first[2:5] == ["**+2.0 [+1.0, +3.0]**", "+3.0 [+2.0, +4.0]", "**-2.0 [-3.0, -1.0]**"]
+    assert first[5:] == ["", "", "", "+1.5 (2 of 4 ahead, 1 behind)"]
+    assert control[1:] == ["pretrained encoder, frozen + LR", *7 * [""]]
 
 
 def test_p_is_corrected_over_the_comparisons_of_every_set(script):
