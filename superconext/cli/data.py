@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from superconext.cli.labelling import give, named_as
 from superconext.cli.options import (
     COLUMNS,
+    CSV_OR_TSV,
     DROP_INCOMPLETE,
     ENCODING,
     JSON,
@@ -325,7 +327,7 @@ def pool(
 
 @data.command()
 @click.argument("file")
-@out_file("the texts with majority labels as TSV", "FILE.tsv")
+@out_file(f"the texts with majority labels, {CSV_OR_TSV}")
 @COLUMNS
 @DROP_INCOMPLETE
 @JSON
@@ -343,7 +345,6 @@ def agreement(
     and label with a row for each label. Texts with a tie are listed and left out of --out.
     """
     from superconext.core.errors import DataError
-    from superconext.core.files import tsv_cell, write_text
     from superconext.data.labels import agreement_report
     from superconext.data.reading import read_labelled
     from superconext.report.table import agreement_line, render
@@ -360,9 +361,9 @@ def agreement(
     ties, rows = annotated.ties, annotated.block()
     report = agreement_report(annotated) | {"ties": [annotated.texts[row] for row in ties]}
     if out is not None:
-        pairs = zip(rows.labels, rows.texts, strict=True)
-        lines = ["label\ttext", *(f"{label}\t{tsv_cell(text)}" for label, text in pairs)]
-        write_text(Path(out), "\n".join(lines) + "\n")
+        table = zip(rows.labels, rows.texts, strict=True)
+        named = [{"label": label, "text": text} for label, text in table]
+        give([named_as(row, corpus.columns) for row in named], out, separator=corpus.separator)
     if as_json:
         echo_json(report)
         return

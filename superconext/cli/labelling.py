@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,8 +27,10 @@ from superconext.cli.options import (
     out_file,
     say_next,
     switch,
+    tell,
 )
 from superconext.cli.use import _known, _load
+from superconext.core.errors import plural
 
 if TYPE_CHECKING:
     from superconext.report.explain import Explanation
@@ -60,10 +63,10 @@ def audit(
 ) -> None:
     """Rank the rows of the labelled FILE: the labels most likely to be wrong come first.
 
-    Prints TSV (on a terminal, a table of the first rows): label, text, line, the label that may be
-    right, a suspicion, the reasons and the other columns of FILE. Correct the labels in a
-    spreadsheet; train reads the corrected file. If several annotators labelled FILE, their
-    disagreement is a reason too. RUN should not have been trained on FILE.
+    Prints TSV (on a terminal, a table of the first rows): label and text, under the names that FILE
+    gives them, line, the label that may be right, a suspicion, the reasons and the other columns of
+    FILE. Correct the labels in a spreadsheet; train reads the corrected file. If several annotators
+    labelled FILE, their disagreement is a reason too. RUN should not have been trained on FILE.
     """
     import dataclasses
 
@@ -96,19 +99,22 @@ def audit(
     if as_json:
         kept = [{"kept": cells[row["line"]]} if any(cells.values()) else {} for row in listed]
         listed = [row | one for row, one in zip(listed, kept, strict=True)]
-        echo_json({**found.summary, "ranked": listed})
+        _give_json({**found.summary, "ranked": listed}, out, len(listed))
         return
-    table = [{**row, "why": "; ".join(row["why"])} for row in listed]
+    table = [named_as(row | {"why": "; ".join(row["why"])}, rows.columns) for row in listed]
     if out or not sys.stdout.isatty():  # a terminal has no room for more columns
         taken = [*table[0]]
         for row in table:
-            named = cells.get(row["line"], {}).items()
-            row |= {f"given_{name}" if name in taken else name: cell for name, cell in named}
-    _give(table, out, separator=rows.separator)
+            others = cells.get(row["line"], {}).items()
+            row |= {f"given_{name}" if name in taken else name: cell for name, cell in others}
+    give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
     elif out:
-        say_next(f"correct labels in {out}; superconext train {shlex.quote(out)} --out RUN")
+        asked = {"--text-column": text_column, "--label-column": label_column}
+        named = dict(zip(asked, reversed([*table[0]][:2]), strict=True))
+        same = "".join(f" {flag} {shlex.quote(named[flag])}" for flag in asked if asked[flag])
+        say_next(f"correct labels in {out}; superconext train {shlex.quote(out)}{same} --out RUN")
 
 
 @click.command()
@@ -171,7 +177,7 @@ def suggest(
     if len(texts) > suggesting.POOL and not quiet:
         echo_notes([f"{suggesting.POOL} texts, drawn at random, were considered"], texts.source)
     if as_json:
-        echo_json(suggesting.table(found, blind))
+        _give_json(suggesting.table(found, blind), out, len(found))
     elif tool in ("label-studio", "doccano"):
         if tool == "label-studio" and not quiet:
             echo_notes(
@@ -181,7 +187,8 @@ def suggest(
         if out:
             say_next(f"import {out} into {tool}")
     else:
-        _give(suggesting.table(found, blind), out, tool == "csv", texts.separator)
+        table = [named_as(row, model.columns) for row in suggesting.table(found, blind)]
+        give(table, out, tool == "csv", texts.separator)
         if out:
             say_next(
                 f"fill in its labels; superconext data merge LABELLED {shlex.quote(out)} --out NEW"
@@ -243,14 +250,15 @@ def explain(
         ]
     if as_json:
         more = [{"nearest": similar} if train else {} for similar in near]
-        echo_json([{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)])
+        told = [{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)]
+        _give_json(told, out, len(told))
     elif out is None and sys.stdout.isatty():
         for one, similar in zip(found, near, strict=True):
             _show_words(one)
             for row in similar:
                 click.echo(f"  nearest: {row['cosine']:.2f}  {row['label']}  {row['text']}")
     else:
-        _give(
+        give(
             [
                 {"sentence": place, "label": one.label, "probability": round(one.probability, 4)}
                 | {"word": word, "contribution": round(value, 4)}
@@ -313,8 +321,8 @@ def merge(
         )
         click.echo(f"conflict: {shown(conflict['text'], 60)} is {' and '.join(labels)}", err=True)
     click.echo(
-        f"{len(merged.rows)} rows; left out {merged.repeated} repeated and {merged.replaced} "
-        f"replaced; {len(merged.conflicts)} conflicts",
+        f"{plural(len(merged.rows), 'row')}; left out {merged.repeated} repeated and "
+        f"{merged.replaced} replaced; {plural(len(merged.conflicts), 'conflict')}",
         err=True,
     )
     rows = [{"label": label, "text": text} for label, text in merged.rows]
@@ -322,7 +330,7 @@ def merge(
         counts = {"repeated": merged.repeated, "replaced": merged.replaced}
         echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
     if out or not as_json:
-        _give(rows, out, separator=first.separator)
+        give([named_as(row, first.columns) for row in rows], out, separator=first.separator)
     if out:
         say_next(f"superconext train {shlex.quote(out)} --out RUN")
 
@@ -375,29 +383,29 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
             click.echo(f"\nshare of each class by {kind}, in percent\n{table}{more}\n", err=True)
 
 
-def _give(
+def named_as(row: Mapping[str, Any], columns: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A row to write, with its label and text first, in columns called as where they are from."""
+    from superconext.data.columns import Known
+
+    rest = {key: cell for key, cell in row.items() if key not in ("label", "text")}
+    label, text = Known.of((), columns).headings(*rest)
+    return {label: row["label"], text: row["text"], **rest}
+
+
+def give(
     rows: Sequence[Mapping[str, Any]], out: str | None, as_csv: bool = False, separator: str = ","
 ) -> None:
     """Rows of the same keys to a file or stdout, under a heading; a table on a terminal.
 
     separator: between the cells of a CSV file.
 
-    TSV has no quoting: tabs and line ends inside a cell become spaces. A CSV file begins with a
-    byte order mark, without which spreadsheets do not take it for UTF-8.
+    A CSV file begins with a byte order mark, without which spreadsheets do not take it for UTF-8.
     """
-    import csv
-    import io
-
-    from superconext.core.files import tsv_cell
+    from superconext.data.formats import table_lines
     from superconext.report.table import clip, render
 
-    if as_csv or (out or "").lower().endswith(".csv"):
-        stream = io.StringIO()
-        table = csv.DictWriter(stream, list(rows[0]), delimiter=separator, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-        _write("\ufeff" * (out is not None) + stream.getvalue().rstrip("\n"), out, len(rows))
-    elif out is None and sys.stdout.isatty():
+    as_csv = as_csv or (out or "").lower().endswith(".csv")
+    if not as_csv and out is None and sys.stdout.isatty():
         shown = [
             {
                 key: clip(cell, _WIDTH) if isinstance(cell, str) else cell
@@ -409,9 +417,17 @@ def _give(
         if len(rows) > _SHOWN:
             click.echo(f"{_SHOWN} of {len(rows)} rows shown; --out FILE writes all", err=True)
     else:
-        lines = [rows[0], *(row.values() for row in rows)]
-        cells = ("\t".join(tsv_cell(str(cell)) for cell in line) for line in lines)
-        _write("\n".join(cells), out, len(rows))
+        table = [[*rows[0]], *([*row.values()] for row in rows)]
+        mark = "\ufeff" * (as_csv and out is not None)
+        lines = "".join(table_lines(table, separator if as_csv else ""))
+        _write(mark + lines.removesuffix("\n"), out, len(rows))
+
+
+def _give_json(document: Any, out: str | None, rows: int) -> None:
+    if out is None:
+        echo_json(document)
+    else:
+        _write(json.dumps(document, ensure_ascii=False), out, rows)
 
 
 def _write(text: str, out: str | None, rows: int) -> None:
@@ -421,4 +437,4 @@ def _write(text: str, out: str | None, rows: int) -> None:
         click.echo(text)
         return
     write_text(Path(out), text + "\n")
-    click.echo(f"{out}: {rows} rows", err=True)
+    tell(f"{out}: {plural(rows, 'row')}")

@@ -175,27 +175,35 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
     )
 
 
-#: Endings of files that commands read and none writes.
-_NOT_WRITTEN = frozenset({".xlsx", ".xls", ".ods", ".parquet", ".arrow", ".gz", ".zip"})
-
+#: Endings of the files that commands write.
+_TABLES = (".csv", ".tsv", ".tab", ".txt")
+_DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 CSV_OR_TSV = "CSV if it ends in .csv (cells separated as in a .csv that is read), else TSV"
 
 
-def out_file(form: str = CSV_OR_TSV, metavar: str = "FILE", required: bool = False) -> Decorator:
+def out_file(
+    form: str = CSV_OR_TSV,
+    metavar: str = "FILE",
+    required: bool = False,
+    endings: Sequence[str] = _TABLES,
+) -> Decorator:
     """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
 
-    A file that cannot be written, or that is there already, is refused before any work.
+    A file that cannot be written, that is there already, or whose name ends otherwise than those of
+    the files that the command writes, is refused before any work.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def call(*arguments: Any, out: str | None, force: bool, **options: Any) -> Any:
             path = Path(out or "")
-            if path.suffix.lower() in _NOT_WRITTEN:
+            document = options.get("as_json") or options.get("tool") in ("label-studio", "doccano")
+            known = (*_DOCUMENTS, *endings) if document else endings
+            if path.suffix.lower() not in ("", *known):
                 raise DataError(
-                    f"{out}: found the ending {path.suffix}, expected .csv or .tsv, which "
-                    "spreadsheets open: rename it"
+                    f"{out}: found the ending {path.suffix}, expected {' or '.join(known[:2])}: "
+                    "name the file so"
                 )
             if out is not None and not path.parent.is_dir():
                 raise DataError(
@@ -278,9 +286,15 @@ def missing(context: click.Context, *names: str) -> click.UsageError:
     return click.UsageError(f"Missing {said}; expected, for example: {' '.join(words)}", context)
 
 
+def tell(line: str) -> None:
+    """A line on stderr, unless the command has --quiet."""
+    if not click.get_current_context().params.get("quiet"):
+        click.echo(line, err=True)
+
+
 def say_next(line: str) -> None:
-    """What to do with a result, as the last line on stderr."""
-    click.echo(f"next: {line}", err=True)
+    """What to do with a result, as the last line that `tell` shows."""
+    tell(f"next: {line}")
 
 
 def free_folder(out: str, force: bool) -> Path:

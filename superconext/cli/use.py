@@ -25,7 +25,9 @@ from superconext.cli.options import (
     out_file,
     say_next,
     switch,
+    tell,
 )
+from superconext.core.errors import plural
 from superconext.core.files import tsv_cell
 
 if TYPE_CHECKING:
@@ -105,8 +107,7 @@ def evaluate(
     click.echo("\n" + class_table(evaluation.metrics))
     if "by_script" in evaluation.metrics:
         click.echo("\n" + script_table(table))
-    if not quiet:
-        say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+    say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
 
 
 def _evaluated(
@@ -146,7 +147,7 @@ def _show_beside(
         return
     scores = score_rows({run: one.metrics for run, (one, _) in zip(runs, found, strict=True)})
     click.echo(
-        f"{corpus.source}, {_count(len(corpus), 'row')}\n{render(scores, list(scores[0]))}\n"
+        f"{corpus.source}, {plural(len(corpus), 'row')}\n{render(scores, list(scores[0]))}\n"
     )
     rows = [
         {
@@ -185,13 +186,13 @@ def _unknown_labels(
             f"{_some(classes)}"
             + (fold or ": check --label-column, or map the labels to those of the run")
         )
-    rows = [f"{tsv_cell(label)} ({_count(count, 'row')})" for label, count in unknown.items()]
+    rows = [f"{tsv_cell(label)} ({plural(count, 'row')})" for label, count in unknown.items()]
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     if quiet:
         return unknown
     click.echo(
         f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
-        f"{more}; {sum(unknown.values())} of {_count(len(corpus), 'row')} have them and count as "
+        f"{more}; {sum(unknown.values())} of {plural(len(corpus), 'row')} have them and count as "
         f"wrong{fold}",
         err=True,
     )
@@ -225,10 +226,6 @@ def _some(labels: Iterable[str], most: int = 5) -> str:
     names = [shown(label, 24) for label in labels]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @click.command()
@@ -319,8 +316,8 @@ def predict(
         texts.advance = stack.enter_context(TerminalProgress(quiet or terminal).bar("predicting"))
         settings = (as_json, proba, abstain_below, details, preview, keep)
         written = write_predictions(model, texts, *settings, stream, out, quiet)
-    if out is not None and not quiet:
-        click.echo(f"{out}: {_count(written, 'row')}", err=True)
+    if out is not None:
+        tell(f"{out}: {plural(written, 'row')}")
     if preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
         same = {"--text-column": text_column, "--encoding": reading["encoding"]}
@@ -353,6 +350,7 @@ def write_predictions(
     stream: by default stdout. out: the file's name, which says whether it is CSV.
     quiet: nothing goes to stderr.
     """
+    from superconext.data.formats import table_lines
     from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
 
     begun = abstained = shown = 0
@@ -405,7 +403,8 @@ def write_predictions(
                 if (proba or details or keep or out) and not begun:
                     table.insert(0, [*heading, *kept])
                 mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
-                click.echo(mark + _joined(table, texts.separator if as_csv else ""), stream)
+                lines_out = table_lines(table, texts.separator if as_csv else "")
+                click.echo(mark + "".join(lines_out), stream, nl=False)
             begun += len(part)
     if as_json:
         click.echo("]", stream)
@@ -414,7 +413,7 @@ def write_predictions(
         return begun
     filled = familiarity.texts
     if begun > filled:
-        blank = _count(begun - filled, "row")
+        blank = plural(begun - filled, "row")
         mend = "--drop-incomplete leaves such rows out"
         echo_notes([f"{blank} without a text, given an empty label ({mend})"], texts.name)
     if abstain_below is not None:
@@ -456,18 +455,6 @@ def _kept_columns(
         places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
     return {f"given_{name}" if name in heading else name: name for name in wanted}
-
-
-def _joined(table: Sequence[Sequence[str]], separator: str) -> str:
-    """Lines of a CSV; of a TSV where there is no separator."""
-    if not separator:
-        return "\n".join("\t".join(map(tsv_cell, cells)) for cells in table)
-    import csv
-    import io
-
-    buffer = io.StringIO()
-    csv.writer(buffer, delimiter=separator, lineterminator="\n").writerows(table)
-    return buffer.getvalue().removesuffix("\n")
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
@@ -519,7 +506,7 @@ def _table_row(
 @click.command()
 @click.argument("run")
 @click.argument("file")
-@out_file("an array of NumPy", "VECTORS.npy", required=True)
+@out_file("an array of NumPy", "VECTORS.npy", required=True, endings=(".npy",))
 @TEXT_COLUMN
 @HEADER
 @TEXT_READING
@@ -551,7 +538,7 @@ def embed(
         vectors = model.features(read.texts)
     blank = [row for row, text in enumerate(read.texts) if not text.strip()]
     vectors[blank] = 0
-    rows = f"{_count(len(blank), 'row')} without a text, given a vector of zeros"
+    rows = f"{plural(len(blank), 'row')} without a text, given a vector of zeros"
     echo_notes([*read.notes, *[rows] * bool(blank)], read.source)
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()

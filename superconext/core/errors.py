@@ -85,6 +85,18 @@ def suggestion(name: object, known: Iterable[str], otherwise: str = "take one of
     return f"did you mean {close[0]!r}?" if close else otherwise
 
 
+def plural(number: int, what: str) -> str:
+    """A number and what it counts: "1 row", "2 rows", "2 classes", "2 copies".
+
+    >>> plural(1, "row"), plural(2, "class"), plural(0, "copy")
+    ('1 row', '2 classes', '0 copies')
+    """
+    if number == 1:
+        return f"{number} {what}"
+    end = what[:-1] + "ies" if what[-2:] == "py" else f"{what}es" if what[-1] == "s" else f"{what}s"
+    return f"{number} {end}"
+
+
 def check_texts(texts: Iterable[str], some: bool = True) -> list[str]:
     """The texts as a list of str: of a list, a Series, an array `[N]`, any iterable of str.
 

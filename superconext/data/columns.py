@@ -110,6 +110,12 @@ class Known:
         text, label = (name if isinstance(name, str) else None for name in names)
         return cls(frozenset(classes), text, label, is_word, fold)
 
+    def headings(self, *others: str) -> tuple[str, str]:
+        """What to call the columns of labels and texts in a file to write: as in the training file,
+        `label` and `text` where that names none, or as one of the others there."""
+        label, text = self.label or "label", self.text or "text"
+        return ("label", "text") if label == text or {label, text} & {*others} else (label, text)
+
     def heads(self, line: str) -> bool:
         """Whether a line of what may be plain text is the header of a table like the run's own.
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import plural
 from superconext.core.progress import WARNING
 from superconext.data.dataset import ALIKE, Dataset, folded
 from superconext.data.file_format import Block, Votes
@@ -134,14 +135,14 @@ class LabelReader:
         """What was done, and what a user must not miss; whole after the last row."""
         notes = []
         if self._stray:
-            notes.append(f"stray spaces stripped from {_count(self._stray, 'label')}")
+            notes.append(f"stray spaces stripped from {plural(self._stray, 'label')}")
         if self._folded:
-            told = f"{_count(self._folded, 'label')} put in lower case and single spaces"
+            told = f"{plural(self._folded, 'label')} put in lower case and single spaces"
             notes.append(told + ", as those of the run were" * self.as_trained)
         if self._dropped:
-            notes.append(f"{_count(self._dropped, 'row')} without a label left out")
+            notes.append(f"{plural(self._dropped, 'row')} without a label left out")
         if self._textless:
-            notes.append(f"{_count(self._textless, 'row')} without a text left out")
+            notes.append(f"{plural(self._textless, 'row')} without a text left out")
         if not self.drop:
             notes += [
                 f"{WARNING}the label {self._told(label)} is how a missing one is written: leave "
@@ -170,7 +171,7 @@ class LabelReader:
 
     def _told(self, label: str) -> str:
         places = self._places[label]
-        return f"{shown(label, 24)} ({_count(places.count, 'row')}, {places})"
+        return f"{shown(label, 24)} ({plural(places.count, 'row')}, {places})"
 
 
 def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:
@@ -178,10 +179,6 @@ def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:
     if columns is None or not columns["header"] or columns["label"] is None:
         return None
     return str(columns["text"]).strip(), str(columns["label"]).strip()
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)

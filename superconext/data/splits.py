@@ -13,12 +13,12 @@ come from. It is made beside its place and renamed at the end.
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import sysconfig
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,12 @@ from superconext.core.files import (
     free_folder,
     replace_folder,
     staging_folder,
-    tsv_cell,
     write_json,
 )
 from superconext.core.random_streams import FOLDS, random_stream
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import Rows, copies, first_copies, near_duplicate_groups, text_keys
+from superconext.data.formats import table_lines
 
 RECORD = "dataset.json"
 
@@ -92,21 +92,20 @@ def write_folder(
 
 def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
     classes: Counter[str] = Counter()
+    heading = ("label", "text")
+
+    def counted() -> Iterator[Row]:
+        for row in rows:
+            classes[row[0]] += 1
+            yield row
+
     with path.open("w", encoding="utf-8", newline="") as stream:
-        table = csv.writer(stream, lineterminator="\n")
-        if form == "csv":
-            table.writerow(("label", "text"))
-        if form == "tsv":
-            stream.write("label\ttext\n")
-        for label, text in rows:
-            classes[label] += 1
-            if form == "csv":
-                table.writerow((label, text))
-            elif form == "tsv":
-                stream.write(f"{tsv_cell(label)}\t{tsv_cell(text)}\n")
-            else:
-                document = {"label": label, "text": text}
-                stream.write(json.dumps(document, ensure_ascii=False) + "\n")
+        if form == "jsonl":
+            documents = (dict(zip(heading, row, strict=True)) for row in counted())
+            stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in documents)
+        else:
+            separator = "," if form == "csv" else ""
+            stream.writelines(table_lines(chain([heading], counted()), separator))
     return classes
 
 

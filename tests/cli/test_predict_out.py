@@ -125,6 +125,40 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     assert "exists already" in line and (tmp_path / "folder").is_dir()
 
 
+@pytest.mark.parametrize("verb", ["audit", "merge", "suggest"])
+def test_labels_and_texts_go_into_columns_called_as_in_the_file(call, data, tmp_path, verb):
+    """So that the same options read the file that was written, also beside the first."""
+    table, out = tmp_path / "mine.csv", tmp_path / "out.csv"
+    lines = (f'{n},"{text}",{label}' for n, (label, text) in enumerate(rows(60, seed=2)))
+    table.write_text("\n".join(["id,said,mood", *lines]) + "\n", encoding="utf-8")
+    names = ("--text-column", "said", "--label-column", "mood")
+    if verb == "suggest":
+        run = tmp_path / "run"
+        words = (*data.small, "--dev", table, "--no-report", "--no-baselines")
+        assert call("train", table, *words, *names, "--out", run).code == 0
+        said = call("suggest", run, table, *names[:2], "--out", out, "-n", 5)
+        assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
+        return
+    given = ("audit", table) if verb == "audit" else ("data", "merge", table, table)
+    said = call(*given, *names, "--out", out)
+    assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
+    if verb == "audit":
+        assert f"train {out} --text-column said --label-column mood --out RUN" in said.err
+        assert not call(*given, *names, "--out", tmp_path / "again.csv", "--quiet").err
+    assert call("data", "inspect", table, out, *names).code == 0
+
+
+@pytest.mark.parametrize("verb", ["agreement", "audit", "embed", "merge", "predict", "suggest"])
+def test_a_file_of_another_kind_than_is_written_is_refused_by_its_ending(finished, tmp_path, verb):
+    train = finished.data.train
+    given = {"merge": (train, train), "audit": (train,), "agreement": (train,)}
+    words = given.get(verb, (finished.folder, train))
+    verbs = ("data", verb) if verb in ("merge", "agreement") else (verb,)
+    line = blame(call_main(*verbs, *words, "--out", tmp_path / "out.md"))
+    wanted = ".npy" if verb == "embed" else ".csv or .tsv"
+    assert f"found the ending .md, expected {wanted}" in line
+
+
 def test_a_spreadsheet_is_not_written_under_the_name_of_one(finished, tmp_path):
     for name in ("out.xlsx", "out.PARQUET"):
         said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / name)

@@ -46,6 +46,7 @@ def test_alpha_at_its_ends():
 
 
 WIDE = "tweet,annotator_1,annotator_2,annotator3\nun a,p,p,n\nun b,p,n,\nun c,n,n,n\nun d,,,\n"
+LABELLED = "label\ttext\np\tun a\nn\tun c\n"
 LONG = "text\tannotator\tlabel\nun a\tx\tp\nun b\tx\tp\nun a\ty\tp\nun a\tz\tn\nun b\ty\tn\n"
 
 
@@ -56,11 +57,12 @@ def test_both_forms_through_the_command_line(tmp_path):
     )
     reports = []
     for name in ("wide.csv", "long.tsv"):
-        out = tmp_path / f"{name}.out.tsv"
+        out = tmp_path / f"{name}.out{name[-4:]}"
         said = call_main("data", "agreement", tmp_path / name, "--out", out, "--json")
         assert said.code == 0, said.err
         reports.append(json.loads(said.out))
-        assert out.read_text(encoding="utf-8") == "label\ttext\np\tun a\nn\tun c\n"
+        lines = {"wide.csv": "label,tweet\np,un a\nn,un c\n", "long.tsv": LABELLED}
+        assert out.read_text(encoding="utf-8-sig") == lines[name]
         assert reports[-1]["ties"] == ["un b"]
     assert reports[0]["alpha"] == reports[1]["alpha"]
     said = call_main("data", "agreement", tmp_path / "wide.csv")

@@ -260,9 +260,9 @@ def test_the_next_step_trains_on_all_rows_or_corrects_their_file(file, tmp_path)
 
 def test_a_terminal_gets_the_first_rows_as_a_table(file, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    from superconext.cli.labelling import _give
+    from superconext.cli.labelling import give
 
-    _give([{"label": "a", "text": "word " * 40, "line": n} for n in range(30)], None)
+    give([{"label": "a", "text": "word " * 40, "line": n} for n in range(30)], None)
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 22 and "…" in shown.out
     assert "20 of 30 rows shown" in shown.err
