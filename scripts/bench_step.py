@@ -306,10 +306,13 @@ def _efficiency(values: dict[str, list[float]], limit: float) -> dict:
 
 
 def grid(rows: list[dict[str, str]]) -> Grid:
-    """Of each machine, and of each contestant on it, the share in each setting."""
+    """Of each machine on which all settings were measured, and of each contestant on it, the share
+    in each setting."""
     of = {(r["machine"], r["contestant"], r["size"], r["lengths"]): r["share"] for r in rows}
     lines = []
     for machine in dict.fromkeys(row["machine"] for row in rows):
+        if any((machine, "ours", *column) not in of for column in COLUMNS):
+            continue
         of_machine = []
         for name, shown in SHOWN.items():
             shares = [of.get((machine, name, *column)) for column in COLUMNS]
