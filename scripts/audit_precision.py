@@ -146,7 +146,7 @@ def grid(results: list[dict[str, Any]]) -> Grid:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for (name, pattern, share, ranking), values in groups.items():
         known = any(key[:2] != (name, pattern) and key[0] == name for key in rows)
-        first = {"set": "" if known else name, "flipped": f"{share:.0%} {pattern}"}
+        first = {"set": "" if known else name, "flipped": pattern}
         row = rows.setdefault((name, pattern, share), first)
         row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
     columns = [one for one in dict.fromkeys(line["ranking"] for line in results) if one != SAME]

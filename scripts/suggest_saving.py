@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def grid(results: dict[str, dict[str, Any]]) -> Grid:
-    """For each set and choice: mean macro F1 at two sizes; the mean lead over random rows along the
+    """For each set and choice but chance: the mean lead in macro F1 over random rows along the
     curve, and how many fewer rows than at random first have the score of all rows, with 95%
     intervals (Student's t over the seeds)."""
     rows = []
@@ -130,24 +130,22 @@ def grid(results: dict[str, dict[str, Any]]) -> Grid:
         count = found["rows"] - found["rows"] // 4
         sizes = np.minimum(STEP * np.arange(1, len(found["suggest"][0]) + 1), count)
         random = np.array(found["at random"])
-        for choice in CHOICES:
+        others = [choice for choice in CHOICES if choice != "at random"]
+        for choice in others:
             scores = np.array(found[choice])
-            row: dict[str, Any] = {"set": name if choice == "at random" else "", "chosen": choice}
-            row |= {f"{sizes[at]} rows": 100 * scores.mean(axis=0)[at] for at in (1, 3)}
+            row = {"set": name if choice == others[0] else "", "chosen by": choice}
             row["lead"] = within(100 * (scores - random).mean(axis=1), ".1f")
             needed, usual = (sizes[(of >= of[:, -1:]).argmax(axis=1)] for of in (scores, random))
-            row["saved"] = within(usual - needed, ".0f")
-            if choice == "at random":
-                row |= {"lead": "-", "saved": "-"}
+            row["rows saved"] = within(usual - needed, ".0f")
             rows.append(row)
-    return Grid.of(rows, list(rows[1]), ".1f")
+    return Grid.of(rows, list(rows[0]), ".1f")
 
 
 def within(values: np.ndarray, digits: str) -> str:
     """The mean of values of the seeds with its 95% interval."""
     half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
     mean = values.mean()
-    return f"{mean:+{digits}} ({mean - half:+{digits}} to {mean + half:+{digits}})"
+    return f"{mean:+{digits}} [{mean - half:+{digits}}, {mean + half:+{digits}}]"
 
 
 if __name__ == "__main__":
