@@ -173,6 +173,11 @@ _SHARE = click.FloatRange(0.0, 0.95)
     metavar="VECTORS",
     help="Word vectors to use; unset: trained on the same text.",
 )
+@click.option(
+    "--init",
+    metavar="FOLDER",
+    help="Pretrained encoder to train further, with its word vectors.",
+)
 @number(
     "--vector-dimension",
     BY_NAME["vector_dimension"].default,
@@ -184,7 +189,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
     BY_NAME["hidden_size"].default,
     "LSTM units in each direction; a run that starts from this encoder has the same.",
 )
-@number("--epochs", 2, "Passes over the text.")
+@number("--epochs", None, "Passes over the text; unset: 2, with --init 10.")
 @number("--batch-size", 128, "Sentences in a batch.")
 @number(
     "--learning-rate", 0.002, "Largest step size of Adam.", click.FloatRange(0.0, min_open=True)
@@ -194,16 +199,16 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @number("--sample", 2048, "Other words that the true word is compared with.")
 @number(
     "--emoji-epochs",
-    8,
-    "Passes over the sentences with emoji, with the emoji as classes; 0: none.",
+    None,
+    "Passes over the sentences with emoji, with the emoji as classes; unset: 8, with --init 0.",
     click.IntRange(0),
 )
 @number("--seed", 0, "Random seed.", click.IntRange(0))
 @THREADS
 @normalize(
     None,
-    "Normalisation profile and rules, such as auto-lower; unset: those recorded in VECTORS, else "
-    "auto.",
+    "Normalisation profile and rules, such as auto-lower; unset: those recorded with the word "
+    "vectors, else auto.",
 )
 @BRIDGE
 @LEAVE_OUT
@@ -222,16 +227,18 @@ def pretrain(
 
     It learns to predict the words and, if 1,000 sentences or more have emoji, then to tell
     sentences apart by their emoji. Of labelled files only the text is read. `superconext train
-    --init FOLDER` starts from the encoder. Repeat the command to resume it; finished work is kept
-    in the cache.
+    --init FOLDER` starts from the encoder. With --init, an encoder learns on, from your own texts.
+    Repeat the command to resume it; finished work is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_table
-    from superconext.training.pretraining.language_model import Settings
+    from superconext.training.pretraining.language_model import CONTINUED, Settings
     from superconext.training.pretraining.make import PretrainRequest, by_all
     from superconext.training.pretraining.make import pretrain as make
 
-    settings = Settings(**{field.name: options.pop(field.name) for field in fields(Settings)})
+    given = {field.name: options.pop(field.name) for field in fields(Settings)}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    settings = Settings(**{**(CONTINUED if options["init"] else {}), **chosen})
 
     def first() -> dict[str, Any]:
         folder = free_folder(out, force)

@@ -264,8 +264,8 @@ class Config:
     )
     pretrain: bool = _text(
         False,
-        "First pretrain the encoder to predict the words of the unlabelled text; kept in the "
-        "cache.",
+        "First pretrain the encoder, from init on where given, to predict the words of the "
+        "unlabelled text; kept in the cache.",
     )
     related: str | None = _data(
         None,

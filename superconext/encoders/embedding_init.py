@@ -72,14 +72,16 @@ def initial_vectors(
         given = "--vector-method random"
         if brought:
             given = "--vectors" if config.vectors else "--init"
+        more = "; --pretrain trains the encoder further on it" if config.init else ""
         progress.say(
-            f"note: {given} is given, so {names_of(config.unlabelled)} is not used to train vectors"
+            f"note: {given} is given, so {names_of(config.unlabelled)} is not used to train "
+            f"vectors{more}"
         )
     if brought:
         with progress.bar("reading word vectors"):
             source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
-        difference = _spelt_otherwise(brought, tokenizer)
-        for note in [*source.notes, *difference]:
+        difference = spelt_otherwise(brought, tokenizer)
+        for note in [*source.notes, *filter(None, [difference])]:
             progress.say(f"note: {note}")
         origin = "file"
     elif config.vector_method == "random":
@@ -139,11 +141,11 @@ def _trained(
     return trained, " and ".join(sources)
 
 
-def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
-    """A line on how the words of a folder of vectors were made unlike those of the run."""
+def spelt_otherwise(source: str, tokenizer: Tokenizer) -> str:
+    """A line on how the words of a folder of vectors were made unlike those of the run, or none."""
     recorded = recorded_tokenizer(source)
     if recorded is None:
-        return []
+        return ""
     theirs, ours = recorded.to_dict(), tokenizer.to_dict()
     rules = [set(made["normalizer"]["rules"]) for made in (theirs, ours)]
     parts = [
@@ -154,13 +156,13 @@ def _spelt_otherwise(source: str, tokenizer: Tokenizer) -> list[str]:
     if theirs["bridge"] != ours["bridge"]:
         parts.append(f"bridge {theirs['bridge'] or 'none'} against {ours['bridge'] or 'none'} here")
     if not parts:
-        return []
+        return ""
     profiles = [made["normalizer"]["profile"] for made in (theirs, ours)]
-    return [
+    return (
         f"{source}: made from text of profile {profiles[0]}, and this run reads {profiles[1]} "
         f"({'; '.join(parts)}), so words may be missed; expected the same: choose --normalize, "
         "rules and bridge as there, or train the vectors again"
-    ]
+    )
 
 
 def _scale(config: Config, known: np.ndarray) -> float:

@@ -179,7 +179,7 @@ def preprocess(
         made = str(pretrained_encoder(config, rows, apart, progress))
         source = replace(config, init=made, vectors=None, unlabelled=None)
     indexer = encoder_class(config.encoder).fit_indexer(rows, source, apart, progress)
-    if config.pretrain:
+    if config.pretrain and not config.init:
         indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
     index = {name: k for k, name in enumerate(classes)}
     facts: dict[str, Any] = {

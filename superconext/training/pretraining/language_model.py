@@ -38,7 +38,7 @@ from superconext.core.random_streams import (
 )
 from superconext.data.token_store import TokenStore, build_store
 from superconext.encoders.packed_lstm import Packing
-from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain
+from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain, start_from
 from superconext.encoders.words import row_table
 from superconext.objectives.base import Batch, Objective
 from superconext.text.tokenize import Vocabulary
@@ -92,6 +92,10 @@ class Settings:
     sample: int = 2048
     emoji_epochs: int = 8
     seed: int = 0
+
+
+#: What differs by default where training goes on from another encoder, on less text.
+CONTINUED = {"epochs": 10, "emoji_epochs": 0}
 
 
 @dataclass(frozen=True)
@@ -336,15 +340,17 @@ def pretraining(
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
     share: TokenStore | None = None,
+    init: str | None = None,
 ) -> Trainer:
     """The training of an encoder as a language model, as far as its states on disk go.
 
     The word vectors stay as they are: table, of the vocabulary's words, float32 `[V, e]`. Each
     record of the history has `epoch`, `loss` and `held_loss` in nats for each predicted word
     (against a sample), and `seconds`. states: folder of the states to resume from. share: the
-    sentences that this process reads; None: those of the corpus.
+    sentences that this process reads; None: those of the corpus. init: folder of the encoder to
+    start from, which learned with the same word vectors.
 
-    Raises RunError when all states that are there are damaged.
+    Raises RunError when all states that are there are damaged, and what `start_from` does.
     """
     progress = progress or Progress()
     torch.manual_seed(settings.seed)
@@ -361,6 +367,8 @@ def pretraining(
         seed=settings.seed,
     )
     encoder = encoder_to_pretrain(words, config)
+    if init:
+        start_from(encoder, init)
     predicted = words[2 : 2 + len(corpus.counts)]
     model = TwoWayLanguageModel(
         encoder, predicted, corpus.counts, sample=settings.sample, seed=settings.seed

@@ -1,5 +1,8 @@
 """Making of pretrained encoders: `superconext pretrain`, and the parameter `pretrain` of a run.
 
+Beside another encoder (`init`) its training goes on from there, on text of one's own: with its word
+vectors and spelling, and output words that are learned anew, as no folder keeps them.
+
 An encoder is made once for the same text, vectors and settings and kept in the cache.
 
     torchrun --nproc-per-node K -m superconext pretrain ...
@@ -39,6 +42,7 @@ from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows, TokenStore
 from superconext.encoders.base import Encoder
+from superconext.encoders.embedding_init import spelt_otherwise
 from superconext.encoders.pretrained import read_facts, read_weights, write_layers
 from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.training.callbacks import Record, StepBar
@@ -50,6 +54,7 @@ from superconext.training.pretraining.emoji import (
     emoji_training,
 )
 from superconext.training.pretraining.language_model import (
+    CONTINUED,
     Corpus,
     Settings,
     pretraining,
@@ -77,7 +82,8 @@ class PretrainRequest:
 
     files: text, one sentence a line. out: the folder to write. settings: of the training.
     vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
-    normalize, bridge: how the text is spelt; where `vectors` is a folder that
+    init: folder of a pretrained encoder to go on from, with its word vectors; None to begin anew.
+    normalize, bridge: how the text is spelt; where `vectors` or `init` is a folder that
         records how its words are spelt, that is taken and these must be left alone.
     leave_out: labelled files whose texts are not read.
     threads: of matrix work; results depend on it in their last bits.
@@ -87,6 +93,7 @@ class PretrainRequest:
     out: Path
     settings: Settings
     vectors: str | None = None
+    init: str | None = None
     dimension: int = 100
     normalize: str | None = None
     bridge: str | None = None
@@ -112,12 +119,20 @@ def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 
 
 def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
+    source = _source(request.vectors, request.init)
+    if request.init and request.out.resolve() == Path(request.init).resolve():
+        raise ConfigError(
+            f"out = {str(request.out)!r} is the encoder to go on from; expected another folder, as "
+            "it stays as it is: choose another --out"
+        )
     lines = Lines(request.files, request.text_column)
-    tokenizer = _tokenizer(request, lines)
+    tokenizer = _tokenizer(request, source, lines)
     left_out = Decontamination.of_files(request.leave_out, tokenizer)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
-    vectors = text_vectors(text, request.vectors, request.dimension, progress)
-    with made_encoder(text, vectors, request.settings, request.threads, progress) as (made, cached):
+    vectors = text_vectors(text, source, request.dimension, progress)
+    with made_encoder(
+        text, vectors, request.settings, request.threads, progress, init=request.init
+    ) as (made, cached):
         facts = read_facts(made)
         whole = WordVectors.load(made)
 
@@ -133,11 +148,6 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 
 def check_pretraining(config: Config) -> None:
     """Raise ConfigError where a configuration asks for what cannot be made."""
-    if config.pretrain and config.init:
-        raise ConfigError(
-            f"pretrain = true beside init = {config.init!r}, which is pretrained; expected one of "
-            "the two: leave one out"
-        )
     if config.pretrain and not config.unlabelled:
         raise ConfigError(
             "pretrain = true and no unlabelled text; expected some to learn from: name a file "
@@ -154,25 +164,29 @@ def pretrained_encoder(
     from, and of much text neither are those of `rows`, see `text_to_clear`.
 
     Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
-    alone share it. Everything else is as `superconext pretrain` has it by default.
+    alone share it. Everything else is as `superconext pretrain` has it by default. It goes on from
+    `config.init` where one is named.
     """
+    source = _source(config.vectors, config.init)
     lines = Lines(files_of(config.unlabelled))
     tokenizer = rows.tokenizer
+    if config.init and (different := spelt_otherwise(config.init, tokenizer)):
+        raise ConfigError(different)
     left_out, _ = text_to_clear(lines, tokenizer, held_out, rows)
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
-    vectors = text_vectors(text, config.vectors, config.vector_dimension, progress)
-    settings = Settings(hidden_size=config.hidden_size)
+    vectors = text_vectors(text, source, config.vector_dimension, progress)
+    settings = Settings(hidden_size=config.hidden_size, **(CONTINUED if config.init else {}))
     # Of several fits at a time the first makes it, and the others take it out of the cache.
     # Other processes of a run wait too.
     with (
         within(World()),
-        made_encoder(text, vectors, settings, config.threads, progress, wait=True) as (
-            made,
-            cached,
-        ),
+        made_encoder(
+            text, vectors, settings, config.threads, progress, init=config.init, wait=True
+        ) as (made, cached),
     ):
         pass
-    progress.say(f"encoder: pretrained on {names_of(config.unlabelled)}{', cached' * cached}")
+    goes_on = f"{config.init}, trained further" if config.init else "pretrained"
+    progress.say(f"encoder: {goes_on} on {names_of(config.unlabelled)}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
         progress.say(f"note: {note}")
     return made
@@ -186,16 +200,18 @@ def made_encoder(
     threads: int,
     progress: Progress,
     *,
+    init: str | None = None,
     wait: bool = False,
 ) -> Iterator[tuple[Path, bool]]:
     """The folder in the cache of the encoder that follows from all this, made where there is none
-    yet, and whether there was; no other process makes the same inside the block.
+    yet, and whether there was; no other process makes the same inside the block. init: folder of
+    the encoder that its training goes on from.
 
     Where another process is making it, this one waits for it (`wait`) or raises RunError.
     """
     home = cache_dir() / "encoders"
     home.mkdir(parents=True, exist_ok=True)
-    made = home / _key(text, vectors, settings, threads)
+    made = home / _key(text, vectors, settings, threads, init)
     cache.use(made)
     states = made.with_name(f"{made.name}.states")
     lock = made.with_name(f".{made.name}.lock")
@@ -206,7 +222,7 @@ def made_encoder(
         try:
             cached = _is_whole(made)
             if not cached:
-                _make(text, vectors, settings, threads, made, states, progress)
+                _make(text, vectors, settings, threads, made, states, progress, init)
                 cache.trim()
             else:
                 current_world().broadcast({})  # nothing to help with
@@ -221,13 +237,26 @@ def made_encoder(
             ) from None
 
 
-def _tokenizer(request: PretrainRequest, lines: Lines) -> Tokenizer:
-    recorded = recorded_tokenizer(request.vectors) if request.vectors else None
+def _source(vectors: str | None, init: str | None) -> str | None:
+    """Where word vectors come from; None: from the text. Raises ConfigError where both are named,
+    RunError where `init` is no folder of a pretrained encoder."""
+    if init:
+        read_facts(init)
+        if vectors:
+            raise ConfigError(
+                f"vectors = {vectors!r} beside init = {init!r}, which brings its own; expected one "
+                "of the two: leave out vectors"
+            )
+    return init or vectors
+
+
+def _tokenizer(request: PretrainRequest, source: str | None, lines: Lines) -> Tokenizer:
+    recorded = recorded_tokenizer(source) if source else None
     if recorded is None:
         return make_tokenizer(lines, request.normalize or "auto", request.bridge)
     if request.normalize or request.bridge:
         raise ConfigError(
-            f"{request.vectors} tells how its words are spelt; expected no other profile, rules or "
+            f"{source} tells how its words are spelt; expected no other profile, rules or "
             "bridge beside it: leave out --normalize and --bridge"
         )
     return recorded
@@ -252,7 +281,9 @@ def text_vectors(
         )
 
 
-def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int) -> str:
+def _key(
+    text: Sentences, vectors: WordVectors, settings: Settings, threads: int, init: str | None
+) -> str:
     """Hash of everything the weights follow from."""
     facts = {
         "text": text.identity(),
@@ -261,6 +292,8 @@ def _key(text: Sentences, vectors: WordVectors, settings: Settings, threads: int
         "threads": threads,
         "versions": [torch.__version__, _TRAINING],
     }
+    if init:
+        facts["init"] = read_facts(init)["sha256"]
     if current_world().size > 1:  # alone as ever: encoders in the cache are found
         facts["processes"] = current_world().size
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
@@ -284,6 +317,7 @@ def _make(
     made: Path,
     states: Path,
     progress: Progress,
+    init: str | None,
 ) -> None:
     """Train and put the folder `made` into the cache."""
     keep_freed_memory()
@@ -300,7 +334,7 @@ def _make(
             share = dealt_out(corpus, table, settings, threads, states)
             with progress.bar("pretraining") as advance:
                 hooks = [StepBar(advance)]
-                trainer = pretraining(corpus, table, settings, states, progress, hooks, share)
+                trainer = pretraining(corpus, table, settings, states, progress, hooks, share, init)
                 trainer.fit()
             emoji, learned = _learn_emoji(corpus, trainer.encoder, settings, states, progress)
     finally:
@@ -318,6 +352,9 @@ def _make(
         "emoji": emoji,
         "emoji_history": learned,
     }
+    if init:
+        before_it = read_facts(init)
+        facts["continued_from"] = {name: before_it.get(name) for name in ("sha256", "files")}
 
     def also(fresh: Path) -> None:
         record_tokenizer(fresh, text.tokenizer)

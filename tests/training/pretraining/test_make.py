@@ -60,6 +60,27 @@ def test_a_second_seed_takes_it_from_the_cache(text):
     assert "encoder: pretrained on text.txt, cached" in heard.lines
 
 
+def test_a_run_trains_a_given_encoder_further(text, tmp_path):
+    own = tmp_path / "own.txt"
+    own.write_text("\n".join(TEXTS * 4) + "\n", encoding="utf-8")
+    folder = tmp_path / "encoder"
+    settings = Settings(hidden_size=SMALL["hidden_size"])
+    request = PretrainRequest([str(text)], folder, settings, dimension=SMALL["vector_dimension"])
+    pretrain(request, Progress())
+    heard, told = Heard(), Heard()
+    more = fit(heard, pretrain=True, init=str(folder), unlabelled=str(own))
+    assert f"encoder: {folder}, trained further on own.txt" in heard.lines
+    plain = fit(told, init=str(folder), unlabelled=str(own))
+    assert any("--pretrain trains the encoder further on it" in line for line in told.lines)
+    assert not same(more, plain)
+    for given, message in (
+        ({"normalize": "none"}, "expected the same: choose --normalize"),
+        ({"vectors": str(folder)}, "leave out vectors"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            fit(pretrain=True, init=str(folder), unlabelled=str(own), **given)
+
+
 def test_the_estimator_has_it(text):
     model = SuperConTextClassifier(**SMALL, pretrain=True, unlabelled=str(text))
     assert set(model.fit(TEXTS, LABELS).predict(TEXTS)) <= set(LABELS)
@@ -68,7 +89,7 @@ def test_the_estimator_has_it(text):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({}, "no unlabelled text"), ({"init": "some/encoder"}, "beside init = 'some/encoder'")],
+    [({}, "no unlabelled text"), ({"init": "some/encoder"}, "no unlabelled text")],
     ids=str,
 )
 def test_what_cannot_be_is_refused(given, message):

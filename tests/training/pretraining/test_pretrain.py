@@ -171,9 +171,9 @@ def test_states_hold_what_is_trained_alone(tmp_path):
         made.load_weights(made.modules.state_dict())
 
 
-def text_file(tmp_path, count=150):
-    draw = random.Random(1)
-    path = tmp_path / "text.txt"
+def text_file(tmp_path, count=150, name="text.txt", seed=1):
+    draw = random.Random(seed)
+    path = tmp_path / name
     lines = [" ".join(draw.choices([*GOOD, *BAD, *COMMON], k=7)) for _ in range(count)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -274,3 +274,98 @@ def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monk
     assert found.all() and rows.any(axis=1).all()
     np.testing.assert_array_equal(rows, np.stack([read[word] for word in words]))
     assert any("had random vectors" in note for note in held.notes)
+
+
+def encoder_and_own_text(folder):
+    """A pretrained encoder, and labelled rows in which every word tells the next one."""
+    assert call_main("pretrain", text_file(folder), "--out", folder / "pre", *SMALL)[0] == 0
+    own = folder / "own.tsv"
+    lines = [f"good\t{' '.join(tokens)} unheard" for tokens in ordered(150)]
+    own.write_text("label\ttext\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "pre", own
+
+
+def further(pre, own, out, *more):
+    """`pretrain --init` without the words that say how large the first encoder is."""
+    words = ("--init", pre, "--out", out, "--hidden-size", 5, "--batch-size", 20, "--quiet")
+    return call_main("pretrain", own, *words, *more)
+
+
+def test_an_encoder_learns_on_from_own_texts(cached):
+    pre, own = encoder_and_own_text(cached)
+    fast = ("--learning-rate", 0.05, "--json")
+    facts = json.loads(further(pre, own, cached / "more", *fast)[1])
+    before = json.loads((pre / "encoder.json").read_text("utf-8"))
+    assert facts["continued_from"] == {"sha256": before["sha256"], "files": ["text.txt"]}
+    assert facts["files"] == ["own.tsv"] and facts["sha256"] != before["sha256"]
+    held = [record["held_loss"] for record in facts["history"]]
+    assert len(held) == 10 and held[-1] < held[0] - 0.2 and facts["cached"] is False
+    assert json.loads(further(pre, own, cached / "twice", *fast)[1])["cached"] is True
+    # A word that the first text lacks has the vector of its n-grams.
+    vectors = [WordVectors.load(folder).lookup(["unheard"]) for folder in (pre, cached / "more")]
+    assert vectors[1][1].all() and np.array_equal(vectors[0][0], vectors[1][0])
+    train = write_table(cached / "train.tsv", rows(60, 0))
+    small = ("--hidden-size", 5, "--epochs", 1, "--no-baselines", "--quiet")
+    given = ("train", train, "--out", cached / "run", "--init", cached / "more", *small)
+    assert call_main(*given)[0] == 0
+
+
+def test_it_starts_from_the_weights_of_that_encoder(cached):
+    pre, own = encoder_and_own_text(cached)
+    assert further(pre, own, cached / "more", "--epochs", 1, "--learning-rate", "1e-30")[0] == 0
+    first, second = (load_file(folder / "encoder.safetensors") for folder in (pre, cached / "more"))
+    assert same(first, second)
+
+
+def test_stopped_on_own_texts_it_goes_on_to_the_same_end(cached, monkeypatch):
+    class Stop(Callback):
+        def on_step_end(self, trainer, step, loss):
+            if trainer.steps_done == 33:
+                raise KeyboardInterrupt
+
+    def stopping(*given):
+        made = pretraining(*given)
+        made.callbacks.append(Stop())
+        return made
+
+    pre, own = encoder_and_own_text(cached)
+    with monkeypatch.context() as patch:
+        patch.setattr(language_model, "SAVED_EVERY", 5)
+        patch.setattr("superconext.training.pretraining.make.pretraining", stopping)
+        code, _, error = further(pre, own, cached / "more")
+    assert code == 1 and "repeat the command to resume" in error
+    assert not (cached / "more").exists()
+    assert "resuming after step" in call_main(
+        "pretrain", own, "--init", pre, "--out", cached / "more", "--hidden-size", 5,
+        "--batch-size", 20,
+    )[2]  # fmt: skip
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(cached / "other"))
+    assert further(pre, own, cached / "whole")[0] == 0
+    ends = [load_file(cached / name / "encoder.safetensors") for name in ("more", "whole")]
+    assert same(*ends)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--init", "OWN"), "found no encoder.json"),
+        (("--vectors", "PRE"), "brings its own; expected one of the two"),
+        (("--normalize", "none"), "tells how its words are spelt"),
+        (("--hidden-size", 7), "set hidden_size to it"),
+        (("--out", "PRE", "--force"), "choose another --out"),
+    ],
+)
+def test_what_no_encoder_can_learn_on_from_is_refused(cached, more, told):
+    pre, own = encoder_and_own_text(cached)
+    before = (pre / "encoder.json").read_bytes()
+    named = [{"PRE": pre, "OWN": cached}.get(word, word) for word in more]
+    code, _, error = further(pre, own, cached / "more", *named)
+    assert code == 1 and told in error and "Traceback" not in error
+    assert not (cached / "more").exists() and (pre / "encoder.json").read_bytes() == before
+
+
+def test_too_few_own_texts_are_refused(cached):
+    pre, _ = encoder_and_own_text(cached)
+    few = text_file(cached, 20, "few.txt")
+    code, _, error = further(pre, few, cached / "more")
+    assert code == 1 and "20 sentences" in error and not (cached / "more").exists()
