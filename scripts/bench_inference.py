@@ -149,19 +149,21 @@ def measure(
 
 
 def grid(lines: list[dict[str, str]]) -> Grid:
-    """Sentences a second of each system, and how many times TF-IDF's."""
+    """Sentences a second of each system, and how many times TF-IDF's; of a system that was only
+    measured at another commit (`SET at COMMIT`), how many times alone."""
     rates: dict[str, dict[str, float]] = {}
     for line in lines:
         rates.setdefault(line["set"], {})[line["system"]] = float(line["per_second"])
+    now = {name: of for name, of in rates.items() if " at " not in name}
 
-    def cell(of: dict[str, float], name: str) -> str:
-        if name not in of:
-            return ""
-        times = of[name] / of["tfidf"]
-        return f"{of[name]:,.0f} ({times:.2f})" if times > 0.1 else f"{of[name]:,.0f} ({times:.1g})"
+    def cell(name: str, system: str) -> str:
+        if system in now[name]:
+            return f"{now[name][system]:,.0f} ({now[name][system] / now[name]['tfidf']:.2f})"
+        former = [of for other, of in rates.items() if other.startswith(f"{name} at ")]
+        return "".join(f"({of[system] / of['tfidf']:.1g})" for of in former if system in of)
 
-    rows = [[shown, *(cell(of, name) for of in rates.values())] for name, shown in SHOWN.items()]
-    return Grid(["sentences a second (times TF-IDF's)", *rates], rows)
+    rows = [[shown, *(cell(name, system) for name in now)] for system, shown in SHOWN.items()]
+    return Grid(["sentences a second (times TF-IDF's)", *now], rows)
 
 
 def main() -> int:

@@ -5,8 +5,8 @@
 What follows `--` are words of `train`, to which a new run folder is added. Each round is a process
 of its own, so that imports count; the first makes the word vectors and is left out, so they come
 from the cache afterwards. Processor seconds of each stage without the stages inside it, medians
-over the rounds. `--doc docs/performance.md` writes the table of an existing file into the page
-instead.
+over the rounds. The table is printed; docs/measured/bench_train_stages.csv is that of the page on
+speed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from doc_tables import write_table
-
 from superconext.report.table import Grid
 
-NAME = "train_stages"
 IMPORTS, REST = "imports", "all else"
 
 #: Of each stage, where its functions are called by name.
@@ -147,28 +144,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("results", help="CSV file of the stages")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--doc", metavar="PAGE", help="write the table of RESULTS into this page")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options, words = parser.parse_args(sys.argv[1:cut]), sys.argv[cut + 1 :]
     if options.once:
         print(json.dumps(once(words)))
         return 0
-    if not options.doc:
-        found = rounds(words, options.rounds)
-        stages = [IMPORTS, *STAGES, REST]
-        with open(options.results, "w", encoding="utf-8", newline="") as stream:
-            write = csv.writer(stream, lineterminator="\n")
-            write.writerow(["stage", "seconds"])
-            for name in stages:
-                seconds = statistics.median(one.get(name, 0.0) for one in found)
-                write.writerow([name, f"{seconds:.3f}"])
+    found = rounds(words, options.rounds)
+    with open(options.results, "w", encoding="utf-8", newline="") as stream:
+        write = csv.writer(stream, lineterminator="\n")
+        write.writerow(["stage", "seconds"])
+        for name in [IMPORTS, *STAGES, REST]:
+            seconds = statistics.median(one.get(name, 0.0) for one in found)
+            write.writerow([name, f"{seconds:.3f}"])
     with open(options.results, encoding="utf-8", newline="") as stream:
-        table = grid(list(csv.DictReader(stream)))
-    if options.doc:
-        write_table(Path(options.doc), NAME, table)
-    else:
-        print(table.markdown())
+        print(grid(list(csv.DictReader(stream))).markdown())
     return 0
 
 

@@ -1,7 +1,6 @@
 """Tokens a second of word vector training, beside gensim as usually called and fastText's own.
 
     python scripts/bench_word_vectors.py TEXT [--lines 50000] [--epochs 5] [--rounds 3]
-    python scripts/bench_word_vectors.py --table
 
 All train skip-gram vectors (100 dimensions, window 5, 5 negatives, words seen twice or more,
 sampling 0.001) of the first lines of TEXT, tokenised beforehand, and take turns. A rate, per
@@ -12,7 +11,7 @@ The traffic is what the floats come to that one token's updates read and write, 
 from cache: of each pair of words within the window the rows of the word and its n-grams once, and
 again twice for their update, and six rows of output read and written. Where it comes to more than
 the measured rate of copying 256 MB, memory is not what limits. Everything goes to
-docs/measured/bench_word_vectors.csv, the table of it into docs/vectors.md.
+docs/measured/bench_word_vectors.csv, and a table of it is printed.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from doc_tables import read_rows, write_rows, write_table
+from doc_tables import write_rows
 
 from superconext.report.table import Grid
 
 NAME = "word_vectors"
 STORED = Path(__file__).parents[1] / "docs" / "measured" / f"bench_{NAME}.csv"
-PAGE = Path(__file__).parents[1] / "docs" / "vectors.md"
 FIELDS = ("method", "trainer", "threads", "per_processor_second", "per_second", "copied_share")
 DIMENSION, WINDOW, NEGATIVE, LEAST, SAMPLE = 100, 5, 5, 2, 1e-3
 GRAMS = {"min_n": 3, "max_n": 6}
@@ -158,18 +156,13 @@ def grid(rows: list[dict[str, str]]) -> Grid:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("text", nargs="?")
+    parser.add_argument("text")
     parser.add_argument("--lines", type=int, default=50_000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--table", action="store_true", help="write the table of what is stored")
-    options = parser.parse_args()
-    if options.text is None and not options.table:
-        parser.error("found no TEXT; expected a file of one sentence a line; name one")
-    if not options.table:
-        rows = measure(options)
-        write_rows(STORED, rows)
-    write_table(PAGE, NAME, grid(read_rows(STORED)))
+    rows = measure(parser.parse_args())
+    write_rows(STORED, rows)
+    print(grid(rows).markdown())
     return 0
 
 

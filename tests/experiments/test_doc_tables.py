@@ -18,8 +18,6 @@ TABLES = {
     "bench_inference": "inference.md",
     "bench_much_text": "performance.md",
     "bench_step": "performance.md",
-    "bench_train_stages": "performance.md",
-    "bench_word_vectors": "vectors.md",
     "bootstrap_false_positives": "compare.md",
     "choose_defaults": "results.md",
     "default_sets": "results.md",
