@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -253,6 +254,12 @@ def compare(
         return
     if studies and not protocol:
         raise click.UsageError("--study belongs to --protocol: name that too")
+    if runs := [one for one in train_files if Path(one, "manifest.json").is_file()]:
+        words = shlex.join([*runs, options["test"] or "FILE"])
+        raise click.UsageError(
+            f"found the run folder {runs[0]}, expected labelled files to train on: runs that are "
+            f"trained are compared by superconext evaluate {words}"
+        )
     asked = {**options, "train_files": train_files}
     rows = () if options["datasets"] else ("train_files",)
     if protocol:

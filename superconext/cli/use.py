@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from superconext.data.columns import Known
     from superconext.data.dataset import Dataset
     from superconext.data.reading import RowStream
-    from superconext.fitting.model import Evaluation, Model
+    from superconext.fitting.model import Model
+    from superconext.probe.metrics import Evaluation
 
 SILENT = switch("--quiet", "Show nothing on stderr but errors.")
 
@@ -73,15 +74,17 @@ def evaluate(
 ) -> None:
     """Compute the metrics of RUN on the labelled FILE.
 
+    RUN may also be a folder made by export --format onnx or static.
+
     Several RUNs are compared with the first: the difference in accuracy on the same rows, the rows
     that only one of the two labels correctly, and the p-value of McNemar's exact test.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED
     from superconext.data.reading import read_labelled
-    from superconext.report.table import class_table, score_table, script_table
+    from superconext.report.table import class_table, render, score_rows, script_table
 
-    models = [_load(run, threads) for run in runs]
+    models = [load_any(run, threads) for run in runs]
     known = _known(models[0])
     corpus = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
@@ -99,26 +102,39 @@ def evaluate(
     if as_json:
         echo_json(document)
         return
-    table: dict[str, Any] = {"reported_split": "test", "test": evaluation.metrics, **model.titles}
-    if model.ensemble is not None:
-        table["combined"] = {"test": evaluation.metrics}
-        table["encoder_alone"] = {"test": evaluation.encoder_alone}
-    click.echo(score_table(table))
-    click.echo("\n" + class_table(evaluation.metrics))
+    by = " + ".join(filter(None, model.titles.values()))
+    shown = {f"{run} ({by})": evaluation.metrics}
+    if evaluation.encoder_alone is not None and model.titles["probe_title"]:
+        shown[f"its {model.titles['probe_title']} alone"] = evaluation.encoder_alone
+    scores = score_rows(shown)
+    click.echo(f"{corpus.source}, {plural(len(corpus), 'row')}\n{render(scores, [*scores[0]])}\n")
+    click.echo(class_table(evaluation.metrics))
     if "by_script" in evaluation.metrics:
-        click.echo("\n" + script_table(table))
-    say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+        table = {"reported_split": "test", "test": evaluation.metrics}
+        click.echo("\n" + script_table(table, run))
+    if Path(run, "manifest.json").exists():
+        say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
 
 
 def _evaluated(
     run: str, model: Model, corpus: Dataset, source: str, quiet: bool
 ) -> tuple[Evaluation, dict[str, Any]]:
     """What a run predicts for labelled rows, and that as `--json` has it; warnings on stderr."""
+    import numpy as np
+
+    from superconext.export.exported_model import ExportedModel
     from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
-    from superconext.fitting.model import evaluate as evaluate_model
+    from superconext.probe.metrics import Evaluation, scored
 
     unknown = _unknown_labels(corpus, model.classes, run, quiet)
-    evaluation = evaluate_model(model, corpus.texts, corpus.labels)
+    if isinstance(model, ExportedModel):
+        shares = model.probabilities(corpus.texts)
+        metrics, predicted = scored(corpus.texts, corpus.labels, shares, model.classes)
+        evaluation = Evaluation(np.empty((len(corpus), 0)), shares, predicted, metrics)
+    else:
+        from superconext.fitting.model import evaluate as evaluate_model
+
+        evaluation = evaluate_model(model, corpus.texts, corpus.labels)
     facts, familiarity = facts_of(model, corpus.texts), Familiarity()
     familiarity.add(facts)
     overlap = overlap_report(facts, familiarity.seen, evaluation, corpus.labels, model.classes)
@@ -344,25 +360,20 @@ def write_predictions(
 
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
-    details: line and `FACTS` of every row too, which JSON always has.
+    details: line and what the model tells of `FACTS` of every row too, which JSON always has.
     preview: shows on stderr how the first rows were read.
     keep: columns that are written too; "all" for every one.
     stream: by default stdout. out: the file's name, which says whether it is CSV.
     quiet: nothing goes to stderr.
     """
     from superconext.data.formats import table_lines
-    from superconext.fitting.familiarity import FACTS, Familiarity, facts_of
+    from superconext.fitting.familiarity import Familiarity, facts_of
 
     begun = abstained = shown = 0
     kept: dict[str, str] = {}
     as_csv = (out or "").lower().endswith(".csv")
-    heading = [
-        *["line"] * details,
-        "label",
-        *[*model.classes] * proba,
-        *[*FACTS] * details,
-        "text",
-    ]
+    told = [*(facts_of(model, ["a"])[0] or {})] * details
+    heading = [*["line"] * details, "label", *[*model.classes] * proba, *told, "text"]
     familiarity = Familiarity()
 
     def show_notes() -> None:
@@ -399,7 +410,7 @@ def write_predictions(
                 written = [_json_row(model, proba, *row) for row in rows]
                 click.echo((", " if begun else "[") + ", ".join(written), stream, nl=False)
             else:
-                table = [_table_row(model, proba, FACTS * details, *row) for row in rows]
+                table = [_table_row(model, proba, details, told, *row) for row in rows]
                 if (proba or details or keep or out) and not begun:
                     table.insert(0, [*heading, *kept])
                 mark = "\ufeff" * (as_csv and not begun)  # spreadsheets know UTF-8 by it
@@ -487,7 +498,8 @@ def _json_row(
 def _table_row(
     model: Model,
     proba: bool,
-    details: Sequence[str],
+    details: bool,
+    told: Sequence[str],
     line: int,
     label: str | None,
     share: np.ndarray | None,
@@ -495,10 +507,10 @@ def _table_row(
     text: str,
     kept: Mapping[str, str],
 ) -> list[str]:
-    cells = [*[str(line)] * bool(details), label or ""]
+    cells = [*[str(line)] * details, label or ""]
     if proba:
         cells += [""] * len(model.classes) if share is None else [f"{p:.4f}" for p in share]
-    values = [(facts or {}).get(name) for name in details]
+    values = [(facts or {}).get(name) for name in told]
     cells += [f"{value:.2f}" if isinstance(value, float) else value or "" for value in values]
     return [*cells, text, *kept.values()]
 
@@ -592,6 +604,9 @@ def report(
     from superconext.core.errors import DataError
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
+    from superconext.runs.manifest import read_manifest
+
+    read_manifest(Path(run))  # what is no run is told before what is not installed
     from superconext.report.page import write_page
     from superconext.runs.page import PAGE, folder_page, other_page
 

@@ -11,6 +11,7 @@ import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,11 +43,13 @@ class ExportedModel:
         classes: labels, as the columns of `predict_proba`.
         columns: those of the training file, as in `Model`.
         seen: None; an export goes without the hashes of the training texts.
+        titles: as of a `Model`.
     """
 
     folder: Path
     classes: list[str]
     seen = None
+    titles: ClassVar[dict[str, str]] = {"probe_title": "export"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.folder)!r}, classes={reprlib.repr(self.classes)})"

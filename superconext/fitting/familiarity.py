@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from superconext.probe.metrics import probability_metrics
 
 if TYPE_CHECKING:  # exports are told of their texts too, without torch
-    from superconext.fitting.model import Evaluation, Model
+    from superconext.fitting.model import Model
+    from superconext.probe.metrics import Evaluation
 
 #: What is said of a text: the shares of its words and of its letters (by their script) that are
 #: new to the run, and the split of the run that it stands in.

@@ -19,7 +19,7 @@ from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
-from superconext.fitting.model import Evaluation, Model, evaluate, member_features
+from superconext.fitting.model import Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.stages import second_stage, total_epochs, train_member
 from superconext.objectives.base import Objective
@@ -39,7 +39,7 @@ from superconext.probe.logistic_regression import (
     calibrate,
     fit_probe,
 )
-from superconext.probe.metrics import collapse_report
+from superconext.probe.metrics import Evaluation, collapse_report
 from superconext.text.tokenize import Pieces
 from superconext.training.callbacks import Callback, Record
 from superconext.training.distributed import leave_to_main

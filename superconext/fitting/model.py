@@ -29,7 +29,7 @@ from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
 from superconext.probe.ensemble import Ensemble
 from superconext.probe.group_priors import GroupPriors
-from superconext.probe.metrics import by_script, probability_metrics
+from superconext.probe.metrics import Evaluation, scored
 from superconext.text.tokenize import Pieces
 
 
@@ -223,35 +223,6 @@ def member_features(encoders: Sequence[Encoder], store: TokenStore) -> np.ndarra
     return np.hstack([sentence_vectors(encoder, store) for encoder in encoders])
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """What a model predicts for N labelled rows.
-
-    features: sentence vectors float32 `[N, d]`.
-    probabilities: float64 `[N, C]` that the model predicts by.
-    predicted: labels `[N]`.
-    metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`; where two
-        scripts have rows enough, those of each as `by_script`.
-    encoder_alone: the same of the probe without the n-gram models of its ensemble; None where
-        the run has no ensemble.
-    native, native_predicted: the same of the objective's own rule; None if it has none.
-    """
-
-    features: np.ndarray
-    probabilities: np.ndarray
-    predicted: list[str]
-    metrics: dict[str, Any]
-    encoder_alone: dict[str, Any] | None
-    native: dict[str, Any] | None
-    native_predicted: list[str] | None
-
-    def document(self) -> dict[str, Any]:
-        """What `evaluate --json` prints: the metrics, and those of the encoder alone."""
-        if self.encoder_alone is None:
-            return self.metrics
-        return {**self.metrics, "encoder_alone": self.encoder_alone}
-
-
 def evaluate(
     model: Model,
     texts: Sequence[str],
@@ -273,17 +244,12 @@ def evaluate(
         probabilities = probabilities.copy()
         probabilities[[label in model.classes for label in labels]] = held_out
 
-    def scored(probabilities: np.ndarray) -> tuple[dict[str, Any], list[str]]:
-        metrics = probability_metrics(labels, probabilities, model.classes)
-        predicted = model.labels(probabilities)
-        rows = texts, labels, predicted, model.classes, probabilities
-        return by_script(metrics, *rows), predicted
-
-    metrics, predicted = scored(probabilities)
-    alone = None if model.ensemble is None else scored(answer.probe)[0]
+    rows, classes = (texts, labels), model.classes
+    metrics, predicted = scored(*rows, probabilities, classes)
+    alone = None if model.ensemble is None else scored(*rows, answer.probe, classes)[0]
     native, native_predicted = None, None
     if answer.native is not None:
-        native, native_predicted = scored(answer.native)
+        native, native_predicted = scored(*rows, answer.native, classes)
     return Evaluation(
         answer.features,
         probabilities,

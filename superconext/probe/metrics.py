@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -23,23 +24,37 @@ BINS = 15
 
 def accuracy(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
     """Share of the rows whose label is right."""
-    from sklearn.metrics import accuracy_score
-
-    return float(accuracy_score(truth, predicted))
+    return float(np.mean([label == said for label, said in zip(truth, predicted, strict=True)]))
 
 
 def f1_macro(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
     """Mean F1 of the classes that occur in either, as scikit-learn's is."""
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(truth, predicted, average="macro", zero_division=0.0))
+    return float(_of_classes(truth, predicted, sorted({*truth, *predicted}))[2].mean())
 
 
 def f1_weighted(truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str]) -> float:
     """The same mean, weighted by the classes' true rows."""
-    from sklearn.metrics import f1_score
+    _, _, scores, rows = _of_classes(truth, predicted, sorted({*truth, *predicted}))
+    return float(np.average(scores, weights=rows))
 
-    return float(f1_score(truth, predicted, average="weighted", zero_division=0.0))
+
+def _of_classes(
+    truth: Sequence[str], predicted: Sequence[str], names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Precision, recall, F1 and true rows of each class, `[C]`; 0 where there is nothing to share.
+
+    Not scikit-learn's, so that exports are evaluated where it is not installed.
+    """
+    place = {name: k for k, name in enumerate(names)}
+    given, said = (np.array([place[name] for name in labels]) for labels in (truth, predicted))
+    rows, guesses, right = (
+        np.bincount(places, minlength=len(names)) for places in (given, said, given[given == said])
+    )
+    precision, recall, f1 = (
+        part / np.maximum(whole, 1)
+        for part, whole in ((right, guesses), (right, rows), (2 * right, rows + guesses))
+    )
+    return precision, recall, f1, rows
 
 
 def metric_values(
@@ -97,12 +112,10 @@ def classification_metrics(
     Args:
         probabilities: `[N, C]`, for metrics that need them.
     """
-    from sklearn.metrics import precision_recall_fscore_support
-
     if not len(truth):
         return {"n": 0}
     names = list(classes) + sorted(set(truth) - set(classes))
-    columns = precision_recall_fscore_support(truth, predicted, labels=names, zero_division=0.0)
+    columns = _of_classes(truth, predicted, names)
     return {
         "n": len(truth),
         **metric_values(truth, predicted, classes, probabilities),
@@ -162,6 +175,44 @@ def probability_metrics(
             probabilities, truth, classes
         )
     return scores
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model predicts for N labelled rows.
+
+    features: sentence vectors float32 `[N, d]`.
+    probabilities: float64 `[N, C]` that the model predicts by.
+    predicted: labels `[N]`.
+    metrics: accuracy, F1 scores, calibration and per-class figures of `predicted`; where two
+        scripts have rows enough, those of each as `by_script`.
+    encoder_alone: the same of the probe without the n-gram models of its ensemble; None where
+        the run has no ensemble.
+    native, native_predicted: the same of the objective's own rule; None if it has none.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    predicted: list[str]
+    metrics: dict[str, Any]
+    encoder_alone: dict[str, Any] | None = None
+    native: dict[str, Any] | None = None
+    native_predicted: list[str] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What `evaluate --json` prints: the metrics, and those of the encoder alone."""
+        if self.encoder_alone is None:
+            return self.metrics
+        return {**self.metrics, "encoder_alone": self.encoder_alone}
+
+
+def scored(
+    texts: Sequence[str], labels: Sequence[str], probabilities: np.ndarray, classes: Sequence[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """The `metrics` of an `Evaluation` by probabilities `[N, C]`, and the most probable labels."""
+    metrics = probability_metrics(labels, probabilities, classes)
+    predicted = [classes[k] for k in probabilities.argmax(axis=1)]
+    return by_script(metrics, texts, labels, predicted, classes, probabilities), predicted
 
 
 def expected_calibration_error(

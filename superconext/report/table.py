@@ -343,7 +343,8 @@ def behind_baseline(metrics: Mapping[str, Any], chosen: bool) -> str:
     best, name = max(known, default=(0.0, ""))
     if own is None or 100 * (best - own) < 0.05:
         return ""
-    mend = "" if chosen else "name no recipe, so that train compares several, or "
+    mend = "let train compare recipes (no --objective, --encoder, --epochs or the like), or "
+    mend *= not chosen
     return (
         f"{name} labels {100 * (best - own):.1f}% more of the {split} rows correctly: "
         f"{mend}give more text with --unlabelled"
@@ -377,16 +378,16 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     return title, "\n" + "\n".join(lines)
 
 
-def script_table(metrics: Mapping[str, Any]) -> str:
+def script_table(metrics: Mapping[str, Any], name: str = "superconext") -> str:
     """Weighted F1 on the rows of each script of the reported split, as text; "" where there are
-    not two with `FEWEST_OF_SCRIPT` rows."""
+    not two with `FEWEST_OF_SCRIPT` rows. name: of the model."""
     from superconext.text.characters import FEWEST_OF_SCRIPT
 
     split = metrics["reported_split"]
     last = "combined" if "combined" in metrics else None
     systems = {
         **{BASELINE_NAMES.get(n, n): scores for n, scores in metrics.get("baselines", {}).items()},
-        "superconext" + (f" + {metrics['companion']}" if last else ""): metrics,
+        name + (f" + {metrics['companion']}" if last else ""): metrics,
     }
     scores = {name: of.get(split, {}).get("by_script", {}) for name, of in systems.items()}
     rows = [

@@ -17,8 +17,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.duplicates import text_keys
 from superconext.fitting.cross_validation import CrossValidated, OutOfFold
 from superconext.fitting.fit import Fitted
-from superconext.fitting.model import Evaluation
-from superconext.probe.metrics import collapse_warning
+from superconext.probe.metrics import Evaluation, collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.report.page import write_page
 from superconext.report.table import wilson
@@ -113,7 +112,7 @@ def _out_of_fold(fitted: Fitted, train: Dataset, recipe: OutOfFold) -> tuple[Eva
     metrics["folds"]["not_held_out"] = len(train) - len(rows)
     features = model.features(judged.texts)
     predicted = model.labels(shares)
-    return Evaluation(features, shares, predicted, metrics, None, None, None), judged
+    return Evaluation(features, shares, predicted, metrics), judged
 
 
 def write_run(
@@ -137,6 +136,8 @@ def write_run(
     manifest = _manifest(request, splits, fitted, times)
     if results.recipes is not None:
         manifest["recipes"] = results.recipes
+        chosen = results.recipes["recipes"][results.recipes["chosen"]]["title"]
+        manifest["preset"] = f"auto, chose {chosen}"
     if not request.no_report:
         tokens = {name: pieces.lists() for name, pieces in fitted.pieces.items()}
         page = train_page(

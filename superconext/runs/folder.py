@@ -358,9 +358,10 @@ def _unknown(error: UnregisteredError, manifest: Mapping[str, Any]) -> str:
     if not module.endswith(".py"):
         mend = f"install the package with the module {module}"
     return (
-        f"trained with the {error.kind} {error.name!r} of its author"
+        f"trained with the {error.kind} {error.name!r}"
         + f" ({name} in {module})" * bool(code)
-        + f", which is not known here; expected its code: {mend}, or register it in Python"
+        + ", which is not part of superconext; expected the code of whoever trained the run: "
+        + f"{mend}, or register it in Python"
     )
 
 

@@ -65,8 +65,8 @@ def _found_in(folder: Path) -> str:
         return f"found a folder with {named}{more} in it; {expected}: name one of these"
     if (folder / "classify.py").is_file():
         return (
-            f"found an export; {expected}: classify with superconext predict {folder} FILE, or "
-            f"without this package by python {folder / 'classify.py'} FILE"
+            f"found an export, which predict, evaluate, embed and serve read; {expected} for this: "
+            "name the run that it was made of"
         )
     if (folder / "modules.json").is_file():
         return f"found a sentence-transformers model; {expected}: name the run it was made of"

@@ -15,7 +15,8 @@ import numpy as np
 from superconext.config.files import read_toml
 from superconext.core.errors import DataError, RunError
 from superconext.data.dataset import Dataset
-from superconext.fitting.model import Evaluation, Model, evaluate
+from superconext.fitting.model import Model, evaluate
+from superconext.probe.metrics import Evaluation
 from superconext.report.audit import audit
 from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
@@ -282,7 +283,7 @@ def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
         "made": {
             "Data": rows,
             "Run": about_run,
-            "Parameters": [(k, v) for k, v in config.items() if v is not None],
+            "Parameters": [(k, v) for k, v in config.items() if v is not None and k != "preset"],
             "Versions": list(versions.items()) if isinstance(versions, dict) else [],
         },
     }

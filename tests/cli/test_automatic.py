@@ -95,11 +95,16 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
     titles = {"ngrams": "n-grams", "frozen": "mean word vectors"}
     titles["frozen+ngrams"] = "mean word vectors + n-grams"
-    for shown in (said.out, call("evaluate", run, few).out):
-        rows = [line.split("  ")[0] for line in shown.splitlines() if "superconext, " in line]
-        assert rows[-1] == f"superconext, {titles[recipes['chosen']]}"
-        assert len(rows) == 1 + (recipes["chosen"] == "frozen+ngrams")
-    assert "chosen automatically" in (run / "README.md").read_text()
+    title, both = titles[recipes["chosen"]], recipes["chosen"] == "frozen+ngrams"
+    found = [line.split("  ")[0] for line in said.out.splitlines() if "superconext, " in line]
+    assert found[-1] == f"superconext, {title}" and len(found) == 1 + both
+    shown = call("evaluate", run, few).out
+    assert f"\n{run} ({title}) " in shown and ("\nits mean word vectors alone " in shown) == both
+    card = (run / "README.md").read_text()
+    assert "chosen automatically" in card
+    preset = f"auto, chose {title}"
+    assert json.loads((run / "manifest.json").read_text())["preset"] == preset
+    assert f"| preset | {preset} |" in card and preset in (run / "report.html").read_text()
     config = read_config(run / "config.toml")
     assert config["preset"] == "fast" and config["freeze"]
     again = call("train", few, "--config", run / "config.toml", "--out", tmp_path / "again")

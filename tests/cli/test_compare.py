@@ -64,6 +64,15 @@ def test_table_on_stdout_and_progress_on_stderr(finished):
     assert record["command"][:2] == ["superconext", "compare"]
 
 
+def test_run_folders_in_place_of_files_are_for_evaluate(call, tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text("{}")
+    runs = (tmp_path / "old", tmp_path / "new")
+    said = call("compare", *runs, "--test", "t.tsv")
+    assert said.code == 2 and f"superconext evaluate {runs[0]} {runs[1]} t.tsv" in said.err
+
+
 def test_json_is_one_document(finished, call, data):
     out, _ = finished
     said = call(*words(data, out, "--json", "--quiet", "--reference", "ce_ce (own rule)"))

@@ -106,6 +106,12 @@ def test_exports_answer(light, exported, finished, data, tmp_path):  # noqa: F81
     commands += [python.format(str(folder)) for folder in (onnx, static)]
     found = light(*commands)
     assert [code for code, _, _ in found] == [0] * len(commands), found
+    asked = [["evaluate", static, data.test], ["explain", static, "zwin"], ["report", static]]
+    asked += [["suggest", static, data.test], ["audit", data.train, "--run", static]]
+    (code, scores, err), *others = light(*asked)
+    assert code == 0 and "weighted F1" in scores and f"\n{static} (export) " in scores, err
+    for words, (code, _, err) in zip(asked[1:], others, strict=True):
+        assert code == 1 and "found an export, which predict, evaluate" in err, (words, err)
     for folder, (_, out, _), (_, served, _), (_, loaded, _) in zip(
         (onnx, static), found[4:6], found[6:8], found[8:], strict=True
     ):

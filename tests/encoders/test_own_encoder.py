@@ -162,7 +162,9 @@ def test_a_run_of_an_encoder_that_is_not_registered_says_what_is_missing(tmp_pat
     )
     added = ENCODERS._added.pop("letters")
     try:
-        with pytest.raises(RunError, match=r"the encoder 'letters' .*not known here") as error:
+        with pytest.raises(
+            RunError, match=r"the encoder 'letters' .*not part of superconext"
+        ) as error:
             superconext.load(tmp_path / "run")
         assert "copy the run again" not in str(error.value)
     finally:

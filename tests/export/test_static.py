@@ -125,6 +125,15 @@ def test_the_commands_read_it(made):
     file = write_table(place / "texts.tsv", rows(20, seed=8))
     said = call_main("embed", place / "out", file, "--out", place / "vectors.npy")
     assert said.code == 0 and np.load(place / "vectors.npy").shape == (20, 16), said.err
+    head = call_main("predict", place / "out", file, "--details").out.splitlines()[0]
+    assert head == "line\tlabel\ttext", "an export cannot tell what training has seen"
+    said = call_main("evaluate", place / "out", file)
+    assert said.code == 0 and f"{file}, 20 rows\nrun" in said.out and "next:" not in said.err
+    assert f"\n{place / 'out'} (export) " in said.out, said.out
+    scores = json.loads(call_main("evaluate", place / "out", file, "--json").out)
+    labels = model.predict([text for _, text in rows(20, seed=8)])
+    right = [a == b for a, (b, _) in zip(labels, rows(20, seed=8), strict=True)]
+    assert scores["accuracy"] == sum(right) / 20
     words = [sys.executable, str(place / "out" / "classify.py"), "-"]
     said = subprocess.run(words, input=b"zwin bzaf\n", capture_output=True, check=False)
     assert said.stdout == b"pos\tzwin bzaf\n", said.stderr

@@ -74,8 +74,8 @@ def test_the_command_line_takes_it_from_the_environment_and_from_nowhere_else(pl
     assert "own rule" in train_and_predict(place, **known)
     assert "proxies.py" not in (place / "run" / "config.toml").read_text(encoding="utf-8")
     told = (
-        r"run: trained with the objective 'proxies' of its author \(Proxies in proxies.py\), "
-        "which is not known here; .* set "
+        r"run: trained with the objective 'proxies' \(Proxies in proxies.py\), "
+        "which is not part of superconext; .* set "
         "SUPERCONEXT_OBJECTIVES=proxies=path/to/proxies.py:Proxies, or"
     )
     with pytest.raises(RunError, match=told):

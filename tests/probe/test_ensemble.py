@@ -157,7 +157,8 @@ def test_the_encoder_alone_and_the_pool_are_told_apart(run):
     assert metrics["companion"] == "n-grams" and {"tfidf_C", "ngrams_C"} <= set(metrics)
     assert list(metrics["pool_weights"]) == ["encoder", "tfidf", "ngrams"]
     evaluated = call_main("evaluate", folder, test).out
-    assert "superconext, linear probe" in evaluated and "superconext + n-grams" in evaluated
+    assert f"{folder} (linear probe + n-grams) " in evaluated
+    assert "its linear probe alone " in evaluated
     told = json.loads(call_main("evaluate", folder, test, "--json").out)
     told.pop("overlap")
     # Not encoded in the same blocks, so alike but for rounding, as errors of calibration show.

@@ -89,7 +89,7 @@ def test_the_command_line_trains_with_it_and_a_run_names_the_probe_it_lacks(tmp_
     nearest = ((vectors[:, None] - model.model_.probe.means) ** 2).sum(axis=2).argmin(axis=1)
     assert list(model.predict(TEXTS)) == [model.classes_[k] for k in nearest]
     monkeypatch.setattr(PROBES, "_added", {})
-    with pytest.raises(SuperConTextError, match=r"probe 'nearest_mean' .*not known here"):
+    with pytest.raises(SuperConTextError, match=r"probe 'nearest_mean' .*not part of superconext"):
         load(run)
 
 

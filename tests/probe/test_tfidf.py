@@ -254,7 +254,7 @@ def test_the_encoder_alone_and_the_mean_are_told_apart(run):
 def test_evaluate_prints_both(run):
     folder, test, _ = run
     said = call_main("evaluate", folder, test).out
-    assert "superconext, linear probe" in said and "superconext + TF-IDF" in said
+    assert f"{folder} (linear probe + TF-IDF) " in said and "its linear probe alone " in said
 
 
 def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):

@@ -233,7 +233,7 @@ def test_a_baseline_that_is_ahead_is_told():
     metrics = {"reported_split": "test", "test": {"accuracy": 0.5}, "baselines": ahead}
     said = behind_baseline(metrics, chosen=False)
     assert said.startswith("TF-IDF + logistic regression labels 7.3% more of the test rows correct")
-    assert "name no recipe" in said and "name no recipe" not in behind_baseline(
+    assert "compare recipes" in said and "compare recipes" not in behind_baseline(
         metrics, chosen=True
     )
     metrics["test"]["accuracy"] = 0.573
