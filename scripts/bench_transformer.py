@@ -58,34 +58,27 @@ SETS = {
     "cr": ("cr", {"0": "negative", "1": "positive"}),
 }
 
+#: 24 steps, as chosen on dev draws of SST-2, 16 rows a class.
+BRIEF: dict[str, Any] = {"epochs": 4, "steps_per_epoch": 6, "options": "unit=true"}
 #: Parameters of each of ours that is fine-tuned, beside the defaults.
 FINE_TUNED: dict[str, dict[str, Any]] = {
     "cross_entropy": {},
     "ce_scl": {},
     "superloss": {},
-    "supcon": {"temperature": 0.3},
-    "dualcl": {},
-    "lacon": {},
+    "supcon": {},
+    "dualcl": BRIEF,
+    "lacon": BRIEF,
     # A small pool of which few rows are retrieved, for the time.
-    "css_lm": {"options": "unit=true,pool_size=1000,queries=4,retrieved=8,negative_rows=16"},
+    "css_lm": {
+        **BRIEF,
+        "options": "unit=true,pool_size=1000,queries=4,retrieved=8,negative_rows=16",
+    },
 }
 #: What teaches the BiLSTM.
 TEACHER = "supcon"
 SYSTEMS = ("tfidf_logreg", "bilstm", "taught", "frozen", "setfit", *FINE_TUNED)
-#: Of all of them: 24 steps. Rate, length and head are of dev draws of SST-2, 16 rows a class.
-TRANSFORMER: dict[str, Any] = {
-    "learning_rate": 5e-5,
-    "epochs": 4,
-    "steps_per_epoch": 6,
-    "projection": "identity",
-    "options": "unit=true",
-}
-#: Passes over the rows in place of the 24 steps, where all rows of a set are learned from.
-PASSES = 3
 #: `--shots` for that.
 ALL = "all"
-#: Rows of a batch at most.
-BATCH = 32
 
 Rows = tuple[list[str], list[str]]
 
@@ -105,10 +98,8 @@ def ours(
     seed: int,
     train: Rows,
     pool: list[str],
-    whole: bool = False,
 ) -> Any:
-    """Fit one of ours; pool: unlabelled texts, for the objective that reads them; whole: in passes
-    over the rows."""
+    """Fit one of ours; pool: unlabelled texts, for the objective that reads them."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SUPERCONEXT_CACHE"] = folder  # else the time would be that of reading it
         if given.get("objective") == "css_lm":
@@ -116,12 +107,7 @@ def ours(
             file.write_text("\n".join(pool), encoding="utf-8")
             given = {**given, "unlabelled": str(file)}
         if model:
-            batch = {"batch_size": min(BATCH, len(train[0]))}
-            fixed = {**TRANSFORMER, **batch}
-            if whole:
-                del fixed["steps_per_epoch"]
-                fixed["epochs"] = PASSES
-            given = {**fixed, **given, "encoder": "transformer", "model": model}
+            given = {**given, "encoder": "transformer", "model": model}
         return SuperConTextClassifier(seed=seed, **given).fit(*train)
 
 
@@ -167,7 +153,6 @@ def fit(
     seed: int,
     train: Rows,
     pool: list[str],
-    whole: bool,
 ) -> Any:
     """Fit a system, which may have parameters behind it: NAME:PARAMETER=VALUE:..."""
     name, *more = system.split(":")
@@ -180,8 +165,12 @@ def fit(
         return taught(model, vectors, seed, train, pool).predict
     if name == "bilstm":
         return ours({"vectors": vectors, **given}, None, seed, train, pool).predict
-    given = {"freeze": True, **given} if name == "frozen" else {"objective": name, **given}
-    return ours({**FINE_TUNED.get(name, {}), **given}, model, seed, train, pool, whole).predict
+    given = (
+        {"freeze": True, "options": "unit=true", **given}
+        if name == "frozen"
+        else {"objective": name, **given}
+    )
+    return ours({**FINE_TUNED.get(name, {}), **given}, model, seed, train, pool).predict
 
 
 def _value(text: str) -> Any:
@@ -225,7 +214,7 @@ def run(arguments: argparse.Namespace) -> None:
                 train, pool, test = rows_of(arguments, shots, seed)
                 results = apart.SimpleQueue()
                 known = (system, arguments.model, arguments.vectors, seed)
-                given = (*known, train, pool, shots == ALL)
+                given = (*known, train, pool)
                 child = apart.Process(
                     target=measured, args=given, kwargs={"test": test, "results": results}
                 )
@@ -296,7 +285,7 @@ def collect(arguments: argparse.Namespace) -> None:
         "commit": arguments.commit or subprocess.check_output(git, text=True).strip(),
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "transformers", "setfit")},
-        "fine_tuned": {**TRANSFORMER, "batch_size": f"{BATCH}, or all rows where they are fewer"},
+        "fine_tuned": FINE_TUNED,
     }
     text = json.dumps(about, indent=1) + "\n"
     (STORED / "transformer.json").write_text(text, encoding="utf-8")

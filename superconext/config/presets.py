@@ -81,7 +81,9 @@ OF_ENCODERS: dict[str, dict[str, Any]] = {
         "word_dropout": 0.0,
         "pooling": "mean",
         "batch_size": 32,
-        "learning_rate": 3e-5,
+        "learning_rate": 5e-5,
+        "projection": "identity",
+        "temperature": 0.3,
         "keep": "last",
     }
 }

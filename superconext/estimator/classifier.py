@@ -75,8 +75,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         """Train on texts `[N]` and labels `[N]`; returns self.
 
         A stratified tenth is held out to choose the probe's C on (if the data is too small for
-        that, C keeps its default). With `cv` it is chosen by cross-validation instead,
-        and with `preset="auto"` the recipe too; the model is then fitted on all rows.
+        that, C keeps its default, and a transformer learns from all rows). With `cv` it is chosen
+        by cross-validation instead, and with `preset="auto"` the recipe too; the model is then
+        fitted on all rows.
 
         Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
         anything else that is passed, such as `sample_weight`.
@@ -84,7 +85,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
-        from superconext.fitting.checks import check_config, warn_where_slow
+        from superconext.fitting.checks import check_config, needs_every_row, warn_where_slow
         from superconext.fitting.fit import fit_model
         from superconext.fitting.recipes import check_open, fit_cross_validated
 
@@ -109,11 +110,14 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         if config.cv or config.preset == "auto":
             fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
         else:
-            kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
+            train, dev = rows, None
+            if self.callbacks or not needs_every_row(config, len(texts) * HELD_BACK):
+                kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
+                train, dev = rows.select(kept), rows.select(held)
             fitted = fit_model(
-                rows.select(kept),
+                train,
                 config,
-                rows.select(held),
+                dev,
                 classes=names,
                 callbacks=callbacks,
                 progress=progress,

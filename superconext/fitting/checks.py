@@ -25,6 +25,7 @@ from superconext.fitting.cross_validation import check_folds
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
+from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import LogisticRegressionProbe
@@ -49,6 +50,13 @@ def check_config(config: Config) -> None:
         pool_sources(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)
+
+
+def needs_every_row(config: Config, held: float) -> bool:
+    """Whether no rows are held back, where `held` would be: so few choose nothing, and what a
+    pretrained model learns from one more row is seen."""
+    choice = config.keep == "best" or held >= FEWEST_DEV_ROWS
+    return encoder_class(config.encoder).reads_model and not choice
 
 
 def _check_encoder(config: Config) -> None:

@@ -39,6 +39,7 @@ from superconext.data.lines import STDIN
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout
 from superconext.encoders import encoder_class
+from superconext.fitting.checks import needs_every_row
 from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import FEWEST_DEV, naming
@@ -157,6 +158,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         progress.say(
             f"note: no dev file, so {len(dev)} of {len(dev) + len(train)} training rows are held "
             "out to choose settings on"
+        )
+    elif test is not None and needs_every_row(config, HELD_BACK * len(train)):
+        dev = None
+        progress.say(
+            f"note: no dev file, and a tenth of {len(train)} rows would choose nothing, so all "
+            "are trained on"
         )
     else:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)

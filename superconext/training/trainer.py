@@ -20,6 +20,7 @@ from superconext.core.random_streams import SOFT_LABELS, random_stream
 from superconext.data.auxiliary import drawn_labels
 from superconext.data.sampler import Batches
 from superconext.data.token_store import TokenStore
+from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
@@ -38,6 +39,10 @@ FEWEST_EPOCHS = 6
 #: Rows read in all epochs together, where that is between the two: fifteen epochs of 3,000 rows.
 ROWS_READ = 45_000
 
+#: Passes over few rows and over many, and rows read in all between the two, of a pretrained model
+#: that is fine-tuned (docs/transformer.md).
+MOST_PASSES, FEWEST_PASSES, ROWS_TUNED_ON = 24, 3, 20_000
+
 
 def epochs_of(rows: int) -> int:
     """Epochs for a number of training rows."""
@@ -46,7 +51,8 @@ def epochs_of(rows: int) -> int:
 
 def decided(config: Config, rows: int) -> Config:
     """The configuration with its epochs decided: as given, or by the number of training rows; so
-    are pooling and learning rate of an encoder that starts pretrained.
+    are pooling and learning rate of an encoder that starts pretrained, and the batches and their
+    number of a pretrained model.
 
     Where `steps_per_epoch` is given an epoch has nothing to do with the rows, and there are
     `MOST_EPOCHS`.
@@ -57,8 +63,18 @@ def decided(config: Config, rows: int) -> Config:
             config = replace(config, **{name: few if small else many})
     if config.epochs is not None:
         return config
+    tuned = encoder_class(config.encoder).reads_model and not config.freeze
+    if tuned and config.steps_per_epoch is None:
+        return _fine_tuned(config, rows)
     by_rows = epochs_of(rows) if config.steps_per_epoch is None else MOST_EPOCHS
     return replace(config, epochs=by_rows)
+
+
+def _fine_tuned(config: Config, rows: int) -> Config:
+    """As many batches in an epoch as hold all rows, however few they are."""
+    batch = max(min(config.batch_size, rows), 4)
+    passes = min(max(ROWS_TUNED_ON // max(rows, 1), FEWEST_PASSES), MOST_PASSES)
+    return replace(config, epochs=passes, steps_per_epoch=-(-rows // batch), batch_size=batch)
 
 
 def decided_epochs(config: Config) -> int:

@@ -25,6 +25,7 @@ from superconext.encoders.transformer import TransformerEncoder
 from superconext.fitting.fit import fit_model
 from superconext.objectives.catalogue import BUILT_IN
 from superconext.training.callbacks import Callback
+from superconext.training.trainer import decided
 from tests.cli.conftest import call_main, write_table
 from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
 
@@ -177,6 +178,40 @@ def class_states(model, options="", kind="dualcl"):
     encoder = fitted.model.encoders[0]
     store = fitted.model.store(["zwin bzaf", "khayb"])
     return encoder, store, encoder(*map(torch.from_numpy, store.pad(np.arange(2))))
+
+
+def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_path):
+    """A tenth is held back where it would choose something, or where something reads it."""
+    given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}
+    fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS).model_
+    of = fitted.config
+    assert (of.epochs, of.steps_per_epoch, of.batch_size) == (24, 1, len(TEXTS))
+    assert (of.temperature, of.projection, of.learning_rate) == (0.3, "identity", 5e-5)
+    watched = SuperConTextClassifier(**given, callbacks=[Callback()]).fit(TEXTS, LABELS)
+    assert watched.model_.config.batch_size < len(TEXTS)
+    train = write_table(tmp_path / "train.tsv", list(zip(LABELS, TEXTS, strict=True)))
+    test = write_table(tmp_path / "test.tsv", [("good", NEW[0]), ("bad", NEW[1])])
+    options = [f"--{name}={value}" for name, value in given.items()]
+    call_main("train", train, "--test", test, "--out", tmp_path / "run", *options)
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (metrics["train"]["n"], "dev" in metrics) == (len(TEXTS), False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (2, (24, 1, 4)),
+        (96, (24, 3, 32)),
+        (833, (24, 27, 32)),
+        (2_000, (10, 63, 32)),
+        (10**6, (3, 31_250, 32)),
+    ],
+)
+def test_passes_by_rows(rows, expected):
+    config = decided(resolve({"encoder": "transformer"}), rows)
+    assert (config.epochs, config.steps_per_epoch, config.batch_size) == expected
+    named = decided(resolve({"encoder": "transformer", "epochs": 5}), rows)
+    assert (named.epochs, named.steps_per_epoch) == (5, None)
 
 
 def test_class_tokens_stand_between_cls_and_the_text(model):
