@@ -123,7 +123,7 @@ def _evaluated(
     import numpy as np
 
     from superconext.export.exported_model import ExportedModel
-    from superconext.fitting.familiarity import Familiarity, facts_of, overlap_report
+    from superconext.fitting.familiarity import Familiarity, overlap_report
     from superconext.probe.metrics import Evaluation, scored
 
     unknown = _unknown_labels(corpus, model.classes, run, quiet)
@@ -135,8 +135,8 @@ def _evaluated(
         from superconext.fitting.model import evaluate as evaluate_model
 
         evaluation = evaluate_model(model, corpus.texts, corpus.labels)
-    facts, familiarity = facts_of(model, corpus.texts), Familiarity()
-    familiarity.add(facts)
+    familiarity = Familiarity()
+    facts = familiarity.add(model, corpus.texts)
     overlap = overlap_report(facts, familiarity.seen, evaluation, corpus.labels, model.classes)
     for line in familiarity.warnings(overlap) if not quiet else ():
         click.echo(f"warning: {source}: {line}", err=True)
@@ -391,8 +391,7 @@ def write_predictions(
             kept = _kept_columns(texts, block.beside, keep, heading)
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
-            facts = facts_of(model, part)
-            familiarity.add(facts)
+            facts = familiarity.add(model, part)
             shares = _shares(model, part)
             labels = [None if share is None else model.classes[share.argmax()] for share in shares]
             if abstain_below is not None:

@@ -290,6 +290,11 @@ class TrainingRows:
         seen = {word: int(n) for word, n in zip(words, counts, strict=True) if n > 0}
         return Vocabulary.from_counts(Counter(seen), min_count)
 
+    def longer_than(self, length: int) -> int:
+        """How many rows have more tokens."""
+        offsets = self.source.offsets()
+        return int((offsets[self.rows + 1] - offsets[self.rows] > length).sum())
+
     def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> FileStore:
         """Ids `[n]` of sentences under the vocabulary that these rows have at `min_count`."""
         name = hashlib.sha256(f"{self.digest} {min_count} {max_length}".encode()).hexdigest()[:32]

@@ -79,6 +79,11 @@ class TextIndexer:
         does not know."""
         return None
 
+    def cut(self, tokens: Sequence[Sequence[str]]) -> int:
+        """How many of the texts are longer than its `max_length`, after which it reads no more."""
+        most = getattr(self, "max_length", None)
+        return 0 if most is None else sum(len(row) > most for row in tokens)
+
     def sizes(self) -> dict[str, int]:
         """Rows of what `pruned` can make smaller, by name."""
         return {}

@@ -97,6 +97,12 @@ class SubwordIndexer(TextIndexer):
         store = build_store(ids, self.max_length)
         return replace(store, tokens=store.tokens + self.above) if self.above else store
 
+    def cut(self, tokens: Sequence[Sequence[str]]) -> int:
+        # What is cut has more letters than subwords are read.
+        long = [row for row in tokens if sum(map(len, row)) > self.max_length]
+        whole = replace(self, max_length=sum(sum(map(len, row)) for row in long) + 1)
+        return int((whole._store(long).lengths > self.max_length).sum()) if long else 0
+
     def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         document = {
             "tokenizer": self.tokenizer.to_dict(),

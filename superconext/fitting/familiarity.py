@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from superconext.core.errors import plural
 from superconext.probe.metrics import probability_metrics
 
 if TYPE_CHECKING:  # exports are told of their texts too, without torch
@@ -56,15 +57,24 @@ class Familiarity:
     """Counts over the facts of a file's texts.
 
     Attributes:
-        texts: texts that are not blank. strange: those unlike what the run has seen.
+        texts: texts that are not blank. strange: those unlike what the run has seen. cut: those of
+            which it reads `most` tokens alone.
         seen: how many are in each split of the run; None where that is not known.
     """
 
     def __init__(self) -> None:
-        self.texts = self.strange = 0
+        self.texts = self.strange = self.cut = self.most = 0
         self.seen: Counter[str] | None = None
 
-    def add(self, facts: Iterable[dict[str, Any] | None]) -> None:
+    def add(
+        self, model: Model, texts: Sequence[str], tokens: list[list[str]] | None = None
+    ) -> list[dict[str, Any] | None]:
+        """Count texts; returns their facts, see `facts_of`."""
+        if model.indexer is not None:
+            tokens = model.indexer.tokenizer.many(texts) if tokens is None else tokens
+            self.cut += model.indexer.cut(tokens)
+            self.most = getattr(model.indexer, "max_length", 0)
+        facts = facts_of(model, texts, tokens)
         for fact in facts:
             if fact is None:
                 continue
@@ -76,6 +86,7 @@ class Familiarity:
             if "seen_in" in fact:
                 self.seen = Counter() if self.seen is None else self.seen
                 self.seen.update(filter(None, [fact["seen_in"]]))
+        return facts
 
     def warnings(self, overlap: dict[str, Any] | None = None) -> list[str]:
         """What a user must not miss; `overlap` is an `overlap_report` of the same texts."""
@@ -92,6 +103,12 @@ class Familiarity:
                     else (f"; accuracy without them {rest['accuracy']:.3f} ({rest['n']} rows)")
                 )
             lines.append(line)
+        if self.cut:
+            texts = plural(self.texts, "text")
+            lines.append(
+                f"the run reads only the first {self.most} tokens of a text (--max-length of train)"
+                f", and {self.cut} of {texts} {'is' if self.cut == 1 else 'are'} longer"
+            )
         return lines + self.strangeness()
 
     def strangeness(self) -> list[str]:

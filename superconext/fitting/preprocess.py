@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config, names_of, other_options
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, plural
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets
 from superconext.data.dataset import Dataset
@@ -214,7 +214,11 @@ def preprocess(
     if len(test_texts):
         pieces["test"] = tokenizer.pieces(test_texts)
         facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
-    progress.summarise(_summary(facts))
+    cut = {name: indexer.cut(some.lists()) for name, some in pieces.items()}
+    if on_disk is not None:
+        cut["train"] = on_disk.longer_than(config.max_length)
+    facts["cut"] = {name: count for name, count in cut.items() if count}
+    progress.summarise(_summary(facts, config))
     pool = None
     if unlabelled:
         held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
@@ -285,7 +289,7 @@ def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
     return Tokenizer(Normalizer(profile, enable, disable), config.bridge, words=not whole)
 
 
-def _summary(facts: dict[str, Any]) -> str:
+def _summary(facts: dict[str, Any], config: Config) -> str:
     """How much of each split the training vocabulary and the vectors lack, for the user."""
     words = f", {facts['words']} words" if "words" in facts else ""
     lines = [f"text: profile {facts['profile']}{words}"]
@@ -295,6 +299,9 @@ def _summary(facts: dict[str, Any]) -> str:
         for split, report in facts["unknown"].items()
         if report
     ]
+    if facts["cut"]:
+        named = ", ".join(plural(count, f"{name} text") for name, count in facts["cut"].items())
+        lines.append(f"cut after {config.max_length} tokens (--max-length): {named}")
     if "vectors" in facts:
         vectors = facts["vectors"]
         size, name = vectors["dimension"], vectors["name"]

@@ -176,7 +176,7 @@ def _fill(
     from superconext.baselines.baseline import baseline_report, controls_of
     from superconext.fitting.controls import run_text
     from superconext.fitting.cross_validation import CrossValidation, cross_validate
-    from superconext.fitting.familiarity import Familiarity, facts_of
+    from superconext.fitting.familiarity import Familiarity
     from superconext.fitting.fit import fit_model
     from superconext.fitting.recipes import choose, fit_on_dev
     from superconext.runs.train import call_helpers
@@ -234,7 +234,7 @@ def _fill(
         familiarity = Familiarity()
         pieces = fitted.pieces.get("test")
         tokens = None if pieces is None else pieces.lists()
-        familiarity.add(facts_of(fitted.model, splits.test.texts, tokens))
+        familiarity.add(fitted.model, splits.test.texts, tokens)
         for line in familiarity.strangeness():
             progress.warn(f"{splits.test.source}: {line}")
     results.recipes = None if choice is None else choice.facts

@@ -249,6 +249,7 @@ RULE_NAMES = tuple(rule.name for rule in RULES)
 # dialect has 2% to 24% of such words, English 0.2% at most, biochemistry (PI3K) 0.6%.
 ARABIC_SHARE = 0.05
 ARABIZI_SHARE = 0.01
+_MOST_COUNTED = 500  # characters of a text
 
 _ARABIC_RUN = re.compile("[\u0620-\u065f\u066e-\u06d3\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc]+")
 _LATIN_RUN = re.compile("[A-Za-z\u00c0-\u024f]+")
@@ -360,7 +361,8 @@ def parse_normalize(text: str) -> tuple[str, list[str], list[str]]:
 def choose_profile(texts: Iterable[str]) -> str:
     """The profile that `auto` stands for, from the script mix of the training text.
 
-    Letters are counted outside web addresses, mentions and hashtags:
+    Letters are counted outside web addresses, mentions and hashtags, in the first 500 characters of
+    each text, so that no text outweighs all others:
 
     - `arabic` if at least 5% of the Arabic and Latin letters are Arabic: its rules for Arabic
       touch no other script, and the rest are those of `arabizi`, so it serves mixed text;
@@ -376,6 +378,7 @@ def choose_profile(texts: Iterable[str]) -> str:
     """
     arabic = latin = words = arabizi = 0
     for text in texts:
+        text = text[:_MOST_COUNTED]
         if "@" in text or "#" in text or "://" in text or "www." in text:
             text = _WEB.sub(" ", text)
         arabic += sum(map(len, _ARABIC_RUN.findall(text)))

@@ -432,3 +432,19 @@ def test_a_pipe_of_another_encoding_gets_utf_8(finished, tmp_path):
         assert "Error" not in done.stderr.decode()
         assert "عيان" in done.stdout.decode() or "سلبي" in done.stdout.decode()
     assert "سلبي" in (run / "manifest.json").read_text("utf-8")
+
+
+def test_texts_longer_than_a_run_reads_are_counted(call, data, tmp_path):
+    long, run = tmp_path / "long.tsv", tmp_path / "run"
+    lines = data.train.read_text(encoding="utf-8").splitlines()
+    lines = [*lines, *(f"pos\tzwin {'bzaf ' * count}" for count in (10, 11, 5000))]
+    long.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ("--dev", data.dev, *data.small, "--no-report", "--no-baselines", "--max-length", 11)
+    said = call("train", long, *words, "--out", run)
+    assert said.code == 0 and "cut after 11 tokens (--max-length): 2 train texts" in said.err
+    for verb in ("predict", "evaluate"):
+        told = call(verb, run, long)
+        assert told.err.count("the first 11 tokens of a text") == 1, told.err
+        assert "(--max-length of train), and 2 of 43 texts are longer" in told.err
+        assert "tokens" not in call(verb, run, long, "--quiet").err
+        assert "tokens" not in call(verb, run, data.test).err

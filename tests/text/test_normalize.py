@@ -223,7 +223,10 @@ def test_choose_profile_thresholds():
     assert choose_profile(["ابجده " + "x" * 95]) == "arabic"
     assert choose_profile(["ابجد " + "x" * 96]) == "latin"
     # 1 Arabizi word of 100, then of 101.
-    assert choose_profile(["3la " + "salam " * 99]) == "arabizi"
-    assert choose_profile(["3la " + "salam " * 100]) == "latin"
+    assert choose_profile(["3la", *["salam " * 33] * 3]) == "arabizi"
+    assert choose_profile(["3la", *["salam " * 50] * 2]) == "latin"
+    # One long text, such as a page pasted into a cell, does not outweigh the others.
+    assert choose_profile([*["wach had lfilm zwin"] * 900, "شكون هذا " * 12_000]) == "latin"
+    assert choose_profile([*["3la had lfilm zwin"] * 20, "salam " * 20_000]) == "arabizi"
     # Neither addresses nor names count.
     assert choose_profile(["hello https://t.co/a3bc7d @m3a_ab #9alb"] * 5) == "latin"
