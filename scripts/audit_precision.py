@@ -32,8 +32,9 @@ NAME = "audit_precision"
 SHARES, FIRST = (0.05, 0.1, 0.2), (50, 200)
 SHOWN = 0.1
 
-#: Has the figures of the probability of the label, and no column of its own.
-SAME = "cleanlab, pruned"
+#: Rankings that the page shows, and what they are called there.
+RANKINGS = {"audit": "audit", "cleanlab, adjusted scores": "cleanlab"}
+PRUNED = "cleanlab, pruned"
 MIXED = "as annotators err"
 PATTERNS = ("to any class", "positive to negative", MIXED)
 
@@ -94,7 +95,7 @@ def rankings(rows: Dataset, labels: np.ndarray) -> dict[str, np.ndarray]:
         labels, audited.probabilities, return_indices_ranked_by="self_confidence"
     )
     rest = found["probability of the label"]
-    found[SAME] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
+    found[PRUNED] = np.concatenate([issues, rest[~np.isin(rest, issues)]])
     scores = get_label_quality_scores(labels, audited.probabilities, adjust_pred_probs=True)
     found["cleanlab, adjusted scores"] = np.argsort(scores, kind="stable")
     return found
@@ -136,21 +137,25 @@ def main() -> None:
 
 
 def grid(results: list[dict[str, Any]]) -> Grid:
-    """Precision among the first 50, mean ± sd over seeds in percent, a column for each ranking."""
-    groups: dict[tuple[Any, ...], list[float]] = {}
+    """Precision among the first 50 in percent, mean ± sd over seeds: a row for each set, a column
+    for each pattern and ranking that the page shows."""
+    rows: dict[str, dict[str, Any]] = {}
+    for (name, pattern, ranking), values in _precisions(results).items():
+        row = rows.setdefault(name, {"set": name})
+        row[f"{pattern}: {RANKINGS[ranking]}"] = spread(
+            np.mean(values), np.std(values, ddof=1), 1, 0
+        )
+    return Grid.of(list(rows.values()), list(next(iter(rows.values()))))
+
+
+def _precisions(results: list[dict[str, Any]]) -> dict[tuple[str, str, str], list[float]]:
+    """Of each set, pattern and ranking that the page shows, the percentages by seed."""
+    found: dict[tuple[str, str, str], list[float]] = {}
     for line in results:
-        key = line["set"], line["pattern"], line["share"], line["ranking"]
-        if line["share"] != SHOWN:
-            continue
-        groups.setdefault(key, []).append(100 * line["precision"]["50"])
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for (name, pattern, share, ranking), values in groups.items():
-        known = any(key[:2] != (name, pattern) and key[0] == name for key in rows)
-        first = {"set": "" if known else name, "flipped": pattern}
-        row = rows.setdefault((name, pattern, share), first)
-        row[ranking] = spread(np.mean(values), np.std(values, ddof=1), 1, 0)
-    columns = [one for one in dict.fromkeys(line["ranking"] for line in results) if one != SAME]
-    return Grid.of(list(rows.values()), ["set", "flipped", *columns])
+        if line["share"] == SHOWN and line["ranking"] in RANKINGS:
+            key = line["set"], line["pattern"], line["ranking"]
+            found.setdefault(key, []).append(100 * line["precision"]["50"])
+    return found
 
 
 if __name__ == "__main__":

@@ -60,7 +60,6 @@ SHOWN = {
     "products": "its matrix products alone",
     "ours": "superconext",
     "ours bf16": "--precision bfloat16",
-    "ours, n-grams": "36,000 n-gram vectors trained too",
     "packed": "packed nn.LSTM, as usually written",
     "sentence-transformers": "sentence-transformers 6.2, LSTM, batch-hard loss",
     "flair": "flair 0.15, document RNN",

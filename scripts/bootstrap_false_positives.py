@@ -7,8 +7,6 @@ in weighted F1 is tested twice, by resampling test rows alone and by resampling 
 rejects 5 percent.
 
     python scripts/bootstrap_false_positives.py docs/measured/bootstrap_false_positives.csv
-
-`--doc docs/compare.md` writes the table of an existing file into the page instead.
 """
 
 from __future__ import annotations
@@ -18,13 +16,9 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
 from scipy.stats import norm
 
 from superconext.experiments.paired_tests import hierarchical_bootstrap
-from superconext.report.table import Grid
-
-NAME = "bootstrap_false_positives"
 
 #: Test rows, seeds of either system (1: a system without randomness, or one seed of one that has
 #: some), and the standard deviation of a seed's rate of right answers.
@@ -87,32 +81,12 @@ def rejections(
     return {name: count / worlds for name, count in rejected.items()}
 
 
-def grid(lines: list[dict[str, str]]) -> Grid:
-    """The table of a file of results: its designs with as many seeds of both systems."""
-    headings = ["seeds of each", "sd of a seed", "rows alone", "rows and seeds"]
-    cells = [
-        [
-            line["seeds"],
-            f"{100 * float(line['seed_sd']):.1f}",
-            *(f"{100 * float(line[name]):.1f}%" for name in ("rows", "rows_and_seeds")),
-        ]
-        for line in lines
-        if line["seeds"] == line["rival_seeds"]
-    ]
-    return Grid(headings, cells)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="CSV of the results")
     parser.add_argument("--worlds", type=int, default=1000)
     parser.add_argument("--resamples", type=int, default=500)
-    parser.add_argument("--doc", type=Path, help="page to write the table of OUT into, and no more")
     options = parser.parse_args()
-    if options.doc:
-        with options.out.open(encoding="utf-8", newline="") as stream:
-            write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
-        return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", encoding="utf-8", newline="") as stream:
         head = ("test_rows", "seeds", "rival_seeds", "seed_sd", "worlds", "resamples")

@@ -26,10 +26,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
 from reproduce_results import FOLDERS, ROOT, STORED, SYSTEMS, read_csv
-
-from superconext.report.table import Grid
 
 CHOICE = STORED / "choice.json"
 TABLE = STORED / "choice.csv"
@@ -58,7 +55,6 @@ OF_VECTORS = (
     *("vector_dimension=50", "vector_dimension=200", "vector_method=word2vec", "subwords=false"),
 )
 VARIED = STORED.parent / "measured" / "choose_defaults.csv"
-NAME = "choose_defaults"
 
 
 SUPERCONEXT = [sys.executable, "-m", "superconext"]
@@ -135,7 +131,7 @@ def chosen(rows: list[dict]) -> tuple[dict, list[list]]:
 
 
 def vary(data: Path, vectors: Path, out: Path) -> None:
-    """Compare each default with its neighbours on training rows, and write the table."""
+    """Compare each default with its neighbours on training rows, and write what they differ by."""
     studies = {"given": (NEIGHBOURS, ("--vectors", vectors)), "own": (OF_VECTORS, ())}
     table = [["vectors", "changed", *SETS, "difference", "standard_error"]]
     for name, (changes, words) in studies.items():
@@ -144,22 +140,6 @@ def vary(data: Path, vectors: Path, out: Path) -> None:
         table += differences(name, rows)
     with VARIED.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream, lineterminator="\n").writerows(table)
-    write_table(ROOT / "docs" / "results.md", NAME, grid(read_csv(VARIED)))
-
-
-def grid(rows: list[dict[str, str]]) -> Grid:
-    """The changes that differ by more than two standard errors, the best first, and the range of
-    the others."""
-    shown, others = [], []
-    for row in sorted(rows, key=lambda row: -float(row["difference"])):
-        mean, error = (100 * float(row[key]) for key in ("difference", "standard_error"))
-        name, value = row["changed"].replace("_", " ").split("=")
-        if abs(mean) > 2 * error:
-            shown.append([f"{name} {value}", f"{mean:+.1f} ± {error:.1f}"])
-        else:
-            others.append(mean)
-    shown.append([f"{len(others)} others", f"{min(others):+.1f} to {max(others):+.1f}"])
-    return Grid(["changed", "difference"], shown)
 
 
 def differences(name: str, rows: list[dict]) -> list[list]:

@@ -104,11 +104,11 @@ def grid(rows: list[dict[str, str]]) -> Grid:
         points = {k: 100 * float(row[k]) for k in ("default", "tfidf", "difference", "low", "high")}
         minus = f"{points['difference']:+.1f} [{points['low']:+.1f}, {points['high']:+.1f}]"
         if p < 0.05:
-            bold.add((len(cells), 5))
+            bold.add((len(cells), 4))
         scores = (f"{points[k]:.1f}" for k in ("default", "tfidf"))
-        cells.append([row["set"], row["train_rows"], row["recipe"], *scores, minus])
-    head = ["set", "rows", "chosen recipe", "default", "TF-IDF + LR", "difference"]
-    return Grid(head, cells, bold, right=[1, 3, 4])
+        cells.append([row["set"], row["recipe"], *scores, minus])
+    head = ["set", "chosen recipe", "default", "TF-IDF + LR", "difference"]
+    return Grid(head, cells, bold, right=[2, 3])
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """What does a random split of SST-2's phrases leak, beside one that keeps sentences whole?
 
     python scripts/phrase_leak.py TRAIN [MORE...] --test TEST [--seeds 3]
-    python scripts/phrase_leak.py --table
 
 TRAIN and MORE are labelled phrases (GLUE's train and dev rows: phrases of the treebank without the
 sentence each is from), TEST whole sentences that none of them is from. Two splits are reported:
@@ -15,8 +14,7 @@ those that have a training phrase of four words or more as a part, and any of th
 part of a training phrase has been seen word for word: of those, and the copies, `same label` says
 how many have its label.
 Then the accuracy of TF-IDF + logistic regression on all test rows, on those that leak, and on the
-others. They go to docs/measured/phrase_leak.csv, and the table of the first ones to
-docs/protocols.md; `--table` writes that alone.
+others. They go to docs/measured/phrase_leak.csv.
 """
 
 from __future__ import annotations
@@ -27,22 +25,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from doc_tables import read_rows, write_rows, write_table
+from doc_tables import write_rows
 
 from superconext.data.reading import read_labelled
-from superconext.report.table import Grid
 
-NAME = "phrase_leak"
-ROOT = Path(__file__).parents[1]
-STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
-PAGE = ROOT / "docs" / "protocols.md"
-#: Columns of the table in the page, and what they are there.
-SHOWN = {
-    "copy": "copies",
-    "part of": "part of a training phrase",
-    "same label": "of these, same label",
-    "accuracy": "TF-IDF + LR, accuracy",
-}
+STORED = Path(__file__).parents[1] / "docs" / "measured" / "phrase_leak.csv"
 SIZES = (60_000, 3_500, 3_500)
 PART = 4  # words of a training phrase that a test row holds
 LONGEST = 12  # words of a test row that is still looked for inside training phrases
@@ -142,51 +129,22 @@ def _measured(train: Rows, dev: Rows, test: Rows, at_most: int | None) -> dict[s
     return facts | accuracies(few, dev, test, facts.pop("leaking"))
 
 
-def grid(rows: list[dict[str, str]]) -> Grid:
-    """In percent, the least and the most over the random splits."""
-    drawn = [row for row in rows if row["split"].startswith("random")]
-    (apart,) = (row for row in rows if row["split"] == "sentence")
-
-    def cells(of: list[dict[str, str]]) -> list[str]:
-        spans = []
-        for name in SHOWN:
-            values = sorted(100 * float(row[name]) for row in of)
-            spans.append("–".join(dict.fromkeys(f"{k:.1f}" for k in (values[0], values[-1]))))
-        return spans
-
-    first = " / ".join(f"{size:,}" for size in SIZES)
-    return Grid(
-        ["split (shares in percent)", *SHOWN.values()],
-        [
-            [f"{first} at random ({len(drawn)} draws)", *cells(drawn)],
-            [f"all phrases, test on {apart['rows']} sentences apart", *cells([apart])],
-        ],
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("train", nargs="*", help="labelled phrases")
-    parser.add_argument("--test", help="labelled sentences")
+    parser.add_argument("train", nargs="+", help="labelled phrases")
+    parser.add_argument("--test", required=True, help="labelled sentences")
     parser.add_argument("--seeds", type=int, default=3, help="random splits")
     parser.add_argument("--at-most", type=int, help="training rows of TF-IDF")
-    parser.add_argument("--table", action="store_true", help="write the table of what is stored")
     given = parser.parse_args()
-    if not given.table:
-        pool: Rows = ([], [])
-        for path in given.train:
-            corpus = read_labelled(path, None, None)
-            pool[0].extend(corpus.texts)
-            pool[1].extend(corpus.labels)
-        corpus = read_labelled(given.test, None, None)
-        rows = report(pool, (corpus.texts, corpus.labels), given.seeds, given.at_most)
-        lines = [
-            {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
-        ]
-        write_rows(STORED, lines)
-    table = grid(read_rows(STORED))
-    write_table(PAGE, NAME, table)
-    print(table.markdown())
+    pool: Rows = ([], [])
+    for path in given.train:
+        corpus = read_labelled(path, None, None)
+        pool[0].extend(corpus.texts)
+        pool[1].extend(corpus.labels)
+    corpus = read_labelled(given.test, None, None)
+    rows = report(pool, (corpus.texts, corpus.labels), given.seeds, given.at_most)
+    lines = [{k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    write_rows(STORED, lines)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ of the text's script, towards those of all training rows ("script") or towards e
 equal"). A set with a test file is judged on that too. Copies of a text count once.
 
     python scripts/prior_groups.py results.csv --set ary=train.tsv,test.tsv --set twifil=all.tsv
-
-`--doc docs/probe.md` writes the table of an existing file into the page instead.
 """
 
 from __future__ import annotations
@@ -20,17 +18,13 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from doc_tables import write_table
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from superconext.baselines.baseline import AdjustedBaseline, fit_baseline
 from superconext.data.reading import read_labelled
 from superconext.probe.group_priors import GroupPriors, fit_group_priors
-from superconext.report.table import Grid
 from superconext.text.characters import rows_by_script
-
-NAME = "prior_groups"
 
 #: Whether each correction knows the scripts, and whether it wants equal shares of all classes.
 CORRECTIONS = {
@@ -112,29 +106,12 @@ def measure(name: str, train: Rows, test: Rows | None) -> list[dict]:
     return lines
 
 
-def grid(lines: list[dict]) -> Grid:
-    """Weighted F1 of a file of results, on all rows."""
-    kinds = [f"weighted {name}" for name in CORRECTIONS]
-    cells = [
-        [line["set"], line["on"]] + [f"{100 * float(line[kind]):.1f}" for kind in kinds]
-        for line in lines
-        if line["script"] == "all"
-    ]
-    headings = ["set", "on", *CORRECTIONS]
-    return Grid(headings, cells, right=range(2, len(headings)))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="CSV of the results")
     parser.add_argument("--set", action="append", default=[], help="NAME=TRAIN[,TEST]")
     parser.add_argument("--at-most", type=int, default=8000, help="rows of train")
-    parser.add_argument("--doc", type=Path, help="page to write the table of OUT into, and no more")
     options = parser.parse_args()
-    if options.doc:
-        with options.out.open(encoding="utf-8", newline="") as stream:
-            write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
-        return
     lines: list[dict] = []
     for setting in options.set:
         name, _, paths = setting.partition("=")

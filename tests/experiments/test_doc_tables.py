@@ -18,12 +18,8 @@ TABLES = {
     "bench_inference": "inference.md",
     "bench_much_text": "performance.md",
     "bench_step": "performance.md",
-    "bootstrap_false_positives": "compare.md",
-    "choose_defaults": "results.md",
     "default_sets": "results.md",
     "audit_precision": "labelling.md",
-    "phrase_leak": "protocols.md",
-    "prior_groups": "probe.md",
     "suggest_saving": "labelling.md",
     "text_growth": "pretrain.md",
 }
@@ -33,7 +29,7 @@ TABLES = {
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    for name in (*TABLES, "bench_output", "doc_tables", "reproduce_results"):
+    for name in (*TABLES, "bench_output", "bootstrap_false_positives", "doc_tables", "reproduce_results"):
         sys.modules.pop(name, None)
 
 
