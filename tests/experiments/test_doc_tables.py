@@ -29,7 +29,8 @@ TABLES = {
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    for name in (*TABLES, "bench_output", "bootstrap_false_positives", "doc_tables", "reproduce_results"):
+    more = ("bench_output", "bootstrap_false_positives", "doc_tables", "reproduce_results")
+    for name in (*TABLES, *more):
         sys.modules.pop(name, None)
 
 
