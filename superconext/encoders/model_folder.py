@@ -239,6 +239,18 @@ def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
             raise ValueError(f"config.json asks for {name} = {value}, the weights have {tensors}")
 
 
+#: Why a model cannot be had, by the errors of the Hub's library and those that they extend.
+_REASONS = {
+    "GatedRepoError": "its owner gives it on request: ask on its page, then hf auth login",
+    "RepositoryNotFoundError": "the Hub has no such model, or it is private",
+    "RevisionNotFoundError": "the Hub has no such revision of it",
+    "HFValidationError": "no model on the Hub can have such a name",
+    "LocalEntryNotFoundError": "it is not in the cache, and the Hub cannot be reached",
+    "OfflineModeIsEnabled": "it is not in the cache, and HF_HUB_OFFLINE forbids to download it",
+    "OSError": "writing it failed: check the network and the room on the disk",
+}
+
+
 def _downloaded(name: str, revision: str, download: bool) -> Path:
     try:
         from huggingface_hub import snapshot_download
@@ -254,10 +266,11 @@ def _downloaded(name: str, revision: str, download: bool) -> Path:
             )
         )
     except Exception as error:  # of the network, of the Hub, of the disk
+        why = next((_REASONS[k.__name__] for k in type(error).mro() if k.__name__ in _REASONS), "")
+        why = why or f"the Hub's library gave up ({type(error).__name__})"
         raise ConfigError(
-            f"model = {name!r}: no such folder, and it cannot be downloaded "
-            f"({type(error).__name__}: {' '.join(str(error).split())[:200]}); expected a folder, "
-            "or a name on the Hub: check the name and the network"
+            f"model = {name!r}: no such folder, and {why}; expected a folder, or a name on the Hub "
+            "such as sentence-transformers/all-MiniLM-L6-v2: check the name"
         ) from None
 
 

@@ -25,7 +25,7 @@ from superconext.config.parameters import (
 from superconext.core.errors import ConfigError, DataError
 from superconext.estimator.loading import (
     PredictMixin,
-    check_labels,
+    check_rows,
     check_texts,
     load_classifier,
     refuse_arguments,
@@ -99,8 +99,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         named = {name: value for name, value in given.items() if value != defaults[name]}
         check_open(named, config)
         callbacks = self._callbacks()
-        texts = check_texts(X)
-        truth = check_labels(y, len(texts), type(self).__name__)
+        texts, truth = check_rows(X, y, type(self).__name__)
         if blank := [place for place, text in enumerate(texts) if not text.strip()]:
             raise DataError(f"text {blank[0]} is blank: drop the row")
         classes = np.unique(truth)

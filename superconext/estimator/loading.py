@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, RunError, check_texts, needs_training
+from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
     from superconext.report.explain import Explanation
     from superconext.report.suggest import Suggestion
+
+
+def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.ndarray]:
+    """What `check_texts` and `check_labels` make of both. Raises DataError, also where the two are
+    in each other's place: texts that are no text beside labels that are sentences, or more labels
+    than texts that differ."""
+    swapped = "the two look swapped: pass the texts first, then the labels"
+    try:
+        rows = check_texts(texts)
+    except DataError as error:
+        some = labels if isinstance(labels, Iterable) else ()
+        if any(isinstance(label, str) and " " in label.strip() for label in some):
+            raise DataError(f"{error}; the labels are sentences, so {swapped}") from None
+        raise
+    truth = check_labels(labels, len(rows), estimator)
+    kinds, different = set(truth.tolist()), set(rows)
+    if len(kinds) > len(different) and truth.dtype.kind in "OU":
+        raise DataError(
+            f"found {plural(len(kinds), 'different label')} for "
+            f"{plural(len(different), 'different text')}, such as {truth[0]!r:.60} for "
+            f"{rows[0]!r:.60}; {swapped}"
+        )
+    return rows, truth
 
 
 def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:

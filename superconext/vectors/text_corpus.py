@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -211,6 +212,7 @@ class Sentences:
         kept = tempfile.TemporaryFile(  # noqa: SIM115
             "w+", encoding="utf-8", errors="surrogatepass", newline="\n", dir=self.scratch
         )
+        weakref.finalize(self, kept.close)
         total = sum(path.stat().st_size for path in self.lines.paths) or 1
         done = count = 0
         for path in self.lines.paths:

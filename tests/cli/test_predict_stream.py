@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import subprocess
 import sys
@@ -165,3 +166,14 @@ def test_rows_without_a_text_have_no_label_or_are_left_out(call, finished, tmp_p
     said = call(*given, "--drop-incomplete")
     assert [line.split("\t")[2] for line in said.out.splitlines()[1:]] == ["1", "3"]
     assert "found an empty text (line 3, 5), left out" in said.err
+
+
+def test_a_terminal_is_told_that_text_is_waited_for(finished):
+    command = [sys.executable, "-m", "superconext", "predict", finished.folder]
+    asked, told = pty.openpty()
+    os.write(asked, b"zwin bzaf\n\x04")
+    done = subprocess.run(command, stdin=told, capture_output=True, timeout=120, env=environment())
+    assert done.returncode == 0 and done.stdout.endswith(b"\tzwin bzaf\n")
+    assert done.stderr.startswith(b"waiting for text: one a line, then Ctrl-D")
+    done = subprocess.run(command, input=b"zwin\n", capture_output=True, env=environment())
+    assert b"waiting" not in done.stderr

@@ -321,6 +321,21 @@ def test_what_cannot_be_is_refused_in_one_line(given, message, model):
     assert "\n" not in str(error.value)
 
 
+def test_why_a_model_cannot_be_had_is_told_in_our_words(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+
+    class RepositoryNotFoundError(Exception):
+        pass
+
+    def refuse(*_, **__):
+        raise RepositoryNotFoundError("404 Client Error. (Request ID: Root=1-2)\n\nRepository")
+
+    monkeypatch.setattr(hub, "snapshot_download", refuse)
+    told = r"no such folder, and the Hub has no such model, or it is private; expected .*the name$"
+    with pytest.raises(ConfigError, match=told):
+        SuperConTextClassifier(**{**ONE_EPOCH, "model": "nosuch"}).fit(TEXTS, LABELS)
+
+
 def test_other_encoders_have_no_first_token_to_pool():
     with pytest.raises(ConfigError, match="expected one of last, mean, max"):
         SuperConTextClassifier(pooling="cls").fit(TEXTS, LABELS)

@@ -99,6 +99,13 @@ def test_bad_input_is_named(texts, labels, message):
         SuperConTextClassifier(**SMALL).fit(texts, labels)
 
 
+@pytest.mark.parametrize("labels", [LABELS, [label == "good" for label in LABELS]])
+def test_labels_in_place_of_texts_are_named(labels):
+    texts = [f"{text} {number}" for number, text in enumerate(TEXTS)]
+    with pytest.raises(DataError, match="swapped: pass the texts first, then the labels"):
+        SuperConTextClassifier(**SMALL).fit(labels, texts)
+
+
 def test_unfitted_and_misconfigured():
     with pytest.raises(NotFittedError, match="not fitted; call fit"):
         SuperConTextClassifier().predict(["a"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import warnings
 
 import pytest
 
 from superconext.core.errors import DataError
 from superconext.vectors.text_corpus import Lines, _lines
+from tests.cli.conftest import call_main
 
 
 def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
@@ -20,6 +23,16 @@ def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
     assert "b.txt.gz: 1 of 1 lines are not UTF-8" in note
     with pytest.raises(DataError, match="nowhere"):
         list(Lines([tmp_path / "nowhere"]))
+
+
+def test_the_file_of_tokens_is_closed(tmp_path):
+    (tmp_path / "a.txt").write_text("zwin bzaf had lfilm\n" * 50, encoding="utf-8")
+    words = ("vectors", "train", tmp_path / "a.txt", "--out", tmp_path / "v", "--dimension", 4)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ResourceWarning)
+        assert call_main(*words, "--epochs", 1).code == 0
+        gc.collect()
+    assert not [str(one.message) for one in found if "unclosed" in str(one.message)]
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1 << 10])
