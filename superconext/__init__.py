@@ -2,8 +2,9 @@
 
     from superconext import SuperConTextClassifier, SuperConTextEncoder, load
 
-`SuperConTextClassifier` is a scikit-learn classifier, `SuperConTextEncoder` a transformer of texts
-to vectors, and `load` opens a saved run. Names are imported when first used. Import paths of
+`SuperConTextClassifier` is a scikit-learn classifier of texts, `SuperConTextEncoder` turns texts
+into vectors for scikit-learn's pipelines, and `load` opens a saved run or an export of one. Each
+name is imported when it is first used, so that importing the package is cheap. Import paths of
 earlier versions still work, with a warning that names the new one.
 """
 

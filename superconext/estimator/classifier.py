@@ -42,20 +42,9 @@ HELD_BACK = 0.1
 
 
 class _TextEstimator(TransformerMixin, BaseEstimator):
-    """What the classifier and the encoder share: parameters, `fit`, `transform`.
+    """What the classifier and the encoder share: parameters, `fit`, `transform`, `save`, `load`.
 
-    Every parameter is described in `superconext.config.parameters`; None means the preset's
-    value. `vectors` may also be a `WordVectors`, or torchtext's `Vectors`.
-    `callbacks` takes hooks into training (`superconext.training.callbacks`), and `verbose` shows
-    the progress of `fit`.
-
-    Attributes:
-        classes_: distinct labels `[C]`, sorted, in the dtype of `y`.
-        history_: one record for each epoch of each member; empty in a loaded model.
-        model_: what was fitted.
-        cv_: with `cv` or `preset="auto"` the cross-validated metrics; its `probabilities` are
-            those of each row `[N, C]` out of fold (NaN if no fold held it out), its `recipes` what
-            was compared.
+    The docstrings of the two classes list the parameters and the attributes that `fit` sets.
     """
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
@@ -72,15 +61,23 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             setattr(self, name, value)
 
     def fit(self, X: Iterable[str], y: Any = None, **refused: Any) -> Self:
-        """Train on texts `[N]` and labels `[N]`; returns self.
+        """Train on texts and their labels; returns the estimator.
 
-        A stratified tenth is held out to choose the probe's C on (if the data is too small for
-        that, C keeps its default, and a transformer learns from all rows). With `cv` it is chosen
-        by cross-validation instead, and with `preset="auto"` the recipe too; the model is then
-        fitted on all rows.
+        A stratified tenth of the rows is held out to choose C of the probe on. If the data is too
+        small for that, C keeps its default, and a transformer learns from all rows. With `cv`,
+        cross-validation chooses C instead, and with `preset="auto"` the recipe too; the model is
+        then fitted on all rows.
 
-        Raises DataError, ConfigError, VectorsError, TrainingError, and TypeError for
-        anything else that is passed, such as `sample_weight`.
+        Args:
+            X: texts `[N]`, none of them blank.
+            y: labels `[N]`: str, whole numbers or bool.
+
+        Raises:
+            DataError: for texts or labels that cannot be learned from.
+            ConfigError: for a parameter that is impossible, alone or beside another one.
+            VectorsError: for word vectors that cannot be read.
+            TrainingError: if training fails, as with a loss that is not finite.
+            TypeError: for any other argument, such as `sample_weight`.
         """
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
@@ -127,20 +124,24 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
-        """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
+        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder.
+
+        Of a BiLSTM d is twice `hidden_size`, times `members`. Raises NotFittedError before `fit`,
+        and DataError for anything but texts.
+        """
         return self._model().features(check_texts(X, some=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of `transform`."""
+        """Names of the columns of `transform`, `[d]`."""
         prefix = type(self).__name__.lower()
         width = sum(encoder.sentence_size for encoder in self._model().encoders)
         return np.array([f"{prefix}{i}" for i in range(width)], dtype=object)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a new folder that `superconext.load` opens.
+        """Write the fitted model to a new folder, which `superconext.load` opens.
 
-        Plain files (safetensors, JSON, TOML); nothing is pickled. Raises RunError if
-        `path` exists.
+        The folder has plain files (safetensors, JSON, TOML); nothing is pickled. Raises RunError if
+        `path` exists, and NotFittedError before `fit`.
         """
         from superconext.runs.folder import save_run
 
@@ -148,9 +149,10 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The fitted estimator of a run folder, or of "hf://user/name" on the Hub.
+        """The fitted estimator of a run folder, or of "hf://user/name[@revision]" on the Hub.
 
-        Raises RunError when the folder is no run or is damaged.
+        `superconext.load` opens it faster, for prediction alone. Raises RunError if the folder is
+        no run or is damaged.
         """
         loaded = load_classifier(path)
         return cls._of_model(loaded.model_, loaded.classes_)
@@ -165,7 +167,16 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def push_to_hub(
         self, name: str, private: bool | None = None, revision: str | None = None
     ) -> str:
-        """Upload as user/name for `superconext.load("hf://user/name")`; see `export.hub.push`."""
+        """Upload the model to the Hugging Face Hub, for `superconext.load("hf://user/name")`.
+
+        Args:
+            name: "user/name" of the repository; it is made if it is not there.
+            private: whether a repository that is made is private; None: as the account has it.
+            revision: branch to upload to; None: the main one.
+
+        Returns the web address of the commit. Raises RunError if nobody is logged in or the Hub
+        refuses, ConfigError for an impossible name, MissingExtraError without the extra `hub`.
+        """
         import tempfile
 
         from superconext.export.hub import push
@@ -211,7 +222,10 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
 
 class SuperConTextEncoder(_TextEstimator):
-    """Sentence encoder: `fit(X, y)` on labelled texts, `transform(X)` to vectors `[N, d]`.
+    """A sentence encoder trained on labelled texts: a transformer for scikit-learn's pipelines.
+
+    `fit(X, y)` trains on texts and labels `[N]`; `transform(X)` gives sentence vectors, float32
+    `[N, d]`. `vectors` may also be a `WordVectors`, or the `Vectors` of torchtext.
 
     Example:
         >>> encoder = SuperConTextEncoder(vector_method="random", epochs=1, hidden_size=8)
@@ -222,11 +236,18 @@ class SuperConTextEncoder(_TextEstimator):
 
 
 class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
-    """Sentence encoder with a logistic regression probe on its frozen features.
+    """A text classifier: a trained sentence encoder and a logistic regression on its vectors.
 
-    With `probe_features="encoder+tfidf"` predictions are the mean of the probe's
-    probabilities and those of TF-IDF + logistic regression; with `"encoder+ngrams"` a pool of
-    both and of character n-grams, with weights fitted on dev rows.
+    `fit` learns word vectors, trains the encoder with the objective, freezes it, and fits the
+    logistic regression, called the probe. `predict` answers by the probe alone; with
+    `probe_features="encoder+tfidf"` by the mean of its probabilities and those of TF-IDF + logistic
+    regression; with `"encoder+ngrams"` by a pool of both and of character n-grams.
+
+    The preset "fast" trains one encoder; "auto" compares recipes as `superconext train` does.
+    `vectors` may also be a `WordVectors`, or the `Vectors` of torchtext.
+
+    Source: Moukafih et al. (2023), "SuperConText: Supervised contrastive learning framework for
+    textual representations".
 
     Example:
         >>> texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
@@ -238,9 +259,22 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
 
 
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None
-    Hooks into training, see `superconext.training.callbacks`.
+    Called during training, see `superconext.training.callbacks`.
 verbose : bool, default=False
-    Whether `fit` shows its progress: lines on stderr, bars on a terminal and in notebooks."""
+    Whether `fit` shows its progress: lines on stderr, bars on a terminal and in notebooks.
+
+Attributes
+----------
+classes_ : array [C]
+    Distinct labels, sorted, in the dtype of `y`.
+history_ : list of dict
+    A record for each epoch of each member; empty in a loaded model.
+model_ : superconext.fitting.model.Model
+    The fitted model.
+cv_ : dict
+    Only with `cv` or `preset="auto"`: the cross-validated metrics. `cv_["probabilities"]` are those
+    of each row out of fold, float64 [N, C] (NaN if no fold held the row out), and, with the preset,
+    `cv_["recipes"]` what was compared."""
 
 #: Those of the table, a preset's being None by default, `callbacks` and `verbose`.
 _PARAMETERS = [

@@ -166,9 +166,10 @@ class PredictMixin:
     classes_: np.ndarray
 
     def predict(self, X: Iterable[str]) -> np.ndarray:
-        """The most probable label of each text, `[N]`; "" for a blank one, as on the command line.
+        """The most probable label of each text, `[N]`, in the dtype of `classes_`.
 
-        Labels that are numbers have none for it: warns, and gives it a class.
+        A blank text gets the label "", as on the command line; if labels are numbers, one of them
+        and a warning. Raises DataError for anything but texts.
         """
         texts = check_texts(X, some=False)
         shares = self.predict_proba(texts)
@@ -185,19 +186,20 @@ class PredictMixin:
         return best
 
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
-        """Class probabilities `[N, C]`, columns as `classes_`."""
+        """Class probabilities, float64 `[N, C]`, with columns in the order of `classes_`."""
         return self._model().probabilities(check_texts(X, some=False))
 
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
-        """Scores `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
+        """Scores, float64 `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
-        Those of the probe; with an ensemble, logarithms of the probabilities.
+        They are the probe's; where n-grams predict too, logarithms of the probabilities.
         """
         scores = self._model().decision(check_texts(X, some=False))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:
-        """What each word of each text contributes to its prediction."""
+        """What each word of each text contributes to its prediction: by how much the log-odds of
+        the predicted class fall without it. Raises DataError for anything but texts."""
         from superconext.report.explain import explain
 
         return explain(self._model(), check_texts(X))
@@ -209,7 +211,17 @@ class PredictMixin:
         labelled: Sequence[str] = (),
         balance: str | None = None,
     ) -> list[Suggestion]:
-        """Which texts to label next, see `report.suggest`; `line` is the place, from 1."""
+        """Which of the unlabelled texts to label next: uncertain ones that differ from each other.
+
+        Args:
+            X: unlabelled texts `[N]`.
+            count: how many to suggest; fewer where there are not as many.
+            labelled: texts that have a label; they and their near-duplicates are left out.
+            balance: "class" for as many of each predicted class, "script" for as many of each.
+
+        Returns suggestions, the least certain first; `line` is the place in X, from 1. Raises
+        DataError where no text is left. Source: Zhdanov (2019), see `report.suggest`.
+        """
         from superconext.data.dataset import Texts
         from superconext.report.suggest import suggest
 
@@ -222,12 +234,17 @@ class PredictMixin:
 
 
 def load(path: str | Path) -> LoadedClassifier | ExportedModel:
-    """The fitted classifier of a run folder, or of "hf://user/name[@revision]" on the Hub; of an
-    export to ONNX or static its `ExportedModel`.
+    """Open a saved model for prediction.
 
-    Labels are in the dtype they were fitted in; a run of the command line has text.
-    Raises RunError when the folder is neither or is damaged, MissingExtraError for a run without
-    the extra train.
+    Args:
+        path: a run folder, as `superconext train` and `save` write it; an export of one to ONNX or
+            a static student; or "hf://user/name[@revision]" for a run on the Hugging Face Hub.
+
+    Returns a `LoadedClassifier`, or for an export an `ExportedModel`, which only has `predict` and
+    `predict_proba`. Labels are in the dtype they were fitted in; those of the command line are str.
+
+    Raises RunError if the folder is neither or is damaged, and MissingExtraError for a run that is
+    not exported where the extra `train` is not installed.
 
     Example:
         >>> from superconext import SuperConTextClassifier, load
@@ -256,10 +273,10 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
 
 
 class LoadedClassifier(PredictMixin):
-    """A fitted classifier out of a run folder: predicts and embeds, and is saved again.
+    """The fitted classifier of a run folder, which `load` returns: it predicts, embeds, explains.
 
-    scikit-learn's tools take it: a clone of it is an unfitted `SuperConTextClassifier` with
-    the run's parameters.
+    The tools of scikit-learn accept it; a clone of it is an unfitted `SuperConTextClassifier` with
+    the parameters of the run.
 
     Attributes:
         model_: the trained model.
@@ -275,17 +292,17 @@ class LoadedClassifier(PredictMixin):
         return f"LoadedClassifier({config.objective}, {len(self.classes_)} classes)"
 
     def estimator(self) -> SuperConTextClassifier:
-        """The same run as a fitted scikit-learn estimator."""
+        """The same model as a fitted scikit-learn estimator."""
         from superconext.estimator.classifier import SuperConTextClassifier
 
         return SuperConTextClassifier._of_model(self.model_, self.classes_)
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
-        """Frozen sentence vectors float32 `[N, d]` of texts `[N]`."""
+        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder."""
         return self._model().features(check_texts(X, some=False))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
-        """Accuracy on texts and labels `[N]`."""
+        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def save(self, path: str | Path) -> None:
@@ -295,15 +312,15 @@ class LoadedClassifier(PredictMixin):
     def push_to_hub(
         self, name: str, private: bool | None = None, revision: str | None = None
     ) -> str:
-        """Upload as user/name, see `export.hub.push`."""
+        """Upload the model to the Hub, as `SuperConTextClassifier.push_to_hub` does."""
         return self.estimator().push_to_hub(name, private, revision)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters the run was trained with."""
+        """The parameters that the run was trained with, by name."""
         return self.model_.config.to_dict()
 
     def fit(self, X: Iterable[str], y: Iterable[Any]) -> SuperConTextClassifier:
-        """A new estimator with the run's parameters, trained on other rows."""
+        """A new estimator with the parameters of the run, trained on other texts and labels."""
         return self.__sklearn_clone__().fit(X, y)
 
     def _model(self) -> Model:

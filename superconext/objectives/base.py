@@ -1,12 +1,12 @@
 """The base class of objectives, the batch that they are given, and their own options.
 
 An objective is an `nn.Module` that turns one `Batch` into a scalar loss and a dict of
-named floats for the history. What it needs beyond that it declares as class attributes;
-the trainer reads them and provides it.
+named floats for the history. Its class attributes declare what else it needs; the trainer reads
+them and provides it.
 
-Settings that several objectives share (temperature, ...) are parameters of the run. What one
-objective alone has is a frozen dataclass of int, float, bool and str fields, its
-`options_type`, see `config.parameters`.
+Settings that several objectives share (temperature, ...) are parameters of the run. The settings of
+one objective alone are a frozen dataclass of int, float, bool and str fields, its `options_type`,
+see `config.parameters`.
 """
 
 from __future__ import annotations
@@ -35,28 +35,30 @@ _OURS = "superconext."
 
 
 class Pool(Protocol):
-    """Unlabelled sentences beside the batch, M >= 1 of them; none is a labelled text."""
+    """Unlabelled sentences for an objective that `needs_pool`: M >= 1, none a labelled text."""
 
     @property
     def memory(self) -> Tensor:
-        """`Objective.remembered` of each sentence, float32 `[M, r]`, as the epoch began."""
+        """`Objective.remembered` of each sentence, float32 `[M, r]`, by the weights with which the
+        epoch began."""
 
     def encode(self, rows: Tensor) -> Tensor:
-        """Sentence vectors `[R, d]` of pool rows `[R]`, by today's weights, with gradient."""
+        """Sentence vectors `[R, d]` of pool rows `[R]`, by the current weights, with gradient."""
 
     def guess(self, rows: Tensor, step: int) -> Tensor | None:
-        """Mean -log p of hidden words of pool rows `[R]`, with gradient; None where nothing guesses
-        them, see `Objective.guesses_words`."""
+        """The loss of a masked language model on pool rows `[R]`: mean -log p of their hidden
+        words, a scalar with gradient; None without such a model, see `Objective.guesses_words`."""
 
 
 @dataclass
 class Batch:
-    """One training batch after the encoder.
+    """One training batch after the encoder: N rows, C classes.
 
     sentence: sentence vectors `[N, d]`.
-    projected: projection head output `[N, p]`, not normalised.
-    labels: class indices `[N]`; of rows with soft labels drawn from these for this epoch.
-    shares: the share of each class in each row's target, float32 `[N, C]`, where rows have soft
+    projected: output of the projection head `[N, p]`, not normalised; `sentence` itself without
+        `uses_projection`.
+    labels: class indices `[N]`; for rows with soft labels one drawn from these in each epoch.
+    shares: the share of each class in each row's target, float32 `[N, C]`; None without soft
         labels.
     ids: row numbers of the training set `[N]`; equal ids are the same sentence drawn twice.
     epoch, epochs: which epoch this is (from 0) of how many.
@@ -110,10 +112,11 @@ class PoolOptions(CheckedOptions):
 
 
 class Objective(nn.Module):
-    """Base class of all objectives. Subclasses define `forward`, and `from_config` if needed.
+    """Base class of all objectives. A subclass defines `forward`, and `from_config` if needed.
 
-    Its parameters and buffers are saved with the run. Class attributes say what it needs; the
-    hooks, which do nothing here, say when they are called.
+    Parameters and buffers of the module are trained with the encoder and saved with the run. Class
+    attributes say what the objective needs. The hooks `remembered`, `begin_epoch`, `end_training`
+    and `class_scores` have defaults; override those that you need.
 
     >>> import torch
     >>> class Length(Objective):
@@ -135,8 +138,8 @@ class Objective(nn.Module):
     #: Whether texts are read with a trained token for each class, see `encoders.bilstm`;
     #: `class_states` are then there, in a `Batch` and in `class_scores`.
     needs_class_tokens: bool = False
-    #: Where class tokens start: "words", at the word vectors of what the label is called as far
-    #: as they are known (`vectors.table`), or "random".
+    #: Initial vectors of class tokens: "words", the word vectors of the label's name as far as they
+    #: are known (`vectors.table`), or "random".
     class_tokens: str = "random"
     #: Whether it reads token ids itself, without labels, as pre-training does: a `Batch` then has
     #: `tokens` and `lengths`, and is not encoded.
@@ -146,18 +149,18 @@ class Objective(nn.Module):
     scores_together: bool = False
     #: Whether `Batch.pool` must be there; `options_type` is then a `PoolOptions`.
     needs_pool: bool = False
-    #: Whether it asks for `Pool.guess`.
+    #: Whether it calls `Pool.guess`, the loss of a masked language model.
     guesses_words: bool = False
-    #: Whether `begin_epoch` reads the `dev_score` of epochs; fits nobody watches have none else.
+    #: Whether `begin_epoch` reads the `dev_score` of epochs, which is not always computed else.
     reads_dev_score: bool = False
-    #: Dataclass of the settings this objective alone has, see `parse_options`.
+    #: Dataclass of the settings that only this objective has, see `parse_options`.
     options_type: type = CheckedOptions
-    #: Loss of a collapsed encoder, drawn in the learning curves; None if it has none.
+    #: Loss if all sentence vectors are equal, drawn in the learning curves; None if not known.
     chance_level: float | None = None
 
     @classmethod
     def fault(cls) -> None:
-        """Raise ConfigError where the class itself lacks what an objective must have."""
+        """Raise ConfigError if the class itself is no complete objective."""
         wanted = PoolOptions if cls.needs_pool else CheckedOptions
         kind = cls.options_type
         right = isinstance(kind, type) and is_dataclass(kind)
@@ -171,7 +174,8 @@ class Objective(nn.Module):
 
     @classmethod
     def build(cls, config: Config, shape: Shape) -> Objective:
-        """`from_config`, with the objective's own options alone, after a check of them."""
+        """Check the options and call `from_config` with those that are the objective's own. Raises
+        ConfigError for an unknown or impossible option."""
         own = other_options(config.options, encoder_class(config.encoder).options_type)
         if own and cls.options_type is CheckedOptions and not cls.__module__.startswith(_OURS):
             raise own_fault(cls, f"no options_type for {own}", "a dataclass with these fields")
@@ -180,11 +184,12 @@ class Objective(nn.Module):
 
     @classmethod
     def from_config(cls, config: Config, shape: Shape) -> Objective:
-        """Build the objective a configuration describes.
+        """Build the objective that a configuration describes.
 
-        Here from the size of sentence vectors, the number of classes, the run's temperature and
-        its own options, or without arguments where the class has no `__init__`; override it for
-        another constructor.
+        This calls the constructor with the size of sentence vectors, the number of classes, the
+        temperature of the run and the objective's own options, or without arguments if the class
+        has no `__init__`. Override it for another constructor. Raises ConfigError if the
+        constructor takes other arguments.
         """
         options: Any = parse_options(config.options, cls.options_type)
         arguments = shape.sentence, shape.classes, config.temperature, options
@@ -201,11 +206,16 @@ class Objective(nn.Module):
         return cls(*arguments)
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
-        """Scalar loss (with gradient, also where nothing contributes) and named scalars."""
+        """The loss of a batch, and numbers for the history by name.
+
+        The loss is a tensor of one number with a gradient: where the batch has nothing to contrast,
+        0 times something that has one.
+        """
         raise NotImplementedError
 
     def checked(self, answer: Any) -> tuple[Tensor, dict[str, float]]:
-        """What `forward` returned. Raises ConfigError unless it is what it must return."""
+        """What `forward` returned, the numbers as floats. Raises ConfigError if it is not a loss
+        with gradient and a dict of named numbers."""
         pair = "the loss (a tensor of one number) and a dict of named numbers"
         right = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
         expect(right, self, "forward", answer, pair)
@@ -223,30 +233,39 @@ class Objective(nn.Module):
         }
 
     def remembered(self, sentence: Tensor) -> Tensor:
-        """What the pool's memory holds of its sentence vectors `[n, d]`, `[n, r]`."""
+        """What `Pool.memory` keeps, `[n, r]`, of sentence vectors `[n, d]`."""
         return sentence
 
     def begin_epoch(self, epoch: int, history: Sequence[Mapping[str, Any]]) -> None:
-        """Before the batches of an epoch (from 0).
+        """Called before the first batch of an epoch.
 
-        history: the records of the epochs before, with `reads_dev_score` each with `dev_score`
-            where there are dev rows. What is done here must follow from the arguments and the
-            saved weights alone, so that a resumed training is the same.
+        Args:
+            epoch: its number, from 0.
+            history: the records of the epochs before. With `reads_dev_score`, and if there are dev
+                rows, each has a `dev_score`.
+
+        What is done here must follow from the arguments and the saved weights alone, so that a
+        resumed training is the same.
         """
 
     def end_training(self, encode: Callable[[np.ndarray], EncoderOutput], labels: Tensor) -> None:
-        """After the last epoch, in evaluation mode without gradient; draws no random numbers.
+        """Called after the last epoch, in evaluation mode and without gradient. It must draw no
+        random numbers.
 
         Args:
-            encode: training row numbers `[n]` to the encoder's output, with token states if
-                the objective needs them, under the weights that training ends with.
+            encode: gives the encoder's output for numbers of training rows `[n]`, by the final
+                weights, with token states if the objective needs them.
             labels: class indices of all training rows `[N]`.
         """
 
     def class_scores(self, output: EncoderOutput) -> Tensor | None:
-        """Native prediction: scores `[N, C]` (softmax of them: probabilities), or None.
+        """Prediction by the objective itself, without the probe.
 
-        output: the encoder's, in evaluation mode, with what the class attributes ask for.
+        Args:
+            output: of the encoder in evaluation mode for N rows, with what the class attributes ask
+                for.
+
+        Returns scores `[N, C]`, whose softmax are probabilities; None if it does not predict.
         """
         return None
 
