@@ -10,8 +10,8 @@ vocabulary's making is in it.
 The traffic is what the floats come to that one token's updates read and write, if none of it came
 from cache: of each pair of words within the window the rows of the word and its n-grams once, and
 again twice for their update, and six rows of output read and written. Where it comes to more than
-the measured rate of copying 256 MB, memory is not what limits. Everything goes to
-docs/measured/bench_word_vectors.csv, and a table of it is printed.
+the measured rate of copying 256 MB, memory is not what limits. Training in blocks needs less, and
+has no share. Everything goes to docs/measured/bench_word_vectors.csv, and a table of it is printed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -53,9 +54,11 @@ def trainers(
     text.write_text("".join(" ".join(tokens) + "\n" for tokens in lists), encoding="utf-8")
     known = {"dimension": DIMENSION, "window": WINDOW, "negative": NEGATIVE, "min_count": LEAST}
 
-    def ours(workers: int) -> object:
+    def ours(workers: int, trainer: str = "gensim") -> object:
         more = {**GRAMS, "buckets": 100_000} if grams else {}
-        return train_vectors(lists, method=method, epochs=epochs, workers=workers, **known, **more)
+        return train_vectors(
+            lists, method=method, epochs=epochs, workers=workers, trainer=trainer, **known, **more
+        )
 
     def gensim(workers: int) -> object:
         kind, more = (FastText, {**GRAMS, "bucket": 100_000}) if grams else (Word2Vec, {})
@@ -73,7 +76,12 @@ def trainers(
 
     return {
         (name, threads): lambda train=train, threads=threads: train(threads)
-        for name, train in (("superconext", ours), ("gensim 4.4", gensim), ("fastText", own))
+        for name, train in (
+            ("superconext", ours),
+            ("superconext in blocks", partial(ours, trainer="blocks")),
+            ("gensim 4.4", gensim),
+            ("fastText", own),
+        )
         for threads in (1, 2)
     }
 
@@ -134,6 +142,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
             for (name, threads), seconds in taken.items():
                 rates = tokens / np.median(seconds, axis=0)
                 share = f"{rates[0] * traffic / statistics.median(copied):.2f}"
+                if name.endswith("blocks"):
+                    share = ""
                 values = (method, name, str(threads), *(f"{r:.0f}" for r in rates), share)
                 rows.append(dict(zip(FIELDS, values, strict=True)))
                 print(*values, sep="\t", flush=True)
@@ -148,9 +158,9 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     for row in rows:
         name = f"{row['trainer']}, {row['method']}"
         rate = f"{int(row['per_second']) / 1000:.0f}"
-        line = lines.setdefault(name, [name, "", "", "0"])
+        line = lines.setdefault(name, [name, "", "", ""])
         line[int(row["threads"])] = rate
-        line[3] = max(line[3], row["copied_share"], key=float)
+        line[3] = max(line[3], row["copied_share"], key=lambda share: float(share or 0))
     return Grid(headings, list(lines.values()), right=frozenset({1, 2, 3}))
 
 
