@@ -119,14 +119,15 @@ def grid(lines: list[dict[str, str]]) -> Grid:
         )
     sizes, words, *_ = np.array(points.pop(WORDS)).T
     distinct = np.exp(np.polyval(np.polyfit(np.log(sizes), np.log(words), 1), np.log(ASKED)))
-    rows = [[f"distinct words: {distinct / 1e6:.1f} million", "", "", ""]]
+    rows = []
     for step, of_step in points.items():
         sizes, words, seconds, *room = np.array(of_step).T
         hours = np.polyval(np.polyfit(sizes, seconds, 1), ASKED) / 3600
         over, at = (sizes, ASKED) if step == "data pool" else (words, distinct)
         giga = [np.polyval(np.polyfit(over, one, 1), at) / 1e3 for one in room]
         rows.append([step, f"{hours:,.0f}", *(f"{one:,.0f}" for one in giga)])
-    return Grid(["step", "hours of one core", "GB of memory", "GB of disk"], rows)
+    step = f"step ({distinct / 1e6:.0f} million distinct words)"
+    return Grid([step, "hours of one core", "GB of memory", "GB of disk"], rows)
 
 
 def main() -> int:
