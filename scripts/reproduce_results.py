@@ -29,7 +29,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,24 +127,32 @@ TRANSFORMERS = {
     "bilstm": "BiLSTM",
     "taught": "BiLSTM taught by SupCon",
     "frozen": "MiniLM frozen + LR",
+    "cross_entropy_24": "cross-entropy, 24 steps",
+    "ce_scl_24": "CE + SCL, 24 steps",
+    "superloss_24": "SuperLoss, 24 steps",
+    "supcon_24": "SupCon, 24 steps",
+    "dualcl": "DualCL, 24 steps",
+    "lacon": "LaCon, 24 steps",
+    "css_lm": "CSS-LM, 24 steps",
     "cross_entropy": "cross-entropy",
     "ce_scl": "CE + SCL",
     "superloss": "SuperLoss",
     "supcon": "SupCon",
-    "dualcl": "DualCL",
-    "lacon": "LaCon",
-    "css_lm": "CSS-LM",
 }
+#: What their titles end with where the steps do not follow from the rows.
+BRIEF = ", 24 steps"
 #: What a paper says is ahead, and of what.
 ORDERS = (
-    ("ce_scl", "cross_entropy"),
-    ("dualcl", "cross_entropy"),
-    ("dualcl", "ce_scl"),
-    ("lacon", "cross_entropy"),
-    ("lacon", "ce_scl"),
-    ("css_lm", "cross_entropy"),
-    ("superloss", "supcon"),
+    ("ce_scl_24", "cross_entropy_24"),
+    ("dualcl", "cross_entropy_24"),
+    ("dualcl", "ce_scl_24"),
+    ("lacon", "cross_entropy_24"),
+    ("lacon", "ce_scl_24"),
+    ("css_lm", "cross_entropy_24"),
+    ("superloss_24", "supcon_24"),
 )
+#: What was chosen, and what it is compared with.
+PEERS = (("supcon", "setfit"), ("supcon", "supcon_24"))
 #: Corrected p below which a difference counts.
 LEVEL = 0.05
 
@@ -540,30 +548,34 @@ def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines
 
 
-def drawn_scores(rows: list[dict[str, str]]) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Accuracy in percent on test rows by draw, by system, set and rows a class."""
+def drawn_scores(
+    rows: list[dict[str, str]], of: str = "test"
+) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Accuracy in percent on test or dev rows by draw, by system, set and rows a class."""
     scores: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in rows:
-        if row["rows"] == "test":
+        if row["rows"] == of:
             own = scores.setdefault((row["system"], row["set"], row["shots"]), {})
             own[row["seed"]] = 100 * float(row["accuracy"])
     return scores
 
 
-def orders(rows: list[dict[str, str]]) -> str:
-    """The differences that papers claim, over all draws that both systems have."""
+def orders(rows: list[dict[str, str]], pairs: Sequence[tuple[str, str]]) -> str:
+    """Differences of systems, over all draws that both have."""
     scores, said = drawn_scores([row for row in rows if row["shots"] != "all"]), []
-    for one, other in ORDERS:
-        pairs = [
+    for one, other in pairs:
+        values = [
             value - scores[other, *group][seed]
             for (system, *group), own in scores.items()
             if system == one and (other, *group) in scores
             for seed, value in own.items()
             if seed in scores[other, *group]
         ]
-        if len(pairs) > 1:
-            names = f"{TRANSFORMERS[one]} over {TRANSFORMERS[other]}"
-            said.append(f"{names} {interval(pairs)} ({len(pairs)})")
+        if len(values) > 1:
+            names = " over ".join(TRANSFORMERS[name] for name in (one, other))
+            if TRANSFORMERS[one].endswith(BRIEF):
+                names = names.replace(BRIEF, "")
+            said.append(f"{names} {interval(values)} ({len(values)})")
     return "; ".join(said)
 
 
@@ -583,7 +595,7 @@ def on_dev(rows: list[dict[str, str]]) -> str:
     """Mean accuracy on rows to choose on, over the draws that all systems have, best first."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
-        if row["rows"] == "dev":
+        if (row["rows"], row["set"], row["shots"]) == ("dev", "sst2", "16"):
             scores = found.setdefault(TRANSFORMERS[row["system"]], {})
             scores[row["seed"]] = 100 * float(row["accuracy"])
     shared = set.intersection(*map(set, found.values())) if found else set()
@@ -592,6 +604,18 @@ def on_dev(rows: list[dict[str, str]]) -> str:
     means = {n: statistics.mean(own[seed] for seed in shared) for n, own in found.items()}
     best = sorted(means.items(), key=lambda pair: -pair[1])
     return f"{', '.join(f'{name} {mean:.1f}' for name, mean in best)} ({len(shared)} draws)"
+
+
+def by_passes(rows: list[dict[str, str]]) -> str:
+    """Mean accuracy on rows to choose on by the steps that follow from the rows, and by 24."""
+    scores, said = drawn_scores(rows, "dev"), []
+    for (system, name, shots), own in sorted(scores.items()):
+        brief = scores.get((f"{system}_24", name, shots), {})
+        if shared := own.keys() & brief.keys():
+            few, many = (statistics.mean(of[seed] for seed in shared) for of in (brief, own))
+            drawn = f"{len(shared)} draw{'s' * (len(shared) > 1)}"
+            said.append(f"{name}, {shots}: {many:.1f} and {few:.1f} ({drawn})")
+    return "; ".join(said)
 
 
 def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -> list[list[str]]:
@@ -695,8 +719,10 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "choice": choice(stored),
         "transformer": markdown(transformers(fits)),
         "transformer-all": markdown(whole_sets(fits)),
-        "transformer-orders": orders(fits),
+        "transformer-orders": orders(fits, ORDERS),
+        "transformer-peers": orders(fits, PEERS),
         "transformer-dev": on_dev(fits),
+        "transformer-passes": by_passes(fits),
     }
 
 

@@ -18,6 +18,7 @@ from superconext.core.progress import Progress
 from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
+from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder
 from superconext.fitting.model import Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
@@ -34,6 +35,7 @@ from superconext.probe.group_priors import (
 )
 from superconext.probe.logistic_regression import (
     DEFAULT_C,
+    FROZEN_C,
     LogisticRegressionProbe,
     adjusted,
     calibrate,
@@ -246,7 +248,11 @@ def _final_probe(
     kind = probe_class(config.probe_features)
     if labels.ndim > 1 and kind is not LogisticRegressionProbe:
         labels = labels.argmax(axis=1)
-    probe: Probe = kind.fit(features, labels, dev_features, dev_labels)
+    frozen = config.freeze and encoder_class(config.encoder).reads_model
+    if kind is LogisticRegressionProbe and frozen:
+        probe: Probe = fit_probe(features, labels, dev_features, dev_labels, default=FROZEN_C)
+    else:
+        probe = kind.fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
         scores, shape = probe.decision(features[:2]), (min(2, len(features)), len(prepared.classes))

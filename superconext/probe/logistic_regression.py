@@ -154,6 +154,10 @@ GRID: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 3
 #: better from a pretrained encoder, but on draws as the sets come it was much worse from scratch.
 DEFAULT_C = 0.3
 
+#: The same of the vectors of a transformer that was not trained: on five draws of 16 and 64 rows of
+#: each class all more accurate, and of the lowest log loss of four.
+FROZEN_C = 0.03
+
 
 @dataclass(frozen=True)
 class LogisticRegressionProbe(Probe):
@@ -220,6 +224,7 @@ def fit_probe(
     dev_labels: np.ndarray | None = None,
     grid: Sequence[float] = GRID,
     learned: bool = True,
+    default: float = DEFAULT_C,
 ) -> LogisticRegressionProbe:
     """Fit on `[N, d]` and class indices `[N]`; C has the lowest log loss of `grid`.
 
@@ -228,8 +233,8 @@ def fit_probe(
             row then stands once for each class with its share as weight.
         dev_labels: class indices `[M]`; -1 for a class that training never saw.
         learned: whether the features were learned from these very labels. Then the log loss is
-            that on dev however small it is, else as `choose_c` has it. With too few rows for
-            either C is `DEFAULT_C`, or the only one of the grid.
+            that on dev however small it is, else as `choose_c` has it.
+        default: C where there are too few rows for either, unless the grid has only one.
     """
     if len(grid) == 1:
         return _with_c(features, labels, grid[0])
@@ -242,7 +247,7 @@ def fit_probe(
         return along_c(features, labels, dev_features)
 
     within = None if learned else of_fold
-    c = choose_c(grid, DEFAULT_C, labels, dev_labels, within, of_dev).c
+    c = choose_c(grid, default, labels, dev_labels, within, of_dev).c
     return _with_c(features, labels, c)
 
 
