@@ -480,7 +480,7 @@ def _read(
     return corpus
 
 
-@click.command()
+@click.command(short_help="Write the invented sample data to a folder.")
 @click.argument("folder", metavar="DIR")
 @switch("--force", "Replace its files in DIR.")
 def sample(folder: str, force: bool) -> None:

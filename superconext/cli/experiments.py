@@ -76,7 +76,12 @@ SYSTEMS = shared(
 
 #: Where to write, how often, by whom, and how to report.
 RUNS = shared(
-    number("--seeds", None, "Fits of each system, with seeds 0, 1, ...", click.IntRange(1, 10_000)),
+    number(
+        "--seeds",
+        None,
+        "How often to fit each system, with seeds 0, 1, ...",
+        click.IntRange(1, 10_000),
+    ),
     click.option("--out", metavar="DIR", help="Folder to write, or to resume.  [required]"),
     click.option(
         "--reference",
@@ -176,7 +181,11 @@ def chosen_workers(options: dict[str, Any]) -> Workers:
 _LIST = "list"
 
 
-@click.command(cls=GroupedCommand, needs=("train_files", "out"))
+@click.command(
+    cls=GroupedCommand,
+    needs=("train_files", "out"),
+    short_help="Compare objectives and baselines over several seeds.",
+)
 @click.argument("train_files", metavar="[TRAIN]...", nargs=-1)
 @click.option(
     "--dev", metavar="FILE", help="Labelled file to choose settings on; unset: a tenth of TRAIN."
@@ -439,7 +448,11 @@ def _numbers(
         ) from None
 
 
-@click.command(cls=GroupedCommand, needs=("test", "shots", "seeds", "out"))
+@click.command(
+    cls=GroupedCommand,
+    needs=("test", "shots", "seeds", "out"),
+    short_help="Draw score curves for a few labelled rows of each class.",
+)
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option(
     "--dev",
@@ -494,7 +507,11 @@ def fewshot(
     _where("few-shot", str(request.out))
 
 
-@click.command(cls=GroupedCommand, needs=("parameter", "seeds", "out"))
+@click.command(
+    cls=GroupedCommand,
+    needs=("parameter", "seeds", "out"),
+    short_help="Try several values of one or more parameters.",
+)
 @click.argument("train_file", metavar="TRAIN", required=True)
 @click.option(
     "--dev", metavar="FILE", help="Labelled file to choose values on; unset: a tenth of TRAIN."

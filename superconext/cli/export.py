@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
 
 
-@click.command()
+@click.command(short_help="Convert a run: smaller, ONNX, static, sentence-transformers.")
 @click.argument("run")
 @click.option(
     "--format",
@@ -230,7 +230,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         )
 
 
-@click.command()
+@click.command(short_help="Upload a run to the Hugging Face Hub.")
 @click.argument("run")
 @click.argument("name", metavar="USER/NAME")
 @click.option("--private/--public", default=None, help="Visibility of a new repository.")
@@ -255,7 +255,7 @@ def push(
         say_next(f"superconext pull {shlex.quote(name)} --out RUN on another machine")
 
 
-@click.command()
+@click.command(short_help="Download a run from the Hugging Face Hub.")
 @click.argument("name", metavar="USER/NAME")
 @click.option("--out", required=True, metavar="RUN", help="Folder to write; must not exist.")
 @click.option("--revision", metavar="REVISION", help="Branch, tag or commit.")
@@ -279,7 +279,7 @@ def _limit(name: str, default: int, text: str) -> Any:
     return click.option(name, type=click.IntRange(1), default=default, show_default=True, help=text)
 
 
-@click.command()
+@click.command(short_help="Label texts over HTTP.")
 @click.argument("run")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SHOWN, _WIDTH = 20, 60
 
 
-@click.command()
+@click.command(short_help="Find labels that are likely to be wrong.")
 @click.argument("file")
 @click.option("--run", metavar="RUN", help="Use the sentence vectors of this run too.")
 @number("-n", None, "Rows to list, the most suspicious first.  [default: all]", name="count")
@@ -117,7 +117,7 @@ def audit(
         say_next(f"correct labels in {out}; superconext train {shlex.quote(out)}{same} --out RUN")
 
 
-@click.command()
+@click.command(short_help="Choose the sentences to label next.")
 @click.argument("run")
 @click.argument("file", metavar="UNLABELLED")
 @number("-n", 50, "Sentences to suggest.", name="count")
@@ -195,7 +195,7 @@ def suggest(
             )
 
 
-@click.command()
+@click.command(short_help="Show what each word adds to a prediction.")
 @click.argument("run")
 @click.argument("texts", metavar="TEXT...", nargs=-1)
 @click.option("--file", metavar="FILE", help="Explain the texts of this file (-: stdin).")

@@ -60,14 +60,15 @@ def switch(flag: str, help: str, *name: str) -> Decorator:
 
 
 JSON = switch("--json", "Print one JSON document.", "as_json")
-QUIET = switch("--quiet", "No progress on stderr.")
+QUIET = switch("--quiet", "Show only warnings and errors on stderr.")
 TEXT_COLUMN = click.option(
     "--text-column", metavar="NAME", help="Text column: its name, or its number from 1."
 )
 LABEL_COLUMN = click.option(
     "--label-column",
     metavar="NAME",
-    help="Label column: its name, or its number from 1; several annotators' separated by commas.",
+    help="Label column: its name, or its number from 1; of several annotators, their columns with "
+    "commas between.",
 )
 HEADER = click.option(
     "--header/--no-header",
@@ -100,7 +101,7 @@ _READING: dict[str, Decorator] = {
     "header": HEADER,
     "encoding": ENCODING,
     "fix_text": switch(
-        "--fix-text", "Repair text that was saved in the wrong encoding (extra ftfy)."
+        "--fix-text", "Repair text saved in the wrong encoding (needs the extra ftfy)."
     ),
     "drop_unlabelled": DROP_INCOMPLETE,
     "fold_label_case": click.option(
@@ -119,7 +120,7 @@ FIGURES = click.option(
     callback=lambda _context, _option, value: _formats(value),
     help="Also write the figures as SVG or PDF, for papers.",
 )
-THREADS = number("--threads", 1, "Number of torch threads.")
+THREADS = number("--threads", 1, "Number of processor threads.")
 SPLITS = click.option(
     "--splits",
     type=click.Choice(["given", "resample"]),
@@ -179,7 +180,7 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
 _TABLES = (".csv", ".tsv", ".tab", ".txt")
 _DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
-CSV_OR_TSV = "CSV if it ends in .csv (cells separated as in a .csv that is read), else TSV"
+CSV_OR_TSV = "CSV if its name ends in .csv (with the separator of a .csv that is read), else TSV"
 
 
 def out_file(
@@ -537,6 +538,8 @@ def _help(parameter: Parameter) -> str:
     if default is None and not others:
         return parameter.help
     shown = "; ".join([_show(default), *others])
+    if parameter.name == "preset":
+        shown = "auto in train, where no option names a recipe; else fast"
     return f"{parameter.help}  [default: {shown}]"
 
 

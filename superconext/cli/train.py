@@ -37,7 +37,11 @@ from superconext.config.parameters import BY_NAME
 from superconext.config.presets import FORMER_PRESETS
 
 
-@click.command(cls=GroupedCommand, needs=("train_file", "out"))
+@click.command(
+    cls=GroupedCommand,
+    needs=("train_file", "out"),
+    short_help="Train a classifier on a labelled file.",
+)
 @click.argument("train_file", metavar="[TRAIN]", required=False)
 @click.option(
     "--dev",
@@ -165,7 +169,7 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
 _SHARE = click.FloatRange(0.0, 0.95)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Pretrain an encoder on unlabelled text.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @out("word vectors")
 @click.option(

@@ -54,7 +54,7 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
     return value
 
 
-@click.command()
+@click.command(short_help="Score one or several runs on a labelled file.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("file")
 @COLUMNS
@@ -244,7 +244,7 @@ def _some(labels: Iterable[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-@click.command()
+@click.command(short_help="Label new texts.")
 @click.argument("run")
 @click.argument("file", default="-")
 @TEXT_COLUMN
@@ -300,7 +300,7 @@ def predict(
     row of FILE gives one row, in the same order; a row without text gets an empty label, or is left
     out with --drop-incomplete. With --proba, --keep or --out a header names the columns. --details
     and --json add line numbers, the shares of a text's words and letters that are new to RUN, and
-    the split of RUN that contains the text.
+    whether the text is among those that RUN was made from (train or dev).
     """
     import sys
     from contextlib import ExitStack
@@ -514,7 +514,7 @@ def _table_row(
     return [*cells, text, *kept.values()]
 
 
-@click.command()
+@click.command(short_help="Write the sentence vectors of texts as a NumPy file.")
 @click.argument("run")
 @click.argument("file")
 @out_file("an array of NumPy", "VECTORS.npy", required=True, endings=(".npy",))
@@ -573,7 +573,7 @@ def load_any(run: str, threads: int) -> Any:
     return load_export(Path(run), threads) or _load(run, threads)
 
 
-@click.command()
+@click.command(short_help="Write an HTML page of a run: scores, map, mistakes.")
 @click.argument("run")
 @click.argument("file", required=False)
 @click.option("--train", metavar="FILE", help="Training rows, to show those nearest to each row.")

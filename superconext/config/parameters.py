@@ -179,8 +179,7 @@ class Config:
     objective: str = _objective("superloss", "Training objective, by name.")
     preset: str = _training(
         "fast",
-        "Named set of defaults; auto, which the command train uses unless an option names a "
-        "recipe, chooses a recipe by cross-validation.",
+        "Named set of defaults; auto compares a few recipes on rows held out and takes the best.",
         choices=(*PRESETS, *FORMER_PRESETS),
     )
     temperature: float = _objective(
@@ -275,8 +274,8 @@ class Config:
     )
     soft_labels: str | None = _data(
         None,
-        "File of texts with a probability for each class (in columns of these names, as predict "
-        "--proba writes them) that train encoder and probe too.",
+        "File of texts with a probability for each class, as predict --proba writes it, from which "
+        "encoder and probe learn too.",
     )
     vector_dimension: int = _text(
         100, "Dimension of word vectors that the run trains.", low=1, high=4096
@@ -305,12 +304,12 @@ class Config:
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
-    max_length: int = _text(500, "Tokens kept of each sentence.", low=1, high=100_000)
+    max_length: int = _text(500, "Tokens read of a text; what follows is cut.", low=1, high=100_000)
     seed: int = _training(0, "Random seed.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
-        "Threads for matrix products; more than one helps only on an idle machine. Unset: one, in "
-        "the command train one for each idle processor, up to 4.",
+        "Threads for matrix products; more than one helps only on an idle machine. Unset: one; in "
+        "train one for each idle processor, up to 4.",
         low=1,
         high=1024,
     )
@@ -353,9 +352,8 @@ class Config:
     )
     cv: int | None = _training(
         None,
-        "Folds of a cross-validation in place of dev rows; the model is then fitted on all rows. "
-        "Unset: 5 in the command train for fewer than 300 rows with neither dev nor test file, "
-        "else none; 0: none.",
+        "Cross-validate on so many folds instead of choosing on dev rows, then fit on all rows; 0: "
+        "never. Unset: 5 in train for fewer than 300 rows without dev and test file, else never.",
         low=0,
         high=100,
     )

@@ -38,7 +38,7 @@ KINDS = {
 LIMIT = 5.0
 #: Told wherever the cache is shown.
 IN_CLEAR = (
-    "Cached files hold words and sentences of the texts they were made from in clear, other "
+    "Cached files hold words and sentences of the texts they were made from, unencrypted, other "
     "people's among them: clear them before you pass on the machine or its disk."
 )
 

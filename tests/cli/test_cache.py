@@ -72,7 +72,7 @@ def test_the_list_says_what_each_is_and_whose_words_it_holds(call, home):
     assert sorted(entry["name"] for entry in report["entries"]) == ALL
     assert report["limit"] == 5e9 and report["note"] == IN_CLEAR
     for words in (("cache", "--help"), ("cache", "clear", "--help")):
-        assert "in clear" in " ".join(call(*words).out.split())
+        assert "unencrypted" in " ".join(call(*words).out.split())
 
 
 @pytest.mark.parametrize(
