@@ -101,14 +101,13 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     cells: list[list[str]] = []
     bold = set()
     for row, p in zip(rows, corrected, strict=True):
-        points = {k: 100 * float(row[k]) for k in ("default", "tfidf", "difference", "low", "high")}
+        points = {k: 100 * float(row[k]) for k in ("default", "difference", "low", "high")}
         minus = f"{points['difference']:+.1f} [{points['low']:+.1f}, {points['high']:+.1f}]"
         if p < 0.05:
-            bold.add((len(cells), 4))
-        scores = (f"{points[k]:.1f}" for k in ("default", "tfidf"))
-        cells.append([row["set"], row["recipe"], *scores, minus])
-    head = ["set", "chosen recipe", "default", "TF-IDF + LR", "difference"]
-    return Grid(head, cells, bold, right=[2, 3])
+            bold.add((len(cells), 3))
+        cells.append([row["set"], row["recipe"], f"{points['default']:.1f}", minus])
+    head = ["set", "chosen recipe", "default", "minus TF-IDF + LR"]
+    return Grid(head, cells, bold, right=[2])
 
 
 def main() -> None:
