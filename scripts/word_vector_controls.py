@@ -1,6 +1,6 @@
 """Whether vectors trained in blocks serve as well as gensim's, by a control that uses nothing else.
 
-    python scripts/word_vector_controls.py TEXT LABELLED... [--seeds 3] [--draws 20]
+    python scripts/word_vector_controls.py TEXT LABELLED... [--method M] [--seeds 3] [--draws 20]
 
 Both trainers learn vectors from TEXT with the settings of `vectors train`. A row of LABELLED is the
 mean of the vectors of its words (by n-grams where a word is new); logistic regression is fitted to
@@ -65,46 +65,43 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
     for path in options.labelled:
         data = read_labelled(path)
         sets[path.parent.name] = np.array(data.labels), tokenizer.many(data.texts)
-    kept = []
-    for method in ("fasttext", "word2vec"):
-        found: dict[tuple[str, int, str], list[list[float]]] = {}
-        for seed, trainer in product(range(options.seeds), TRAINERS):
-            vectors = train_vectors(
-                lists, method=method, min_n=2, max_n=5, seed=seed, trainer=trainer
-            )
-            for name, (labels, texts) in sets.items():
-                features = means(vectors, texts)
-                for rows in ROWS:
-                    scores = [score(features, labels, rows, d) for d in range(options.draws)]
-                    found.setdefault((name, rows, trainer), []).append(scores)
-            print(method, trainer, seed, flush=True)
-        for name, rows in product(sets, ROWS):
-            theirs, ours = (100 * np.mean(found[name, rows, by], axis=0) for by in TRAINERS)
-            more = ours - theirs
-            reach = 1.96 * more.std(ddof=1) / len(more) ** 0.5
-            values = theirs.mean(), ours.mean(), more.mean(), more.mean() - reach
-            row = dict(zip(("gensim", "blocks", "difference", "low"), values, strict=True))
-            row["high"] = more.mean() + reach
-            shown = {key: f"{value:.2f}" for key, value in row.items()}
-            kept.append({"set": name, "method": method, "rows": str(rows), **shown})
-            print(*kept[-1].values(), sep="\t", flush=True)
+    kept, method = [], options.method
+    found: dict[tuple[str, int, str], list[list[float]]] = {}
+    for seed, trainer in product(range(options.seeds), TRAINERS):
+        vectors = train_vectors(lists, method=method, min_n=2, max_n=5, seed=seed, trainer=trainer)
+        for name, (labels, texts) in sets.items():
+            features = means(vectors, texts)
+            for rows in ROWS:
+                scores = [score(features, labels, rows, d) for d in range(options.draws)]
+                found.setdefault((name, rows, trainer), []).append(scores)
+        print(method, trainer, seed, flush=True)
+    for name, rows in product(sets, ROWS):
+        theirs, ours = (100 * np.mean(found[name, rows, by], axis=0) for by in TRAINERS)
+        more = ours - theirs
+        reach = 1.96 * more.std(ddof=1) / len(more) ** 0.5
+        values = theirs.mean(), ours.mean(), more.mean(), more.mean() - reach
+        row = dict(zip(("gensim", "blocks", "difference", "low"), values, strict=True))
+        row["high"] = more.mean() + reach
+        shown = {key: f"{value:.2f}" for key, value in row.items()}
+        kept.append({"set": name, "method": method, "rows": str(rows), **shown})
+        print(*kept[-1].values(), sep="\t", flush=True)
     return kept
 
 
 def summary(rows: list[dict[str, str]]) -> Grid:
-    """Of each set and method gensim's score and how much more blocks have, by rows of a class."""
-    lines: dict[tuple[str, str], list[str]] = {}
+    """Of each set gensim's score and how much more blocks have, by rows of a class."""
+    lines: dict[str, list[str]] = {}
     for row in rows:
-        key = row["set"], row["method"]
         cell = f"{row['gensim']}, {row['difference']} ({row['low']} to {row['high']})"
-        lines.setdefault(key, list(key)).append(cell)
-    return Grid(["rows of", "vectors", *map(str, ROWS)], list(lines.values()))
+        lines.setdefault(row["set"], [row["set"]]).append(cell)
+    return Grid(["rows of", *map(str, ROWS)], list(lines.values()))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("text", type=Path)
     parser.add_argument("labelled", nargs="+", type=Path)
+    parser.add_argument("--method", default="fasttext")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--draws", type=int, default=20)
     rows = measure(parser.parse_args())

@@ -49,7 +49,7 @@ _LONGEST = 10_000  # gensim drops what stands beyond this many tokens in one lis
 # how often the commonest word may stand among them, on average, and tokens that are prepared at
 # once. A block's gradient is taken before any of its updates: where the same words come again and
 # again, large blocks would step too far.
-_BLOCK, _SHARED, _REPEATS, _CHUNK = 64, 32, 4, 8_192
+_BLOCK, _SHARED, _REPEATS, _CHUNK = 32, 32, 4, 8_192
 
 
 class _Lists:
