@@ -30,6 +30,7 @@ from superconext.cli.options import (
     switch,
 )
 from superconext.config.parameters import BY_NAME
+from superconext.core.errors import plural
 
 if TYPE_CHECKING:
     from superconext.data.dataset import Dataset
@@ -238,7 +239,7 @@ def split(
         )
     document = write_folder(out, parts, made, form, force)
     if deduplicate:
-        click.echo(f"{made['deduplicated']} copies left out", err=True)
+        click.echo(f"{plural(made['deduplicated'], 'copy')} left out", err=True)
     if as_json:
         echo_json({"out": out, **document})
         return
@@ -370,7 +371,7 @@ def agreement(
     if report["pairs"]:
         click.echo(render(report["pairs"], list(report["pairs"][0])))
     click.echo(agreement_line(report))
-    click.echo(f"{len(rows)} texts with a majority, {len(ties)} with a tie")
+    click.echo(f"{plural(len(rows), 'text')} with a majority, {len(ties)} with a tie")
     for row in ties[:5]:
         labels = ", ".join(filter(None, annotated.votes[row]))
         click.echo(f"tie: {labels}: {annotated.texts[row][:80]}", err=True)

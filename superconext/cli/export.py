@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from superconext.cli.options import JSON, THREADS, echo_json, echo_notes, say_next, switch
+from superconext.core.errors import plural
 
 if TYPE_CHECKING:
     from superconext.data.duplicates import SeenTexts
@@ -197,7 +198,9 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         return
     click.echo(f"{facts['out']}: {facts['format']}, {facts['bytes'] / 1e6:.1f} MB", err=True)
     if "words_left_out" in facts:
-        click.echo(f"left out {facts['words_left_out']} words of the training text", err=True)
+        click.echo(
+            f"left out {plural(facts['words_left_out'], 'word')} of the training text", err=True
+        )
     if "largest_difference" in facts:
         difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)

@@ -438,7 +438,9 @@ def write_predictions(
         click.echo(f"warning: {problem}", err=True)
     if texts.on_error == "skip":
         click.echo(
-            f"{texts.name}: {begun} texts predicted, {texts.skipped} lines skipped", err=True
+            f"{texts.name}: {plural(begun, 'text')} predicted, "
+            f"{plural(texts.skipped, 'line')} skipped",
+            err=True,
         )
     return begun
 
@@ -556,7 +558,7 @@ def embed(
     np.save(buffer, vectors, allow_pickle=False)
     with atomic_write(Path(out)) as temporary:
         temporary.write_bytes(buffer.getbuffer())
-    click.echo(f"{out}: {vectors.shape[0]} vectors of {vectors.shape[1]} numbers", err=True)
+    click.echo(f"{out}: {plural(len(vectors), 'vector')} of {vectors.shape[1]} numbers", err=True)
     say_next(f"numpy.load({out!r}) in Python")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, plural
 from superconext.data.duplicates import Decontamination
 from superconext.data.lines import shown
 from superconext.data.reading import RowStream, read_labelled
@@ -44,8 +44,9 @@ class AuxiliaryRows:
         """What was read, for the user."""
         facts = self.facts
         return (
-            f"related: {facts['rows']} rows of {facts['file']}; left out {facts['other_label']} of "
-            f"another label and {facts['held']} that repeat a dev or test text"
+            f"related: {plural(facts['rows'], 'row')} of {facts['file']}; left out "
+            f"{facts['other_label']} of another label and {facts['held']} that repeat a dev or "
+            "test text"
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.data.duplicates import leaks
 from superconext.data.lines import shown
 
@@ -151,7 +151,7 @@ def check_letters(texts: Sequence[str], source: str, names: Sequence[str]) -> No
     if 2 * len(bare) > len(texts):
         listed = ", ".join(shown(name, 24) for name in names[:12])
         raise DataError(
-            f"{source}: found no letter in {len(bare)} of {len(texts)} texts, such as "
+            f"{source}: found no letter in {len(bare)} of {plural(len(texts), 'text')}, such as "
             f"{' and '.join(map(shown, bare[:2]))}, expected sentences: name their column with "
             f"--text-column" + f"; the columns are {listed}" * bool(names)
         )
@@ -170,14 +170,12 @@ def check_counts(
     if len(counts) == 1:
         (label, count) = next(iter(counts.items()))
         raise DataError(
-            f"{source}: found one class only ({shown(label)}, {count} row{'s' * (count > 1)}), "
+            f"{source}: found one class only ({shown(label)}, {plural(count, 'row')}), "
             "expected two or more: add examples of another class, or check --label-column"
         )
     spelt: dict[str, list[str]] = {}
     for label, count in () if alike else counts.items():
-        spelt.setdefault(folded(label), []).append(
-            f"{shown(label, 24)} ({count} row{'s' * (count != 1)})"
-        )
+        spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({plural(count, 'row')})")
     if several := [" and ".join(names) for names in spelt.values() if len(names) > 1]:
         raise DataError(
             f"{source}: found {ALIKE}: {'; '.join(several[:5])}, expected one spelling of a "
@@ -195,8 +193,7 @@ def check_counts(
         )
     named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
-    plural = "es" * (len(single) > 1)
     return [
-        f"{source}: found {len(single)} class{plural} with a single row: {named}{more}; it is "
+        f"{source}: found {plural(len(single), 'class')} with a single row: {named}{more}; it is "
         "trained on and cannot be held out, so no score shows how well the model knows such a class"
     ]

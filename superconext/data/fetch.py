@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.download import Downloader, PublicFile
-from superconext.core.errors import DataError, MissingExtraError, suggestion
+from superconext.core.errors import DataError, MissingExtraError, plural, suggestion
 
 if TYPE_CHECKING:  # NumPy and the readers are not needed to list the sets
     from superconext.data.splits import Row
@@ -252,6 +252,6 @@ def _clean(part: str, rows: Iterable[Row], entry: PublicSet, notes: list[str]) -
         else:
             dropped += 1
     if dropped:
-        notes.append(f"{part}: {dropped} rows without a text or a label left out")
+        notes.append(f"{part}: {plural(dropped, 'row')} without a text or a label left out")
     if kept != entry.rows[part]:
-        notes.append(f"{part}: {kept} rows, where {entry.rows[part]} are published")
+        notes.append(f"{part}: {plural(kept, 'row')}, where {entry.rows[part]} are published")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.core.registry import Entry, Registry
 from superconext.data.columns import (
     ANNOTATOR_NAMES,
@@ -282,7 +282,7 @@ class RowFile:
 
     def blank_note(self) -> list[str]:
         """How many blank lines were left out."""
-        return [f"{self._blank} blank line{'s' * (self._blank > 1)} left out"] * bool(self._blank)
+        return [f"{plural(self._blank, 'blank line')} left out"] * bool(self._blank)
 
     def first_line(self) -> str | None:
         """The first line on which something stands, or None; it is read again by `runs`."""

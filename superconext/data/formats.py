@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.core.files import tsv_cell
 from superconext.data.columns import (
     LABEL_NAMES,
@@ -377,7 +377,7 @@ class TableFormat(FileFormat):
         at = titles_above(head, wanted.text_column, wanted.label_column, self.file.name)
         if at:
             title = next(cell for row in head for cell in row if cell.strip())
-            notes.append(f"{at} row{'s' * (at > 1)} above the header left out: {shown(title, 40)}")
+            notes.append(f"{plural(at, 'row')} above the header left out: {shown(title, 40)}")
             lines, head = lines[at:], head[at:]
         if lacks_row_names([row for row in head if not _is_blank(row)]):
             notes.append("header one cell short, as R writes it: first column read as row names")

@@ -277,13 +277,14 @@ class Annotated:
         ]
         if ties.count:
             told.append(
-                f"{ties.count} texts with a tie ({ties}) are not evaluated on; train learns "
+                f"{plural(ties.count, 'text')} with a tie ({ties}), not evaluated on; train learns "
                 "from the shares of their labels, audit lists them, other commands leave them out"
             )
         if none.count:
-            told.append(f"{none.count} texts that nobody labelled left out ({none})")
+            told.append(f"{plural(none.count, 'text')} that nobody labelled left out ({none})")
         if self.replaced:
-            told.append(f"{self.replaced} labels dropped, which their annotator changed further on")
+            dropped = plural(self.replaced, "label")
+            told.append(f"{dropped} left out, for which their annotator gave another further on")
         return told
 
 

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
@@ -192,7 +192,7 @@ class RowStream:
             raise self._incomplete(rows, lacking)
         told = [problem.removeprefix(f"{self.name}, ") for problem in self.problems]
         if self.skipped > len(told):
-            told.append(f"{self.skipped - len(told)} more lines cannot be read")
+            told.append(f"{plural(self.skipped - len(told), 'more line')} cannot be read")
         if lacking and stops:
             told.append(f"found {self._told(rows, lacking)}; train needs --drop-incomplete")
         elif lacking:
@@ -306,7 +306,7 @@ class RowStream:
         found = []
         for what, some in lacking.items():
             places = Places(len(some), [rows.lines[at] for at in some[:3]])
-            found.append(f"{what} ({len(some)} row{'s' * (len(some) > 1)}, {places})")
+            found.append(f"{what} ({plural(len(some), 'row')}, {places})")
         return " and ".join(found)
 
     def _incomplete(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> DataError:

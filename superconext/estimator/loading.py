@@ -77,7 +77,9 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             "text: pass one column"
         )
     if len(array) != count:
-        raise DataError(f"found {count} texts and {len(array)} labels; expected as many")
+        raise DataError(
+            f"found {plural(count, 'text')} and {plural(len(array), 'label')}; expected as many"
+        )
     if array.dtype.kind == "O":
         _refuse_mixture(array.tolist())
         if not isinstance(array[0], str):

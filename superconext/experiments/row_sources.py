@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.core.progress import Progress
 from superconext.data.dataset import ALIKE, Dataset, check_training
 from superconext.data.duplicates import (
@@ -158,14 +158,15 @@ def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
     for role, corpus in list(corpora.items()):
         kept = deduplicate(corpus.texts)
         if len(kept) < len(corpus):
-            notes.append(f"{len(corpus) - len(kept)} rows of {role} repeated a text: removed")
+            repeats = plural(len(corpus) - len(kept), "row")
+            notes.append(f"{repeats} of {role} repeated a text: removed")
         corpora[role] = corpus.select(kept)
 
     def leaked(role: str, others: list[str]) -> np.ndarray:
         later_texts = [text for other in others for text in corpora[other].texts]
         return leaks(later_texts, corpora[role].texts)
 
-    return notes + _drop(corpora, leaked, "are also in {}")
+    return notes + _drop(corpora, leaked, "with a text that is also in {}")
 
 
 def _without_near(corpora: dict[str, Dataset], progress: Progress) -> list[str]:
@@ -180,7 +181,8 @@ def _without_near(corpora: dict[str, Dataset], progress: Progress) -> list[str]:
         kept = np.union1d(np.flatnonzero(group < 0), first)
         corpora["all"] = corpora["all"].select(kept)
         count = len(group) - len(kept)
-        return [f"{count} rows resembled an earlier one ({_ALIKE}): removed"] if count else []
+        rows = plural(count, "row")
+        return [f"{rows} resembled an earlier one ({_ALIKE}): removed"] * bool(count)
 
     def resembling(role: str, others: list[str]) -> np.ndarray:
         return np.flatnonzero(groups.resembling(role, others))
@@ -198,7 +200,7 @@ def _drop(
         rows = leaked(role, others) if role in corpora and others else ()
         if len(rows):
             where = how.format(" or ".join(others))
-            notes.append(f"{len(rows)} rows of {role} {where}: removed from {role}")
+            notes.append(f"{plural(len(rows), 'row')} of {role} {where}: removed from {role}")
             kept = np.setdiff1d(np.arange(len(corpora[role])), rows)
             corpora[role] = corpora[role].select(kept)
     return notes
@@ -226,8 +228,7 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
     whole = _joined(list(corpora.values()))
     count = conflicting(whole.texts, whole.labels)
     if count:
-        texts = "texts carry" if count > 1 else "text carries"
-        findings.append(f"CONFLICTS: {count} {texts} more than one label")
+        findings.append(f"CONFLICTS: {plural(count, 'text')} with more than one label")
     if "test" in corpora:
         unknown = sorted(set(corpora["test"].labels) - set(corpora["train"].labels))
         if unknown:

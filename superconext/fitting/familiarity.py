@@ -100,7 +100,8 @@ class Familiarity:
                 line += (
                     "; there are no others to evaluate it on"
                     if rest is None
-                    else (f"; accuracy without them {rest['accuracy']:.3f} ({rest['n']} rows)")
+                    else f"; accuracy without them {rest['accuracy']:.3f} "
+                    f"({plural(rest['n'], 'row')})"
                 )
             lines.append(line)
         if self.cut:

@@ -157,8 +157,8 @@ def preprocess(
         if soft:
             tokens = [*tokens, *soft.tokens]
             progress.say(
-                f"soft labels: {soft.facts['rows']} rows; left out {soft.facts['held']} that "
-                "repeat a dev or test text"
+                f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
+                f"{soft.facts['held']} that repeat a dev or test text"
             )
         rows = MemoryRows(tokenizer, tokens)
     else:

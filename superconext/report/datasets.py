@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from superconext.core.errors import plural
 from superconext.data.fetch import PublicSet
 from superconext.report.table import clean, clip, render
 
@@ -202,7 +203,7 @@ def _copies(report: Mapping[str, Any]) -> str:
 
 
 def _conflicts(found: Mapping[str, Any]) -> str:
-    lines = [f"texts with several labels: {found['texts']}, in {found['rows']} rows"]
+    lines = [f"texts with several labels: {found['texts']}, in {plural(found['rows'], 'row')}"]
     for case in found["examples"]:
         labels = ", ".join(f"{clean(label)} {count}" for label, count in case["labels"].items())
         lines.append(f"  {clip(clean(case['text']), _WIDTH)}")
@@ -213,11 +214,12 @@ def _conflicts(found: Mapping[str, Any]) -> str:
 def _near(found: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> str:
     sizes = {part["name"]: part["rows"] for part in parts}
     lines = [
-        f"near-duplicates (similarity {found['threshold']:g} or more): {found['texts']} texts in "
-        f"{found['groups']} groups, {found['conflicts']} of them with several labels"
+        f"near-duplicates (similarity {found['threshold']:g} or more): "
+        f"{plural(found['texts'], 'text')} in {plural(found['groups'], 'group')}, "
+        f"{found['conflicts']} of them with several labels"
     ]
     lines += [
-        f"  {pair['of']} in {pair['in']}: {pair['rows']} rows "
+        f"  {pair['of']} in {pair['in']}: {plural(pair['rows'], 'row')} "
         f"({pair['rows'] / sizes[pair['of']]:.1%})"
         for pair in found["across"]
     ]

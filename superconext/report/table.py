@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+from superconext.core.errors import plural
 from superconext.core.files import write_csv, write_text
 from superconext.probe import METRICS
 
@@ -322,7 +323,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         name = f"superconext{joined}{metrics['companion']}"
         rows.append(_row(name, metrics["combined"][split], None if title else seconds))
     note = "" if split == "test" else " (no test file: the run chose its settings on them)"
-    title, below = f"{split}, {metrics[split]['n']} rows{note}", ""
+    title, below = f"{split}, {plural(metrics[split]['n'], 'row')}{note}", ""
     if split == "cv":
         title, below = fold_lines(metrics[split])
     columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
@@ -372,8 +373,8 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     ]
     if folds["not_held_out"]:
         lines.append(
-            f"{folds['not_held_out']} rows were never held out: the only text of a class, and rows "
-            "that the budget left no time for"
+            f"never held out: {plural(folds['not_held_out'], 'row')}, the only text of a class or "
+            "those that the budget left no time for"
         )
     return title, "\n" + "\n".join(lines)
 
@@ -399,10 +400,8 @@ def script_table(metrics: Mapping[str, Any], name: str = "superconext") -> str:
         return ""
     judged = metrics[split]
     left = judged["n"] - sum(of["n"] for of in judged["by_script"].values())
-    out = (
-        f"; {left} row{'s' * (left > 1)} left out, of scripts with fewer than {FEWEST_OF_SCRIPT}"
-        * bool(left)
-    )
+    out = f"; {plural(left, 'row')} left out, of scripts with fewer than {FEWEST_OF_SCRIPT}"
+    out *= bool(left)
     return f"weighted F1 by script (rows){out}\n{render(rows, list(rows[0]))}"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
@@ -170,9 +170,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         if not len(held):
             count, told = len(set(train.texts)), f"{len(train)} rows are too few"
             if count < len(train):
-                told = (
-                    f"only {count} different text{'s' * (count > 1)} in {len(train)} rows, too few"
-                )
+                told = f"only {plural(count, 'different text')} in {len(train)} rows, too few"
             raise DataError(
                 f"{train.source}: {told} to hold any back; expected more rows, or a dev file with "
                 "--dev"

@@ -72,8 +72,8 @@ def probe(folder):
 def test_majority_ties_and_agreement_are_told_and_kept(trained):
     folder, said = trained
     assert "40 texts get the label that most of them gave" in said.err
-    assert "4 texts with a tie (line 42, 43, 44 and 1 more) are not evaluated on" in said.err
-    assert "1 texts that nobody labelled left out (line 46)" in said.err
+    assert "4 texts with a tie (line 42, 43, 44 and 1 more), not evaluated on" in said.err
+    assert "1 text that nobody labelled left out (line 46)" in said.err
     assert "soft labels: 4 rows; left out 0" in said.err
     report = read_json(folder / "run" / "metrics.json")["agreement"]
     assert report["file"] == "votes.tsv" and report["texts"] == 45

@@ -87,7 +87,7 @@ def test_a_good_set(get, server, tmp_path, capfd):
         ("neg", "sentence number 0"),
         ("pos", "sentence number 1"),
     ]
-    assert got.notes == ["train: 1 rows without a text or a label left out"]
+    assert got.notes == ["train: 1 row without a text or a label left out"]
     digest = hashlib.sha256(TRAIN).hexdigest()
     assert got.sources[0] == {
         "url": "https://example.invalid/x/tiny.train",
@@ -238,7 +238,7 @@ def test_a_set_at_hugging_face(monkeypatch, tmp_path):
     got = fetch(CATALOGUE["ag_news"], tmp_path)
     assert list(got.parts["test"]) == [("Sports", "a")]
     assert got.sources[0]["url"] == "https://huggingface.co/datasets/fancyzhx/ag_news"
-    assert "test: 1 rows, where 7600 are published" in got.notes
+    assert "test: 1 row, where 7600 are published" in got.notes
 
 
 def test_a_set_of_one_file_is_split(get):

@@ -90,7 +90,7 @@ def test_a_spelling_never_seen_has_a_vector_of_its_own(fitted):
         (["a", float("nan")], ["a", "b"], r"text 1 is missing \(NaN\): drop the row"),
         (["a", " "], ["a", "b"], "text 1 is blank: drop the row"),
         ([], [], "no texts"),
-        (["a", "b"], ["x"], "2 texts and 1 labels"),
+        (["a", "b"], ["x"], "2 texts and 1 label"),
         (["a", "b", "c"], ["x", "x", "x"], "at least two"),
     ],
 )

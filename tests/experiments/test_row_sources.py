@@ -25,7 +25,7 @@ def test_every_kind_of_trouble_is_said(files):
     assert "LEAKAGE: 2 of 3 dev texts are in train" in said
     assert "LEAKAGE: 1 of 4 test texts are in dev" in said
     assert "DUPLICATES: 1 of 7 rows of train" in said and "DUPLICATES: 1 of 4 rows of test" in said
-    assert "CONFLICTS: 1 text carries more than one label" in said
+    assert "CONFLICTS: 1 text with more than one label" in said
     assert "UNKNOWN LABELS" in said and "c" in said
     assert all(line.startswith("warning: ") for line in heard.lines)
     assert len(pools.findings) == len(heard.lines) == 7
@@ -41,8 +41,11 @@ def test_copies_are_removed_within_and_across(files):
     assert pools.rows["dev"][0] == ["d1", "d2"]
     assert pools.rows["test"][0] == ["t1", "t2", "t3"]
     assert not any("LEAKAGE" in line or "DUPLICATES" in line for line in heard.lines)
-    assert "note: 2 rows of train are also in dev or test: removed from train" in heard.lines
-    assert any("1 rows of test repeated" in line for line in pools.findings)
+    assert (
+        "note: 2 rows of train with a text that is also in dev or test: removed from train"
+        in heard.lines
+    )
+    assert any("1 row of test repeated" in line for line in pools.findings)
 
 
 def test_resampling_pools_the_rows_of_all_files(files):
