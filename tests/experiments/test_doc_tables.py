@@ -29,7 +29,13 @@ TABLES = {
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     yield importlib.import_module
-    more = ("bench_output", "bootstrap_false_positives", "doc_tables", "reproduce_results")
+    more = (
+        "bench_output",
+        "bootstrap_false_positives",
+        "doc_tables",
+        "indomain",
+        "reproduce_results",
+    )
     for name in (*TABLES, *more):
         sys.modules.pop(name, None)
 
@@ -43,6 +49,12 @@ def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
     grid = module.grid(read)
     text = (ROOT / "docs" / TABLES[name]).read_text(encoding="utf-8")
     assert tables.with_table(text, module.NAME, grid) == text
+
+
+def test_the_sentence_on_own_texts_is_that_of_the_stored_results(script):
+    module, tables = script("indomain"), script("doc_tables")
+    text = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
+    assert module.sentence(tables.read_rows(module.STORED)) in " ".join(text.split())
 
 
 def test_no_table_of_numbers_is_typed():
