@@ -432,7 +432,7 @@ def fetch(
 
     entry = _find(name)
     if source is not None and url_base is not None:
-        raise click.UsageError("--from and --url-base exclude each other")
+        raise click.UsageError("found --from and --url-base; expected one of them")
     check_folder(out, force)
     progress = TerminalProgress(quiet)
     with progress.bar(f"fetching {entry.name}") as advance:
@@ -455,8 +455,7 @@ def fetch(
         echo_json({"out": out, **document})
         return
     click.echo(part_table(document["files"]))
-    if not quiet:
-        _train_next(out, document)
+    _train_next(out, document)
 
 
 def _find(name: str) -> Any:

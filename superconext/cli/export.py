@@ -198,9 +198,8 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
         return
     click.echo(f"{facts['out']}: {facts['format']}, {facts['bytes'] / 1e6:.1f} MB", err=True)
     if "words_left_out" in facts:
-        click.echo(
-            f"left out {plural(facts['words_left_out'], 'word')} of the training text", err=True
-        )
+        words = plural(facts["words_left_out"], "word")
+        click.echo(f"left out {words} of the training text", err=True)
     if "largest_difference" in facts:
         difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)

@@ -228,9 +228,9 @@ def explain(
     from superconext.report.explain import nearest
 
     if bool(texts) == bool(file):
-        raise click.UsageError("expected either TEXTs or --file")
+        raise click.UsageError("expected the texts to explain: as TEXTs, or in a file with --file")
     if not all(map(str.strip, texts)):
-        raise click.UsageError("found a TEXT without a word; expected some")
+        raise click.UsageError("found an empty TEXT; expected words in each")
     model = _load(run, threads)
     asked = [*texts]
     if file is not None:

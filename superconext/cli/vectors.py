@@ -264,7 +264,6 @@ def fetch(name: str, out: str | None, url_base: str | None, as_json: bool, quiet
         echo_json({**facts, "path": str(got.path)})
     else:
         click.echo(got.path)
-    if not (as_json or quiet):
         say_next(f"superconext train FILE --vectors {shlex.quote(str(got.path))} --out RUN")
 
 
