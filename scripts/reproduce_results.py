@@ -471,19 +471,6 @@ def published(full: list[dict[str, str]], stored: Path) -> list[list[str]]:
     return lines
 
 
-def choice(stored: Path) -> str:
-    """Mean weighted F1 of the candidates for the default on held-out training rows, and which one
-    the rule chooses (`choose_defaults.py`)."""
-    path = stored / "choice.json"
-    if not path.exists():
-        return "No choice has been made."
-    means = {row["system"]: 100 * float(row["mean"]) for row in read_csv(stored / "choice.csv")}
-    best = sorted(means.items(), key=lambda pair: -pair[1])
-    made = json.loads(path.read_text(encoding="utf-8"))
-    listed = ", ".join(f"{mean:.1f} `{name}`" for name, mean in best)
-    return f"{listed}. The rule chooses `{made['chosen']}`."
-
-
 def mteb(rows: list[dict[str, str]]) -> list[list[str]]:
     """Weighted F1 on MTEB's task, best on the first set first."""
     cells: dict[str, dict[str, tuple[float, str]]] = {}
@@ -716,7 +703,6 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "ahead-of-frozen": sets_where(full, "superloss", "pretrained_logreg", ("ahead",)),
         "not-ahead-of-tfidf": sets_where(full, "superloss", TFIDF, ("level", "behind")),
         "front": markdown(front(full, few, stored)),
-        "choice": choice(stored),
         "transformer": markdown(transformers(fits)),
         "transformer-all": markdown(whole_sets(fits)),
         "transformer-orders": orders(fits, ORDERS),
