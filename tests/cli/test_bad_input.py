@@ -396,7 +396,10 @@ def test_debug_shows_the_traceback_and_the_line(call, tmp_path):
 FOLDERS = {
     "above": (lambda f: f.joinpath("inside").mkdir(), "found no manifest.json"),
     "runs": (None, "in it; expected a run made by superconext train: name one of these"),
-    "export": (lambda f: f.joinpath("classify.py").touch(), "by python "),
+    "export": (
+        lambda f: f.joinpath("classify.py").touch(),
+        "an export, which predict, evaluate, embed and",
+    ),
     "sentences": (lambda f: f.joinpath("modules.json").touch(), "a sentence-transformers model"),
     "comparison": (lambda f: f.joinpath("results.jsonl").touch(), "of a comparison, which keeps"),
     "stopped": (lambda f: f.joinpath("checkpoint").mkdir(), "superconext train --resume "),
