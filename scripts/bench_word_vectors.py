@@ -1,6 +1,6 @@
 """Tokens a second of word vector training, beside gensim as usually called and fastText's own.
 
-    python scripts/bench_word_vectors.py TEXT [--lines 50000] [--epochs 5] [--rounds 3]
+    python scripts/bench_word_vectors.py TEXT [--lines 50000] [--epochs 5] [--rounds 3] [--blocks]
 
 All train skip-gram vectors (100 dimensions, window 5, 5 negatives, words seen twice or more,
 sampling 0.001) of the first lines of TEXT, tokenised beforehand, and take turns. A rate, per
@@ -11,7 +11,8 @@ The traffic is what the floats come to that one token's updates read and write, 
 from cache: of each pair of words within the window the rows of the word and its n-grams once, and
 again twice for their update, and six rows of output read and written. Where it comes to more than
 the measured rate of copying 256 MB, memory is not what limits. Training in blocks needs less, and
-has no share. Everything goes to docs/measured/bench_word_vectors.csv, and a table of it is printed.
+has no share. Everything goes to docs/measured/bench_word_vectors.csv; with `--blocks`, which takes
+the package's two trainers alone on one thread, to bench_word_vectors_blocks.csv. It is printed too.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def trainers(
 ) -> dict[tuple[str, int], Callable]:
     """Functions that train, by who does it and with how many threads."""
     import fasttext
+    import torch  # noqa: F401  # so that no rate has its import in it
     from gensim.models import FastText, Word2Vec
 
     from superconext.vectors.training import train_vectors
@@ -130,6 +132,9 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         for method in ("fasttext", "word2vec"):
             runs = trainers(lists, method, options.epochs, folder)
+            if options.blocks:
+                alone = ("superconext", 1), ("superconext in blocks", 1)
+                runs = {key: runs[key] for key in alone}
             taken: dict[tuple[str, int], list[tuple[float, float]]] = {key: [] for key in runs}
             copied, traffic = [], bytes_per_token(lists, method)
             for _ in range(options.rounds):
@@ -170,8 +175,10 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=50_000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    rows = measure(parser.parse_args())
-    write_rows(STORED, rows)
+    parser.add_argument("--blocks", action="store_true")
+    options = parser.parse_args()
+    rows = measure(options)
+    write_rows(STORED.with_stem(f"{STORED.stem}_blocks") if options.blocks else STORED, rows)
     print(grid(rows).markdown())
     return 0
 

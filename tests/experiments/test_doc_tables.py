@@ -57,6 +57,26 @@ def test_the_sentence_on_own_texts_is_that_of_the_stored_results(script):
     assert module.sentence(tables.read_rows(module.STORED)) in " ".join(text.split())
 
 
+def test_what_the_page_says_of_word_vectors_in_blocks_is_measured(script):
+    rows = script("doc_tables").read_rows
+    measured = ROOT / "docs" / "measured"
+    rates = {
+        (row["method"], row["trainer"], row["threads"]): float(row["per_processor_second"])
+        for row in rows(measured / "bench_word_vectors_blocks.csv")
+    }
+    n_grams, words = (
+        rates[method, "superconext in blocks", "1"] / rates[method, "superconext", "1"]
+        for method in ("fasttext", "word2vec")
+    )
+    page = " ".join((ROOT / "docs" / "vectors.md").read_text(encoding="utf-8").split())
+    assert f"{n_grams:.1f} times as many tokens a second ({words:.1f} times without" in page
+    said: dict[str, list[str]] = {}
+    for row in rows(measured / "word_vector_controls.csv"):
+        more, low, high = (float(row[name]) for name in ("difference", "low", "high"))
+        said.setdefault(row["set"], []).append(f"{more:+.1f} ({low:.1f} to {high:.1f})")
+    assert len(said) == 2 and all(", ".join(cells) in page for cells in said.values())
+
+
 def test_no_table_of_numbers_is_typed():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     typed = []
