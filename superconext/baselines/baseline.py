@@ -18,6 +18,7 @@ import numpy as np
 from superconext.baselines import BASELINES, CONTROLS
 from superconext.core.errors import ConfigError
 from superconext.core.registry import expect
+from superconext.probe import ADJUSTED
 from superconext.probe.base import log_shares, shifted, softmax
 from superconext.probe.group_priors import NO_GROUPS, fit_group_priors, out_of_fold
 from superconext.probe.metrics import by_script, classification_metrics, probabilities_needed
@@ -279,20 +280,29 @@ def baseline_report(
 ) -> dict[str, Any]:
     """Metrics of the baselines of a run: `{baseline: {split: metrics, ..., "seconds": ..}}`.
 
+    A baseline whose probabilities can be adjusted as those of the run are is there as it is, and
+    again so adjusted, under its name and `ADJUSTED`.
+
     Args:
         train, dev: (texts, labels).
         splits: what to report on, by name.
         names: of the baselines.
         run: for baselines with `needs_run`.
-        config: see `fit_baseline`.
+        config: of the run, for `adjusted_baseline`; None: none is adjusted.
 
     Raises what `fit_baseline` does.
     """
     classes = sorted(set(train[1]))
     needed = probabilities_needed()
     report: dict[str, Any] = {}
+    fitted: dict[str, Baseline] = {}
     for name in names:
-        baseline = fit_baseline(name, train, dev, run=run, config=config)
+        plain = fitted[name] = fit_baseline(name, train, dev, run=run)
+        like = plain if config is None else adjusted_baseline(plain, train, dev, 0, config)
+        if like is not plain:
+            like.seconds = plain.seconds
+            fitted[name + ADJUSTED] = like
+    for name, baseline in fitted.items():
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
             probabilities = baseline.predict_proba(texts) if needed else None

@@ -202,9 +202,10 @@ def out_file(
             document = options.get("as_json") or options.get("tool") in ("label-studio", "doccano")
             known = (*_DOCUMENTS, *endings) if document else endings
             if path.suffix.lower() not in ("", *known):
+                asked = path.suffix.lower() in _DOCUMENTS and "as_json" in options
                 raise DataError(
                     f"{out}: found the ending {path.suffix}, expected {' or '.join(known[:2])}: "
-                    "name the file so"
+                    + ("add --json" if asked else "name the file so")
                 )
             if out is not None and not path.parent.is_dir():
                 raise DataError(

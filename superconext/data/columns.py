@@ -60,6 +60,7 @@ _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken f
 _MOST_TITLES = 20  # rows above a header
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
 _DISTINCT = 0.9  # of the cells of a column, where it is no label unless it is asked for
+_MOSTLY = 0.9  # of the labels under a header, where the others are misspelt or new to the run
 
 
 @dataclass(frozen=True)
@@ -427,9 +428,9 @@ def _tells_apart(rows: Sequence[Sequence[str]], place: int) -> bool:
 def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
     """Whether the first row is unlike all others: no label stands where these have theirs.
 
-    That is so where all other cells of a column are classes. Where they are not, each must repeat,
-    and the text above sentences must be a single word; above a single column it must also be new
-    to the run.
+    That is so where all other cells of a column that are not empty are classes, or most of two
+    columns' are and a single word stands above the sentences. Where they are not, each must
+    repeat, below such a word; above a single column it must also be new to the run.
     """
     first = rows[0]
     if len(first) == 1:
@@ -440,16 +441,16 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
         return False
     for place, cell in enumerate(first):
         name = cell.strip()
-        others = Counter(row[place].strip() for row in whole)
-        if name in others or name in known.classes or not any(map(str.isalpha, name)):
+        others = Counter(filter(None, (row[place].strip() for row in whole)))
+        if not others or name in others or name in known.classes or not any(map(str.isalpha, name)):
             continue
         if all(other in known.classes for other in others):
             return True
         words = [row[1 - place].strip() for row in whole] if len(first) == 2 else []
-        if (
-            min(others.values()) > 1
-            and len(others) <= min(_MOST_LABELS, len(words) / 4)
-            and _above_sentences(first[1 - place].strip(), words)
+        of_classes = sum(count for other, count in others.items() if other in known.classes)
+        repeat = min(others.values()) > 1 and len(others) <= min(_MOST_LABELS, len(words) / 4)
+        if (repeat or of_classes >= _MOSTLY * others.total()) and _above_sentences(
+            first[1 - place].strip() if words else "", words
         ):
             return True
     return False

@@ -85,9 +85,11 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     place = Path(folder)
     _check_files(place)
     if not (place / _FACTS).is_file():
+        found = f"no {_FACTS}" if place.is_dir() else "no such folder"
+        found = "a run" if (place / "config.toml").is_file() else found
         raise RunError(
-            f"{folder}: found no {_FACTS}, expected the folder of a pretrained encoder: make one "
-            "with superconext pretrain, or give word vectors alone with --vectors"
+            f"{folder}: found {found}, expected the folder of a pretrained encoder: make one with "
+            "superconext pretrain, or give word vectors alone with --vectors"
         )
     facts = _document(place / _FACTS)
     if facts.get("format") != FORMAT or facts.get("version") != VERSION:

@@ -317,7 +317,8 @@ def about_rows(design: str, lines: Lines) -> str:
             f"{', '.join(map(str, shots))} rows of each class ({mean['test']} test rows; a seed's "
             "smaller draws are part of its larger ones)."
         )
-    dev = "as given" if splits == 1 else "a tenth of the training rows, drawn by each seed"
+    given = lines[0].get("base", lines[0]["split"]) == "given"
+    dev = "as given" if given else "a tenth of the training rows, drawn by each seed"
     return (
         f"Percent on the given test rows, mean ± standard deviation over seeds ({about}; dev "
         f"{dev})."
@@ -342,7 +343,7 @@ def about_test(design: str) -> str:
         + "; the variance of draws is multiplied by 1 + draws × overlap/(1 - overlap), the "
         "overlap being the share of rows that two draws are expected to have in common (a t-test "
         "with the same correction where the test rows are newly drawn)",
-        "given": both.format("seeds") + "; the training rows stay as they are",
+        "given": both.format("seeds") + "; the rows of the training file are not",
     }[design]
 
 

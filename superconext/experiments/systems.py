@@ -21,6 +21,7 @@ its files, options, and how their rows are split:
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections import Counter
@@ -228,7 +229,12 @@ def read_systems(path: Path) -> tuple[System, ...]:
 
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
-    if objective in ALWAYS_FITTED or objective not in BASELINES:
+    if difflib.get_close_matches(objective, ALWAYS_FITTED):
+        raise ConfigError(
+            f"found {objective!r} among the systems; expected no baseline of those fitted in every "
+            f"comparison ({', '.join(ALWAYS_FITTED)}): leave it out"
+        )
+    if objective not in BASELINES:
         OBJECTIVES.check(objective)
 
 

@@ -223,7 +223,8 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         about_rows(design, lines),
         "C and all other choices are made on the other folds."
         if design == "folds"
-        else "C and all other choices are made on dev, none on test.",
+        else "C and all other choices are made on dev or by cross-validation of the training rows, "
+        "none on test.",
     ]
     if "whole" in lines[0]:
         notes.append(f"95% of accuracy: Wilson's interval, of {lines[0]['texts']} texts.")

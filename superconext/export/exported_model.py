@@ -66,8 +66,16 @@ class ExportedModel:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""
         return self.probabilities(texts)
 
+    def transform(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""
+        return self.features(check_texts(texts, some=False))
+
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """The same by the name that the rest of the package calls it."""
+        """`predict_proba` by the name that the rest of the package calls it."""
+        raise NotImplementedError
+
+    def features(self, texts: Sequence[str]) -> np.ndarray:
+        """`transform` by the name that the rest of the package calls it."""
         raise NotImplementedError
 
 

@@ -186,7 +186,9 @@ class Service:
             raise Refusal(400, 'found no JSON; expected {"texts": ["...", ...]}') from None
         texts = given.get("texts") if isinstance(given, dict) else None
         if not isinstance(texts, list) or len(given) > 1:
-            raise Refusal(400, 'found other JSON; expected {"texts": ["...", ...]}')
+            more = [key for key in given if key != "texts"] if isinstance(given, dict) else []
+            found = f"the key {json.dumps(more[0][:40])}" if more else "other JSON"
+            raise Refusal(400, f'found {found}; expected {{"texts": ["...", ...]}} alone')
         for place, text in enumerate(texts):
             if not isinstance(text, str):
                 raise Refusal(400, f"found no text at place {place} of texts; expected texts alone")

@@ -32,7 +32,7 @@ from superconext.fitting.fit import fixed_threads, train_members
 from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.objectives.catalogue import objective_class
-from superconext.probe import probe_class
+from superconext.probe import ADJUSTED, probe_class
 from superconext.probe.base import log_shares, shifted
 from superconext.probe.ensemble import (
     ALONE,
@@ -295,14 +295,18 @@ class CrossValidation:
         whole = sum(fold.repeat == 0 for fold in self.folds)
         self.folds = self.folds[: count if count < whole else count - count % whole]
 
-    def out_of_fold(self, models: Mapping[str, str], how: str) -> OutOfFold:
+    def out_of_fold(
+        self, models: Mapping[str, str], how: str, strength: float | None = None
+    ) -> OutOfFold:
         """What some of the models predict together; `models`: their names here, by what
-        `Settings` calls them."""
+        `Settings` calls them. strength: of the logit adjustment; None: that of the configuration.
+        """
+        strength = self.config.logit_adjustment if strength is None else strength
         some = {name: self.models[of] for name, of in models.items()}
         shares, settings = out_of_folds(some, how, self.folds, self.labels)
-        if self.config.logit_adjustment:
+        if strength:
             prior = log_shares(self.labels, len(self.classes))
-            shares = [shifted(one, self.config.logit_adjustment * prior) for one in shares]
+            shares = [shifted(one, strength * prior) for one in shares]
         return OutOfFold(self.folds, shares, settings)
 
     def majority(self) -> OutOfFold:
@@ -314,11 +318,14 @@ class CrossValidation:
         return OutOfFold(self.folds, shares, Settings({}, {}))
 
     def baselines(self) -> dict[str, dict[str, Any]]:
-        """Metrics of the baselines that were fitted, by their names."""
+        """Metrics of the baselines that were fitted, by their names; again adjusted as the run
+        is, where it is."""
         found = {"majority": self.majority()}
         for name, baseline in BASELINE_OF.items():
             if len(self.models.get(name, ())) >= len(self.folds):
-                found[baseline] = self.out_of_fold({name: name}, ALONE)
+                found[baseline] = self.out_of_fold({name: name}, ALONE, 0.0)
+                if self.config.logit_adjustment:
+                    found[baseline + ADJUSTED] = self.out_of_fold({name: name}, ALONE)
         return {name: one.metrics(self.train, self.classes) for name, one in found.items()}
 
     def _frozen(self, name: str) -> np.ndarray:

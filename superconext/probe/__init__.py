@@ -74,3 +74,7 @@ def probe_class(name: str) -> type[Probe]:
     """The probe that a value of `probe_features` asks for. Raises ConfigError."""
     check_probe_features(name)
     return PROBES.get("encoder" if name in ENSEMBLE_NAMES else name)
+
+
+#: After the name of a baseline whose probabilities are adjusted as those of the run beside it are.
+ADJUSTED = "_adjusted"

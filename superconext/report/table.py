@@ -20,7 +20,7 @@ from typing import Any
 
 from superconext.core.errors import plural
 from superconext.core.files import write_csv, write_text
-from superconext.probe import METRICS
+from superconext.probe import ADJUSTED, METRICS
 
 MISSING = "-"
 
@@ -295,6 +295,7 @@ BASELINE_NAMES = {
     "vectors_logreg": "mean word vectors + logistic regression",
     "pretrained_logreg": "frozen pretrained encoder + logistic regression",
 }
+BASELINE_NAMES |= {name + ADJUSTED: f"{title}, adjusted" for name, title in BASELINE_NAMES.items()}
 
 _COLUMNS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
@@ -326,6 +327,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     title, below = f"{split}, {plural(metrics[split]['n'], 'row')}{note}", ""
     if split == "cv":
         title, below = fold_lines(metrics[split])
+    if any(name.endswith(ADJUSTED) for name in metrics.get("baselines", {})):
+        below = f"\nadjusted: rare classes get as much more weight as in superconext's rows{below}"
     columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
 

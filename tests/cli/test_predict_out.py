@@ -163,4 +163,6 @@ def test_a_spreadsheet_is_not_written_under_the_name_of_one(finished, tmp_path):
     for name in ("out.xlsx", "out.PARQUET"):
         said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / name)
         assert said.code == 1 and "expected .csv or .tsv" in said.err
+    said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / "out.json")
+    assert said.code == 1 and said.err.rstrip().endswith("expected .csv or .tsv: add --json")
     assert not list(tmp_path.iterdir())

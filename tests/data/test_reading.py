@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from superconext.core.errors import DataError
+from superconext.data.columns import Known
 from superconext.data.dataset import Dataset, check_training
 from superconext.data.reading import read_labelled, read_texts
 
@@ -322,3 +323,17 @@ def test_a_french_export_with_semicolons_needs_no_options(tmp_path):
     path.write_text("N°;Propos;Humeur\n1;film zwin;bon\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"'Humeur', expected .*: say which they are with"):
         read_labelled(path)
+
+
+def test_a_header_of_unusual_names_above_an_empty_label_or_a_class_new_to_the_run(write):
+    rows = [f"this is tweet number {n},{'good' if n % 2 else 'bad'}" for n in range(40)]
+    empty = "message,klass\n" + "\n".join([*rows, "a tweet without a label,"]) + "\n"
+    read = read_labelled(write("empty.csv", empty), drop_unlabelled=True)
+    assert set(read.labels) == {"good", "bad"} and len(read) == 40
+    new = "message,klass\n" + "\n".join([*rows, "one more tweet here,mixed"]) + "\n"
+    known = Known(frozenset({"good", "bad"}))
+    read = read_labelled(write("new.csv", new), known=known)
+    assert set(read.labels) == {"good", "bad", "mixed"} and len(read) == 41
+    plain = "\n".join(["a sentence of mine,mixed", *rows, "another one,odd"]) + "\n"
+    read = read_labelled(write("plain.csv", plain), known=known)
+    assert len(read) == 42 and read.labels[0] == "mixed"

@@ -62,6 +62,7 @@ def test_the_system_s_own_parameters_win_over_the_common_ones():
         ("supcon:seed=1", "seed, which the experiment decides"),
         ("supcon:objective=ce_ce", "objective, which the experiment decides"),
         ("supcon:pooling=men", "did you mean 'mean'"),
+        ("superloss,tfidf", "of those fitted in every comparison .*tfidf_logreg"),
     ],
 )
 def test_what_is_wrong_with_words(text, message):

@@ -58,7 +58,7 @@ def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
     other = OnnxModel(folder)
     assert other.classes == model.classes
     assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
-    assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    assert np.abs(other.transform(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
     assert other.predict(SENTENCES) == labels_of(model, SENTENCES)
     assert other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)
 

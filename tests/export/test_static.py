@@ -99,7 +99,8 @@ def test_the_folder_alone_answers_as_in_python(made):
 def test_what_are_no_texts_is_refused_by_the_run_and_its_student_alike(made, folder):
     place, _ = made
     model = superconext.load(place / folder)
-    for ask in (model.predict, model.predict_proba):
+    asked = (model.predict, model.predict_proba, *[model.transform] * (folder == "out"))
+    for ask in asked:
         for odd, kind in ((None, "NoneType"), (3, "int"), (b"a", "bytes")):
             with pytest.raises(DataError, match=f"text 1 is {kind}; expected str: convert or dr"):
                 ask(["a", odd])

@@ -95,7 +95,7 @@ def test_every_row_is_predicted_and_the_same_again(features):
     metrics = first.recipe.metrics(data, sorted(WORDS))
     assert metrics["n"] == 30 and metrics["folds"]["count"] == 18
     assert 0 <= metrics["folds"]["accuracy"]["sd"] < metrics["folds"]["accuracy"]["mean"] <= 1
-    assert set(first.baselines) == {"majority", "tfidf_logreg"}
+    assert set(first.baselines) == {"majority", "tfidf_logreg", "tfidf_logreg_adjusted"}
     assert (first.encoder_alone is None) == (features == "encoder")
 
 

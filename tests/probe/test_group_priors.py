@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from superconext import SuperConTextClassifier, load
-from superconext.baselines.baseline import AdjustedBaseline, fit_baseline
+from superconext.baselines.baseline import AdjustedBaseline, baseline_report, fit_baseline
 from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, RunError
 from superconext.data.dataset import Dataset
@@ -248,6 +248,12 @@ def test_a_baseline_is_adjusted_as_the_run_beside_it():
         np.testing.assert_allclose(row, [p / sum(raised) for p in raised], atol=1e-9)
     assert half.predict(texts) == [("neg", "pos")[k] for k in found.argmax(axis=1)]
     assert half.predict(texts) != plain.predict(texts)
+    config = resolve({"logit_adjustment": 0.5})
+    report = baseline_report(train, None, {"train": train}, config=config)
+    assert list(report) == ["majority", "tfidf_logreg", "tfidf_logreg_adjusted"]
+    for name, fitted in {"tfidf_logreg": plain, "tfidf_logreg_adjusted": half}.items():
+        right = sum(a == b for a, b in zip(fitted.predict(texts), labels, strict=True))
+        assert report[name]["train"]["accuracy"] == pytest.approx(right / len(labels))
     for name in ("majority", "tfidf_svm"):  # no probabilities
         kept = fit_baseline(name, train, None, config=resolve({"logit_adjustment": 0.5}))
         assert not isinstance(kept, AdjustedBaseline)
