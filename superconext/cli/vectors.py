@@ -74,7 +74,7 @@ def vectors() -> None:
     type=click.Choice(("gensim", "blocks")),
     default="gensim",
     show_default=True,
-    help="What trains: blocks is about twice as fast, and gives other vectors, as good ones.",
+    help="What trains them: blocks is about twice as fast; its vectors differ, and score alike.",
 )
 @normalize("auto", "Normalisation profile and rules, such as auto-lower.")
 @BRIDGE
