@@ -229,13 +229,14 @@ def read_systems(path: Path) -> tuple[System, ...]:
 
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
-    if difflib.get_close_matches(objective, ALWAYS_FITTED):
+    if objective in BASELINES and objective not in ALWAYS_FITTED:
+        return
+    if objective not in OBJECTIVES and difflib.get_close_matches(objective, ALWAYS_FITTED):
         raise ConfigError(
             f"found {objective!r} among the systems; expected no baseline of those fitted in every "
             f"comparison ({', '.join(ALWAYS_FITTED)}): leave it out"
         )
-    if objective not in BASELINES:
-        OBJECTIVES.check(objective)
+    OBJECTIVES.check(objective)
 
 
 def _check_parameters(objective: str, parameters: Parameters, where: str) -> None:

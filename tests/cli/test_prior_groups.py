@@ -35,7 +35,8 @@ def test_run_baselines_and_what_reads_the_run_are_corrected_alike(call, files, t
     assert "by script (rows); 2 rows left out, of" in call("evaluate", run, few).out
     metrics = json.loads((run / "metrics.json").read_text())
     corrected = {name for name, of in metrics["baselines"].items() if "prior_groups" in of}
-    assert corrected == {"tfidf_logreg", "vectors_logreg"}
+    assert corrected == {"tfidf_logreg_adjusted", "vectors_logreg_adjusted"}
+    assert {"tfidf_logreg", "vectors_logreg"} < set(metrics["baselines"])
     evaluated = call("evaluate", run, files / "test.tsv", "--json")
     found = json.loads(evaluated.out)
     for key in ("accuracy", "f1_weighted", "by_script"):
