@@ -189,7 +189,9 @@ class Sentences:
             for path in self.lines.paths:
                 if not path.is_file():
                     found = "is a folder" if path.is_dir() else "no such file"
-                    raise DataError(f"{path}: {found}; expected a file of text: check the path")
+                    raise DataError(
+                        f"{path}: {found}; expected a file with one sentence a line: check the path"
+                    )
                 facts += [file_sha256(path), path.suffixes]
             if self.left_out:
                 facts.append(self.left_out.digest)
