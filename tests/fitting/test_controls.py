@@ -202,9 +202,9 @@ def test_texts_that_are_tokenised_already_are_not_tokenised_again(monkeypatch):
 
 def test_the_docs_name_them():
     docs = Path(__file__).parents[2] / "docs"
-    for file in ("compare.md", "guide.md"):
-        text = (docs / file).read_text(encoding="utf-8")
-        assert all(f"`{name}`" in text for name in CONTROLS), file
+    compare, guide = ((docs / f"{name}.md").read_text("utf-8") for name in ("compare", "guide"))
+    assert "## The controls" in compare and "(compare.md#the-controls)" in guide
+    assert all(f"`{name}`" in compare for name in CONTROLS)
 
 
 # In comparisons

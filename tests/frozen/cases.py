@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import platform
@@ -271,7 +272,27 @@ def fingerprint() -> dict[str, Any]:
         "torch kernels": torch.backends.cpu.get_cpu_capability(),
         "numpy": np.__version__,
         "blas kernels": sorted(found),
+        "rounding": _rounding(),
     }
+
+
+def _rounding() -> str:
+    """A hash of what matrix products and functions of this machine round to: processors of one
+    vendor with the same instructions may differ in it."""
+    import torch
+
+    draw = np.random.default_rng(0)
+    digest = hashlib.sha256()
+    for rows, inner, columns in ((1, 8, 32), (20, 8, 32), (24, 100, 64), (200, 256, 512)):
+        one, other = draw.normal(size=(rows, inner)), draw.normal(size=(inner, columns))
+        digest.update((one @ other).tobytes())
+        a, b = (torch.from_numpy(x).float() for x in (one, other))
+        product = a @ b
+        for result in (product, torch.addmm(b[0], a, b), product.exp(), product.tanh()):
+            digest.update(result.numpy().tobytes())
+        digest.update(product.sigmoid().log_softmax(1).numpy().tobytes())
+        digest.update(product.square().sum(0).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 #: How the frozen trainings are made anew, by name.

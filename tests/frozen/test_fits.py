@@ -1,9 +1,9 @@
 """Trainings of a fixed seed come to what they came to: every objective, and the ways around them.
 
-On the kind of processor and with the libraries that `fits.json` was made with they have to agree
-closely; on others rounding differs, which training amplifies, and they have to agree roughly.
-Those that `fits.json` names under `moved` came to something else before a change that stands
-there and in the changelog: C of every linear model was chosen by dev accuracy then.
+Where the libraries are those that `fits.json` was made with, and round as they did there, they have
+to agree closely; elsewhere rounding differs, which training amplifies, and they have to agree
+roughly. Those that `fits.json` names under `moved` came to something else before a change that
+stands there and in the changelog, such as C of every linear model by log loss, not dev accuracy.
 """
 
 import json
