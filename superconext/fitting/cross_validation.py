@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -132,20 +132,13 @@ class OutOfFold:
         """Metrics over all held-out rows, the mean over the repeats; and as `folds` the mean and
         standard deviation over the folds, each by itself."""
         of_repeats, of_folds = [], []
-        for repeat in sorted({fold.repeat for fold in self.folds}):
-            pairs = [
-                (fold.held, some)
-                for fold, some in zip(self.folds, self.shares, strict=True)
-                if fold.repeat == repeat
-            ]
-            rows = np.concatenate([held for held, _ in pairs])
-            shares = np.concatenate([some for _, some in pairs])
+        for rows, shares in self._repeats():
             texts, labels, predicted = _picked(train, rows, shares, classes)
             metrics = probability_metrics(labels, shares, classes)
             of_repeats.append(by_script(metrics, texts, labels, predicted, classes, shares))
-            for held, some in pairs:
-                _, labels, predicted = _picked(train, held, some, classes)
-                of_folds.append(metric_values(labels, predicted, classes, some))
+        for fold, some in zip(self.folds, self.shares, strict=True):
+            _, labels, predicted = _picked(train, fold.held, some, classes)
+            of_folds.append(metric_values(labels, predicted, classes, some))
         spread = {
             name: {
                 "mean": statistics.fmean(fold[name] for fold in of_folds),
@@ -155,6 +148,25 @@ class OutOfFold:
         }
         count = {"count": len(self.folds), "repeats": len(of_repeats)}
         return {**_mean_of(of_repeats), "folds": {**count, **spread}}
+
+    def scores(self, train: Dataset, classes: Sequence[str]) -> dict[str, Any]:
+        """The scores of `metrics` over all held-out rows alone, without scripts and folds."""
+        of_repeats = []
+        for rows, shares in self._repeats():
+            _, labels, predicted = _picked(train, rows, shares, classes)
+            of_repeats.append(metric_values(labels, predicted, classes, shares))
+        return _mean_of(of_repeats)
+
+    def _repeats(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each repeat the held-out rows `[n]` and their probabilities `[n, C]`."""
+        for repeat in sorted({fold.repeat for fold in self.folds}):
+            pairs = [
+                (fold.held, some)
+                for fold, some in zip(self.folds, self.shares, strict=True)
+                if fold.repeat == repeat
+            ]
+            rows, shares = zip(*pairs, strict=True)
+            yield np.concatenate(rows), np.concatenate(shares)
 
 
 def _picked(

@@ -190,10 +190,9 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     tried = {recipe: held_out(recipe) for recipe in RECIPES if done or not recipe.trained}
     rows, _ = tried[ready].mean(len(cv.classes))
     losses = {recipe: lost(one)[rows] for recipe, one in tried.items()}
-    shares = {recipe: one.mean(len(cv.classes))[1] for recipe, one in tried.items()}
-    truth = [cv.train.labels[row] for row in rows]
-    where = f"out of fold on {len(truth)} rows (in {len(cv.folds)} of {dealt} folds)"
-    choice = _decided(losses, shares, truth, cv.classes, config, where, began, progress, ready)
+    scores = {recipe: one.scores(cv.train, cv.classes) for recipe, one in tried.items()}
+    where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds)"
+    choice = _decided(losses, scores, config, where, began, progress, ready)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         cv.folds, tried = every, quick
@@ -264,8 +263,12 @@ def fit_on_dev(
     of_train = np.array([classes.index(label) for label in train.labels if label in classes])
     shift = config.logit_adjustment * log_shares(of_train, len(classes))
     losses = {recipe: _plain_losses([one], fold, labels, shift) for recipe, one in shares.items()}
+    scores = {
+        recipe: metric_values(truth, [classes[k] for k in one.argmax(axis=1)], classes, one)
+        for recipe, one in shares.items()
+    }
     where = f"on {len(labels)} dev rows"
-    choice = _decided(losses, shares, truth, classes, config, where, began, progress)
+    choice = _decided(losses, scores, config, where, began, progress)
     fitted = fits[choice.recipe.trained]
     model = fitted.model
     if not choice.recipe.ngrams:
@@ -333,18 +336,16 @@ def _ngrams_alone(
 
 def _decided(
     losses: Mapping[Recipe, np.ndarray],
-    shares: Mapping[Recipe, np.ndarray],
-    truth: Sequence[str],
-    classes: Sequence[str],
+    scores: Mapping[Recipe, Mapping[str, Any]],
     config: Config,
     where: str,
     began: float,
     progress: Progress,
     ready: Recipe | None = None,
 ) -> Choice:
-    """The choice among recipes, from their log loss on each of the same rows `[n]`; it is told
-    in three lines. ready: the best that needs no training, where more rows than these have shown
-    it."""
+    """The choice among recipes, from their log loss on each of the same rows `[n]` and their
+    scores; it is told in three lines. ready: the best that needs no training, where more rows than
+    these have shown it."""
     mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
     ready = ready or min((r for r in mean if not r.trained), key=lambda r: mean[r])
     chosen, error = ready, 0.0
@@ -365,9 +366,9 @@ def _decided(
         recipe.name: {
             "title": recipe.title(config),
             "log_loss": mean[recipe],
-            **metric_values(truth, [classes[k] for k in some.argmax(axis=1)], classes, some),
+            **scores[recipe],
         }
-        for recipe, some in shares.items()
+        for recipe in scores
     }
     told = [
         f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in rows.values()

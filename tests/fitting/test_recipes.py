@@ -56,6 +56,22 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     assert folds.baselines["tfidf_logreg"]["n"] == 60
 
 
+def test_the_accuracy_of_the_chosen_recipe_is_that_of_the_table():
+    said = Said()
+    cv = CrossValidation(noise(140), resolve(AUTO), 5, said)
+    choice, folds, _ = choose(cv, said)
+    assert "in 10 of 10 folds" in said.lines[0], (
+        "rows are dealt twice, and all recipes judged on both"
+    )
+    shown, table = (
+        choice.facts["recipes"][choice.recipe.name],
+        folds.recipe.metrics(cv.train, cv.classes),
+    )
+    for name in ("accuracy", "f1_macro", "f1_weighted"):
+        assert shown[name] == pytest.approx(table[name], abs=1e-12)
+    assert f"({shown['accuracy']:.1%})" in said.lines[1]
+
+
 def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
     said = Said()
     cv = CrossValidation(dataset(), resolve({**AUTO, "budget": 0.0}), 5, said)
