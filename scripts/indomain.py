@@ -3,13 +3,13 @@
     python scripts/indomain.py run DATA ENCODER TEXT... --out DIR
     python scripts/indomain.py collect DIR
 
-For each set, `superconext pretrain` trains ENCODER, which was made from TEXT, further on the texts
-of all training rows. Logistic regressions on both encoders, frozen, and on MSAC and arq SuperLoss
-from both, are then trained on 8, 16 and 32 rows of each class (five draws) and judged on test. The
-controls are logistic regressions on mean word vectors, those of ENCODER and, for MSAC, others of
-TEXT and of the same training rows; those of arq, ary and TSAC stand in TEXT. `collect` writes
-docs/measured/indomain.csv and prints the sentence that docs/pretrain.md has. DATA is as for
-reproduce_results.py.
+For each set, `superconext pretrain` trains ENCODER, which was made from TEXT with word vectors of
+`vectors train --trainer blocks`, further on the texts of all training rows. Logistic regressions on
+both encoders, frozen, and on MSAC and arq SuperLoss from both, are then trained on 8, 16 and 32
+rows of each class (five draws) and judged on test. The controls are logistic regressions on mean
+word vectors, those of ENCODER and, for MSAC, others of TEXT and of the same training rows; those of
+arq, ary and TSAC stand in TEXT. `collect` writes docs/measured/indomain.csv and prints the sentence
+that docs/pretrain.md has. DATA is as for reproduce_results.py.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ TRAINED = {
     "twifil": "pretrained_logreg",
     "tsac": "pretrained_logreg",
 }
+#: What trained the word vectors of ENCODER, and trains those of the control.
+TRAINER = "blocks"
 #: Rows of the file: what they are called, folder of the results, system, and the folder of those
 #: that it is compared with.
 ROWS = (
@@ -84,7 +86,7 @@ def steps(data: Path, encoder: Path, texts: list[Path], out: Path) -> list[Step]
             "further": (objective, "--init", further),
         }
         if name == "msac":
-            learn = ("vectors", "train", *texts, own, *held, "--out", vectors)
+            learn = ("vectors", "train", *texts, own, *held, "--trainer", TRAINER, "--out", vectors)
             planned.append(step(vectors.name, vectors, *learn))
             runs["control"] = ("vectors_logreg", "--vectors", vectors)
         copies = ["--deduplicate"] if name in LEAKING else []
@@ -111,7 +113,7 @@ def run(data: Path, encoder: Path, texts: list[Path], out: Path) -> None:
 
 
 def collect(out: Path) -> None:
-    """Store scores and differences and write the table into the page."""
+    """Store scores and differences, and print the sentence."""
     lines: list[dict[str, Any]] = []
     for name in TRAINED:
         for called, kind, system, peer in ROWS:
@@ -130,22 +132,24 @@ def collect(out: Path) -> None:
 
 
 def fits(folder: Path, system: str, shots: str) -> list[dict[str, Any]]:
-    """The results of a system with so many rows of each class, in the order of the draws."""
+    """The results of a system with so many rows of each class, by draw and then by rows."""
     if not folder.exists():
         return []
     lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row["system"] == system]
     chosen = [row for row in rows if shots in (ALL, str(row["shots"]))]
-    return sorted(chosen, key=lambda row: (row["shots"], row["seed"]))
+    return sorted(chosen, key=lambda row: (row["seed"], row["shots"]))
 
 
 def compared(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> dict[str, str]:
-    """Difference and its interval: test rows, and draws, paired, are resampled."""
+    """Difference and its interval: test rows, and draws, paired, are resampled. Few rows of a draw
+    are part of its more rows, so that the fits of a draw are averaged first."""
     truth = ours[0]["truth"]
     if any(row["truth"] != truth for row in (*ours, *theirs)):
         raise ValueError("found other test rows; expected the same for both encoders")
     first, second = (np.array([row["predictions"] for row in of]) for of in (ours, theirs))
-    found = hierarchical_bootstrap(np.array(truth), first, second, paired=True)
+    of_draw = len(ours) // len({row["seed"] for row in ours})
+    found = hierarchical_bootstrap(np.array(truth), first, second, paired=True, fits=of_draw)
     return {name: f"{getattr(found, name):.4f}" for name in FOUND}
 
 

@@ -70,6 +70,7 @@ def hierarchical_bootstrap(
     seeds: bool = True,
     paired: bool = False,
     overlap: float = 0.0,
+    fits: int = 1,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Comparison:
@@ -82,6 +83,8 @@ def hierarchical_bootstrap(
         seeds: False resamples test rows alone, which rejects too often where seeds vary.
         paired: whether row s of both is of the same seed (S = T), which are then drawn together.
         overlap: what 1/S is added to, see `resampled_t_test`: 0 for seeds that are independent.
+        fits: of each seed, in rows that follow one another, such as fits on nested draws of rows:
+            `[S * fits, N]`. They are averaged, as they say less than fits of as many seeds.
 
     Each resample draws N rows, the same for both systems, and S - 1 of the S seeds, both with
     replacement. With S - 1, not S, the variance over seeds comes out unbiased (Rao and Wu, 1988,
@@ -104,7 +107,10 @@ def hierarchical_bootstrap(
         count = min(_AT_ONCE, resamples - start)
         drawn = rows.integers(0, len(truth), (count, len(truth)))
         weights = _counts(drawn, len(truth))
-        first, second = (resampled_f1(truth, of, weights, classes) for of in (ours, theirs))
+        first, second = (
+            resampled_f1(truth, of, weights, classes).reshape(count, -1, fits).mean(axis=2)
+            for of in (ours, theirs)
+        )
         if paired:
             resampled.append(_over_seeds(first - second, of_seeds, overlap))
         else:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -162,3 +163,18 @@ def test_holm_is_sequential_rejection():
                 rejected.add(index)
             assert rejected == {k for k in range(count) if adjusted[k] <= level}
     assert holm([]) == [] and holm([0.6, 0.5]) == [1.0, 1.0]
+
+
+def test_fits_of_one_seed_count_once():
+    """Three equal fits of each seed say what one of them says, and no more."""
+    truth = np.random.default_rng(0).integers(0, 2, 60)
+    draw = np.random.default_rng(1)
+    ours, theirs = (
+        np.where(draw.random((5, 60)) < share, truth, 1 - truth) for share in (0.8, 0.7)
+    )
+    once = hierarchical_bootstrap(truth, ours, theirs, paired=True, resamples=500)
+    copies = [np.repeat(one, 3, axis=0) for one in (ours, theirs)]
+    together = hierarchical_bootstrap(truth, *copies, paired=True, fits=3, resamples=500)
+    assert astuple(together) == pytest.approx(astuple(once), abs=1e-9)
+    apart = hierarchical_bootstrap(truth, *copies, paired=True, resamples=500)
+    assert apart.high - apart.low < 0.95 * (once.high - once.low)
