@@ -240,7 +240,7 @@ class WordIndexer(TextIndexer):
 
     def sizes(self) -> dict[str, int]:
         subwords = self.oov_vectors.subwords
-        buckets = 0 if subwords is None else int(subwords.buckets.any(axis=1).sum())
+        buckets = 0 if subwords is None else len(subwords.rows_in_use())
         return {"words": len(self.oov_vectors), "buckets": buckets}
 
     def pruned(self, expected: Sequence[str] | None) -> WordIndexer:

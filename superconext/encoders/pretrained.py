@@ -33,7 +33,8 @@ _FACTS, _WEIGHTS = "encoder.json", "encoder.safetensors"
 
 #: All that is read of such a folder, whoever made it.
 _FILES = (
-    *("info.json", "words.json", "matrix.npy", "subwords.npy", "tokenizer.json"),
+    *("info.json", "words.json", "matrix.npy", "subwords.npy", "subword_rows.json"),
+    "tokenizer.json",
     *(_FACTS, _WEIGHTS),
 )
 

@@ -23,6 +23,8 @@ _FNV_PRIME = 16777619
 _GATHER_FLOATS = 1 << 24
 # N-grams hashed at once where the buckets are few enough to be gathered all.
 _HASHED = 1 << 20
+# Rows looked through at once.
+_SCANNED = 16_384
 # From so many rows on scipy adds them up; its import would cost more than a few rows do.
 _MANY_ROWS = 16_384
 
@@ -62,6 +64,12 @@ class SubwordTable:
     def dimension(self) -> int:
         """Length `d` of a vector."""
         return int(self.buckets.shape[1])
+
+    def rows_in_use(self) -> npt.NDArray[np.int64]:
+        """The buckets that are not all zeros, ascending."""
+        starts = range(0, len(self.buckets), _SCANNED)
+        used = [self.buckets[start : start + _SCANNED].any(axis=1) for start in starts]
+        return np.flatnonzero(np.concatenate(used))
 
     def hashes(self, word: str) -> list[int]:
         """Bucket of each n-gram of `<word>`, in reading order, shorter first."""

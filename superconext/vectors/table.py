@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ from superconext.vectors.subwords import SubwordTable
 FOLDER_FORMAT = "superconext-vectors"
 FOLDER_VERSION = 1
 _SCAN_ROWS = 16_384
+#: Beside `subwords.npy`: which rows it has, where the others are zeros.
+_ROWS = "subword_rows.json"
+#: Most rows that are made in memory for those: a damaged file may ask for any number.
+_MOST_BUCKETS = 1 << 24
 
 # The header of a `.npy` file of floats in two dimensions, and bytes of the longest one.
 _HEADER = re.compile(
@@ -181,6 +185,8 @@ class WordVectors:
     def save(self, folder: str | Path, also: Callable[[Path], object] | None = None) -> None:
         """Write `info.json`, `words.json`, `matrix.npy` (and `subwords.npy`) into a folder.
 
+        Where more than half of the rows of subwords are zeros, as of a small text, the others
+        alone are written, and their numbers into `subword_rows.json`.
         The folder is made beside its place and renamed, so that none stands there half written. An
         earlier folder of vectors is replaced; for anything else in the way VectorsError is raised.
         also: called with the folder before it gets its name, to write more into it.
@@ -216,7 +222,13 @@ class WordVectors:
                     "min_n": table.min_n,
                     "max_n": table.max_n,
                 }
-                write_array(fresh / "subwords.npy", table.buckets)
+                rows = table.rows_in_use()
+                if sparse := 2 * len(rows) < len(table.buckets) <= _MOST_BUCKETS:
+                    (fresh / _ROWS).write_text(json.dumps(rows.tolist()), encoding="utf-8")
+                info["subwords"]["sparse"] = sparse
+                write_array(
+                    fresh / "subwords.npy", table.buckets[rows] if sparse else table.buckets
+                )
             text = json.dumps(info, indent=2, ensure_ascii=False)
             (fresh / "info.json").write_text(text + "\n", encoding="utf-8", errors="replace")
             if also is not None:
@@ -244,8 +256,7 @@ class WordVectors:
             subwords = None
             if info["subwords"] is not None:
                 counts = info["subwords"]
-                shape = (counts["buckets"], info["dimension"])
-                buckets = open_floats(folder / "subwords.npy", shape)
+                buckets = _open_buckets(folder, counts, info["dimension"])
                 subwords = SubwordTable(buckets, counts["min_n"], counts["max_n"])
             notes = [str(note) for note in info["notes"]]
             table = cls(words, matrix, subwords, name=str(info["name"]), notes=notes)
@@ -263,6 +274,24 @@ class WordVectors:
 def _first_rows(words: list[str]) -> dict[str, int]:
     """The first place of each distinct word."""
     return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
+
+
+def _open_buckets(folder: Path, counts: Mapping[str, Any], dimension: int) -> npt.NDArray[Any]:
+    """Subword rows `[buckets, d]` as `WordVectors.save` wrote them: those on disk, or in memory
+    where the others are zeros."""
+    if not counts.get("sparse"):
+        return open_floats(folder / "subwords.npy", (counts["buckets"], dimension))
+    if counts["buckets"] > _MOST_BUCKETS:
+        raise ValueError(f"info.json has more than {_MOST_BUCKETS} rows of subwords")
+    rows = json.loads((folder / _ROWS).read_text(encoding="utf-8"))
+    if not isinstance(rows, list) or not all(type(row) is int for row in rows):
+        raise ValueError(f"{_ROWS} is not a list of whole numbers")
+    if not all(low < high for low, high in pairwise([-1, *rows, counts["buckets"]])):
+        raise ValueError(f"{_ROWS} has numbers that do not ascend below {counts['buckets']}")
+    kept = open_floats(folder / "subwords.npy", (len(rows), dimension))
+    buckets = np.zeros((counts["buckets"], dimension), kept.dtype)
+    buckets[rows] = kept
+    return buckets
 
 
 def _replaceable(folder: Path) -> bool:

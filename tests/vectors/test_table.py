@@ -140,6 +140,39 @@ def test_save_leaves_other_peoples_things_alone(tmp_path):
     assert len(WordVectors.load(tmp_path / "empty")) == 6
 
 
+def sparse(rows=(3, 70)):
+    buckets = np.zeros((2000, 3), np.float16)
+    buckets[list(rows)] = 0.5
+    table = make()
+    table.subwords = SubwordTable(buckets, 2, 4)
+    return table
+
+
+@pytest.mark.parametrize("rows", [(3, 70), ()], ids=["few", "none"])
+def test_rows_of_zeros_are_not_written(tmp_path, rows):
+    table = sparse(rows)
+    table.save(tmp_path / "v")
+    loaded = WordVectors.load(tmp_path / "v", verify=True)
+    assert np.array_equal(loaded.subwords.buckets, table.subwords.buckets)
+    assert loaded.subwords.buckets.dtype == np.float16
+    assert (tmp_path / "v" / "subwords.npy").stat().st_size < 300, "not 12 kB"
+    for words in (["unseen"], ["foo", "other"]):
+        assert np.array_equal(loaded.lookup(words)[0], table.lookup(words)[0])
+
+
+@pytest.mark.parametrize("rows", ["[70, 3]", "[3, 2000]", "[-1, 3]", "[3.0, 70]", "[3]", "{}", "["])
+def test_numbers_of_rows_that_cannot_be_are_a_clear_error(tmp_path, rows):
+    sparse().save(tmp_path / "v")
+    (tmp_path / "v" / "subword_rows.json").write_text(rows)
+    with pytest.raises(VectorsError, match="not a readable folder"):
+        WordVectors.load(tmp_path / "v")
+    info = json.loads((tmp_path / "v" / "info.json").read_text())
+    info["subwords"]["buckets"] = 10**15
+    (tmp_path / "v" / "info.json").write_text(json.dumps(info))
+    with pytest.raises(VectorsError, match="more than"):
+        WordVectors.load(tmp_path / "v")
+
+
 @pytest.mark.parametrize("name", ["info.json", "words.json", "matrix.npy", "subwords.npy"])
 @pytest.mark.parametrize("damage", ["gone", "cut", "garbage"])
 def test_a_damaged_folder_is_a_clear_error(tmp_path, name, damage):
