@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.labelling import give, named_as
+from superconext.cli.labelling import give, named_as, reading_of
 from superconext.cli.options import (
     COLUMNS,
     CSV_OR_TSV,
@@ -363,8 +363,8 @@ def agreement(
     report = agreement_report(annotated) | {"ties": [annotated.texts[row] for row in ties]}
     if out is not None:
         table = zip(rows.labels, rows.texts, strict=True)
-        named = [{"label": label, "text": text} for label, text in table]
-        give([named_as(row, corpus.columns) for row in named], out, separator=corpus.separator)
+        named = [named_as({"label": label, "text": text}, corpus.columns) for label, text in table]
+        give(named, out, separator=corpus.separator)
     if as_json:
         echo_json(report)
         return
@@ -376,7 +376,7 @@ def agreement(
         labels = ", ".join(filter(None, annotated.votes[row]))
         click.echo(f"tie: {labels}: {annotated.texts[row][:80]}", err=True)
     if out is not None:
-        say_next(f"superconext train {shlex.quote(out)} --out RUN")
+        say_next(f"superconext train {reading_of(out, named)} --out RUN")
 
 
 @data.command("list")

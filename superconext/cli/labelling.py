@@ -111,10 +111,7 @@ def audit(
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
     elif out:
-        asked = {"--text-column": text_column, "--label-column": label_column}
-        named = dict(zip(asked, reversed([*table[0]][:2]), strict=True))
-        same = "".join(f" {flag} {shlex.quote(named[flag])}" for flag in asked if asked[flag])
-        say_next(f"correct labels in {out}; superconext train {shlex.quote(out)}{same} --out RUN")
+        say_next(f"correct labels in {out}; superconext train {reading_of(out, table)} --out RUN")
 
 
 @click.command(short_help="Choose the sentences to label next.")
@@ -190,9 +187,8 @@ def suggest(
         table = [named_as(row, model.columns) for row in suggesting.table(found, blind)]
         give(table, out, tool == "csv", texts.separator)
         if out:
-            say_next(
-                f"fill in its labels; superconext data merge LABELLED {shlex.quote(out)} --out NEW"
-            )
+            same = reading_of(out, table)
+            say_next(f"fill in its labels; superconext data merge LABELLED {same} --out NEW")
 
 
 @click.command(short_help="Show what each word adds to a prediction.")
@@ -330,9 +326,10 @@ def merge(
         counts = {"repeated": merged.repeated, "replaced": merged.replaced}
         echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
     if out or not as_json:
-        give([named_as(row, first.columns) for row in rows], out, separator=first.separator)
-    if out:
-        say_next(f"superconext train {shlex.quote(out)} --out RUN")
+        table = [named_as(row, first.columns) for row in rows]
+        give(table, out, separator=first.separator)
+        if out:
+            say_next(f"superconext train {reading_of(out, table)} --out RUN")
 
 
 def _show_words(explained: Explanation) -> None:
@@ -390,6 +387,19 @@ def named_as(row: Mapping[str, Any], columns: Mapping[str, Any] | None) -> dict[
     rest = {key: cell for key, cell in row.items() if key not in ("label", "text")}
     label, text = Known.of((), columns).headings(*rest)
     return {label: row["label"], text: row["text"], **rest}
+
+
+def reading_of(out: str, table: Sequence[Mapping[str, Any]]) -> str:
+    """The words of a command that reads rows of `named_as` written to a file: its name, and the
+    columns that it does not call `text` and `label`."""
+    label, text = [*table[0]][:2]
+    named = {"text": text, "label": label}
+    flags = [
+        f" --{usual}-column {shlex.quote(name)}"
+        for usual, name in named.items()
+        if name.strip().casefold() != usual
+    ]
+    return shlex.quote(out) + "".join(flags)
 
 
 def give(

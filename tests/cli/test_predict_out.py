@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -125,27 +126,44 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     assert "exists already" in line and (tmp_path / "folder").is_dir()
 
 
-@pytest.mark.parametrize("verb", ["audit", "merge", "suggest"])
+@pytest.mark.parametrize("verb", ["agreement", "audit", "merge", "suggest"])
 def test_labels_and_texts_go_into_columns_called_as_in_the_file(call, data, tmp_path, verb):
-    """So that the same options read the file that was written, also beside the first."""
+    """So that the same options read the file that was written, also beside the first; the next
+    line has them."""
     table, out = tmp_path / "mine.csv", tmp_path / "out.csv"
-    lines = (f'{n},"{text}",{label}' for n, (label, text) in enumerate(rows(60, seed=2)))
-    table.write_text("\n".join(["id,said,mood", *lines]) + "\n", encoding="utf-8")
-    names = ("--text-column", "said", "--label-column", "mood")
+    pairs = rows(60, seed=2)
+    lines = (f'{n},"{text}",{label},{label}' for n, (label, text) in enumerate(pairs))
+    table.write_text("\n".join(["id,Post said,mood,her mood", *lines]) + "\n", encoding="utf-8")
+    names = ("--text-column", "Post said", "--label-column", "mood")
+    given = {
+        "agreement": ("data", "agreement", table, *names[:3], "mood,her mood"),
+        "audit": ("audit", table, *names),
+        "merge": ("data", "merge", table, table, *names),
+        "suggest": ("suggest", tmp_path / "run", table, *names[:2], "-n", 5),
+    }[verb]
     if verb == "suggest":
-        run = tmp_path / "run"
         words = (*data.small, "--dev", table, "--no-report", "--no-baselines")
-        assert call("train", table, *words, *names, "--out", run).code == 0
-        said = call("suggest", run, table, *names[:2], "--out", out, "-n", 5)
-        assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
-        return
-    given = ("audit", table) if verb == "audit" else ("data", "merge", table, table)
-    said = call(*given, *names, "--out", out)
-    assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
+        assert call("train", table, *words, *names, "--out", tmp_path / "run").code == 0
+    said = call(*given, "--out", out)
+    assert said.code == 0, said.err
+    head = [*read(out)[0]][:2]
+    assert head == ["label" if verb == "agreement" else "mood", "Post said"]
+    if verb == "suggest":  # fill in its labels
+        lines = out.read_text(encoding="utf-8-sig").splitlines()
+        filled = [lines[0], *(f"pos{line}" for line in lines[1:])]
+        out.write_text("\n".join(filled) + "\n", encoding="utf-8")
+    following = said.err.splitlines()[-1]
+    assert following.startswith("next: ") and str(out) in following
+    words = shlex.split(following.split("superconext ", 1)[1])
+    if words[0] == "train":
+        said = call("data", "inspect", *words[1:-2], "--json")
+        assert json.loads(said.out)["parts"][0]["classes"] == {"neg": 30, "pos": 30}, said.err
+    else:
+        words = [str(table) if word == "LABELLED" else word for word in words[:-1]]
+        said = call(*words, tmp_path / "new.csv", "--keep", "old")
+        assert said.code == 0 and "60 rows" in said.err, said.err
     if verb == "audit":
-        assert f"train {out} --text-column said --label-column mood --out RUN" in said.err
-        assert not call(*given, *names, "--out", tmp_path / "again.csv", "--quiet").err
-    assert call("data", "inspect", table, out, *names).code == 0
+        assert not call(*given, "--out", tmp_path / "again.csv", "--quiet").err
 
 
 @pytest.mark.parametrize("verb", ["agreement", "audit", "embed", "merge", "predict", "suggest"])
