@@ -28,6 +28,7 @@ from superconext.cli.options import (
     out_file,
     say_next,
     switch,
+    tables,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import plural
@@ -328,7 +329,7 @@ def pool(
 
 @data.command()
 @click.argument("file")
-@out_file(f"the texts with majority labels, {CSV_OR_TSV}")
+@out_file(f"the texts with majority labels, {CSV_OR_TSV}", endings=tables)
 @COLUMNS
 @DROP_INCOMPLETE
 @JSON

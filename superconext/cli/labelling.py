@@ -13,6 +13,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    DOCUMENTS,
     DROP_INCOMPLETE,
     ENCODING,
     JSON,
@@ -27,6 +28,8 @@ from superconext.cli.options import (
     out_file,
     say_next,
     switch,
+    tables,
+    tables_or_json,
     tell,
 )
 from superconext.cli.use import _known, _load
@@ -114,6 +117,14 @@ def audit(
         say_next(f"correct labels in {out}; superconext train {reading_of(out, table)} --out RUN")
 
 
+def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
+    """The endings of what `suggest` writes."""
+    if options["tool"] in ("label-studio", "doccano"):
+        return DOCUMENTS
+    spreadsheet = options["tool"] == "csv" and not options["as_json"]
+    return (".csv",) if spreadsheet else tables_or_json(options)
+
+
 @click.command(short_help="Choose the sentences to label next.")
 @click.argument("run")
 @click.argument("file", metavar="UNLABELLED")
@@ -132,7 +143,7 @@ def audit(
 )
 @switch("--blind", "Leave out the predictions.")
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
-@out_file()
+@out_file(endings=_suggested)
 @TEXT_COLUMN
 @ENCODING
 @JSON
@@ -277,7 +288,7 @@ def explain(
     show_default=True,
     help="Which label to keep for a text that has different labels in the two files.",
 )
-@out_file()
+@out_file(endings=tables)
 @COLUMNS
 @ENCODING
 @DROP_INCOMPLETE

@@ -519,7 +519,7 @@ def _table_row(
 @click.command(short_help="Write the sentence vectors of texts as a NumPy file.")
 @click.argument("run")
 @click.argument("file")
-@out_file("an array of NumPy", "VECTORS.npy", required=True, endings=(".npy",))
+@out_file("an array of NumPy", "VECTORS.npy", required=True, endings=lambda _: (".npy",))
 @TEXT_COLUMN
 @HEADER
 @TEXT_READING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -182,5 +183,43 @@ def test_a_spreadsheet_is_not_written_under_the_name_of_one(finished, tmp_path):
         said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / name)
         assert said.code == 1 and "expected .csv or .tsv" in said.err
     said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / "out.json")
-    assert said.code == 1 and said.err.rstrip().endswith("expected .csv or .tsv: add --json")
+    assert said.code == 1 and said.err.rstrip().endswith("name the file so, or add --json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["agreement", "audit", "explain", "merge", "predict", "suggest"])
+def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
+    call, finished, tmp_path, verb
+):
+    train, run = finished.data.train, finished.folder
+    wide = tmp_path / "wide.csv"
+    wide.write_text("text,annotator_1,annotator_2\nun a,p,p\nun b,n,n\n", encoding="utf-8")
+    given = {
+        "agreement": ("data", "agreement", wide),
+        "audit": ("audit", train),
+        "explain": ("explain", run, "zwin had"),
+        "merge": ("data", "merge", train, train),
+        "predict": ("predict", run, train),
+        "suggest": ("suggest", run, train),
+    }[verb]
+    always_table = verb in ("agreement", "merge")
+    for flags, ending in itertools.product(((), ("--json",)), (".csv", ".json")):
+        out = tmp_path / f"out{ending}"
+        said = call(*given, *flags, "--out", out)
+        table = always_table or not flags
+        if table == (ending == ".csv"):
+            assert said.code == 0, said.err
+            (read if table else json.loads)(out if table else out.read_text(encoding="utf-8"))
+            out.unlink()
+            continue
+        line = blame(said)
+        wanted = ".csv or .tsv" if table else ".json or .jsonl"
+        assert f"found the ending {ending}, expected {wanted}: name the file so" in line
+        offer = "" if always_table else ", or leave out --json" if flags else ", or add --json"
+        assert line.endswith(f"name the file so{offer}")
+    if verb == "suggest":
+        tool = (*given, "--for", "doccano", "--out")
+        assert blame(call(*tool, tmp_path / "x.csv")).endswith(".json or .jsonl: name the file so")
+        assert call(*tool, tmp_path / "x.jsonl").code == 0
+        line = blame(call(*given, "--for", "csv", "--out", tmp_path / "x.tsv"))
+        assert line.endswith("found the ending .tsv, expected .csv: name the file so")
