@@ -27,6 +27,7 @@ from superconext.cli.options import (
     out,
     out_file,
     say_next,
+    say_waiting,
     switch,
     tables,
 )
@@ -351,6 +352,7 @@ def agreement(
     from superconext.data.reading import read_labelled
     from superconext.report.table import agreement_line, render
 
+    say_waiting(file)
     corpus = read_labelled(
         file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
     )
@@ -475,6 +477,7 @@ def _read(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
 
+    say_waiting(path)
     with TerminalProgress().bar(f"reading {path}") as advance:
         corpus = read_labelled(path, text_column, label_column, **reading, advance=advance)
     echo_notes(corpus.notes, corpus.source)

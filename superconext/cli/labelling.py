@@ -27,6 +27,7 @@ from superconext.cli.options import (
     number,
     out_file,
     say_next,
+    say_waiting,
     switch,
     tables,
     tables_or_json,
@@ -80,6 +81,7 @@ def audit(
 
     model = None if run is None else _load(run, threads)
     known = None if model is None else _known(model)
+    say_waiting(file)
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(rows.notes, rows.source)
@@ -176,6 +178,7 @@ def suggest(
 
     model = _load(run, threads)
     known = _known(model)
+    say_waiting(file)
     texts = read_texts(file, text_column, known=known, encoding=encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
@@ -241,6 +244,7 @@ def explain(
     model = _load(run, threads)
     asked = [*texts]
     if file is not None:
+        say_waiting(file)
         asked = read_texts(file, text_column, known=_known(model), encoding=encoding).texts
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
@@ -313,6 +317,7 @@ def merge(
     from superconext.data.lines import shown
     from superconext.data.reading import read_labelled
 
+    say_waiting(old, new)
     first, second = (
         read_labelled(
             path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from superconext.config.parameters import (
 from superconext.core import files
 from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING
+from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
@@ -306,6 +308,12 @@ def tell(line: str) -> None:
     """A line on stderr, unless the command has --quiet."""
     if not click.get_current_context().params.get("quiet"):
         click.echo(line, err=True)
+
+
+def say_waiting(*files: str | None) -> None:
+    """That text is waited for, where one of the files to read is a terminal."""
+    if STDIN in files and sys.stdin.isatty():
+        tell("waiting for text: one a line, then Ctrl-D (Windows: Ctrl-Z)")
 
 
 def say_next(line: str) -> None:
