@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.labelling import give, named_as
+from superconext.cli.labelling import give, named_as, reading_of
 from superconext.cli.options import (
     COLUMNS,
     CSV_OR_TSV,
@@ -27,7 +27,9 @@ from superconext.cli.options import (
     out,
     out_file,
     say_next,
+    say_waiting,
     switch,
+    tables,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import plural
@@ -328,7 +330,7 @@ def pool(
 
 @data.command()
 @click.argument("file")
-@out_file(f"the texts with majority labels, {CSV_OR_TSV}")
+@out_file(f"the texts with majority labels, {CSV_OR_TSV}", endings=tables)
 @COLUMNS
 @DROP_INCOMPLETE
 @JSON
@@ -350,6 +352,7 @@ def agreement(
     from superconext.data.reading import read_labelled
     from superconext.report.table import agreement_line, render
 
+    say_waiting(file)
     corpus = read_labelled(
         file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
     )
@@ -363,8 +366,8 @@ def agreement(
     report = agreement_report(annotated) | {"ties": [annotated.texts[row] for row in ties]}
     if out is not None:
         table = zip(rows.labels, rows.texts, strict=True)
-        named = [{"label": label, "text": text} for label, text in table]
-        give([named_as(row, corpus.columns) for row in named], out, separator=corpus.separator)
+        named = [named_as({"label": label, "text": text}, corpus.columns) for label, text in table]
+        give(named, out, separator=corpus.separator)
     if as_json:
         echo_json(report)
         return
@@ -376,7 +379,7 @@ def agreement(
         labels = ", ".join(filter(None, annotated.votes[row]))
         click.echo(f"tie: {labels}: {annotated.texts[row][:80]}", err=True)
     if out is not None:
-        say_next(f"superconext train {shlex.quote(out)} --out RUN")
+        say_next(f"superconext train {reading_of(out, named)} --out RUN")
 
 
 @data.command("list")
@@ -474,6 +477,7 @@ def _read(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled
 
+    say_waiting(path)
     with TerminalProgress().bar(f"reading {path}") as advance:
         corpus = read_labelled(path, text_column, label_column, **reading, advance=advance)
     echo_notes(corpus.notes, corpus.source)

@@ -13,6 +13,7 @@ import click
 
 from superconext.cli.options import (
     COLUMNS,
+    DOCUMENTS,
     DROP_INCOMPLETE,
     ENCODING,
     JSON,
@@ -26,7 +27,10 @@ from superconext.cli.options import (
     number,
     out_file,
     say_next,
+    say_waiting,
     switch,
+    tables,
+    tables_or_json,
     tell,
 )
 from superconext.cli.use import _known, _load
@@ -77,6 +81,7 @@ def audit(
 
     model = None if run is None else _load(run, threads)
     known = None if model is None else _known(model)
+    say_waiting(file)
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(rows.notes, rows.source)
@@ -111,10 +116,15 @@ def audit(
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
     elif out:
-        asked = {"--text-column": text_column, "--label-column": label_column}
-        named = dict(zip(asked, reversed([*table[0]][:2]), strict=True))
-        same = "".join(f" {flag} {shlex.quote(named[flag])}" for flag in asked if asked[flag])
-        say_next(f"correct labels in {out}; superconext train {shlex.quote(out)}{same} --out RUN")
+        say_next(f"correct labels in {out}; superconext train {reading_of(out, table)} --out RUN")
+
+
+def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
+    """The endings of what `suggest` writes."""
+    if options["tool"] in ("label-studio", "doccano"):
+        return DOCUMENTS
+    spreadsheet = options["tool"] == "csv" and not options["as_json"]
+    return (".csv",) if spreadsheet else tables_or_json(options)
 
 
 @click.command(short_help="Choose the sentences to label next.")
@@ -135,7 +145,7 @@ def audit(
 )
 @switch("--blind", "Leave out the predictions.")
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
-@out_file()
+@out_file(endings=_suggested)
 @TEXT_COLUMN
 @ENCODING
 @JSON
@@ -168,6 +178,7 @@ def suggest(
 
     model = _load(run, threads)
     known = _known(model)
+    say_waiting(file)
     texts = read_texts(file, text_column, known=known, encoding=encoding)
     if not quiet:
         echo_notes(texts.notes, texts.source)
@@ -190,9 +201,8 @@ def suggest(
         table = [named_as(row, model.columns) for row in suggesting.table(found, blind)]
         give(table, out, tool == "csv", texts.separator)
         if out:
-            say_next(
-                f"fill in its labels; superconext data merge LABELLED {shlex.quote(out)} --out NEW"
-            )
+            same = reading_of(out, table)
+            say_next(f"fill in its labels; superconext data merge LABELLED {same} --out NEW")
 
 
 @click.command(short_help="Show what each word adds to a prediction.")
@@ -234,6 +244,7 @@ def explain(
     model = _load(run, threads)
     asked = [*texts]
     if file is not None:
+        say_waiting(file)
         asked = read_texts(file, text_column, known=_known(model), encoding=encoding).texts
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
@@ -281,7 +292,7 @@ def explain(
     show_default=True,
     help="Which label to keep for a text that has different labels in the two files.",
 )
-@out_file()
+@out_file(endings=tables)
 @COLUMNS
 @ENCODING
 @DROP_INCOMPLETE
@@ -306,6 +317,7 @@ def merge(
     from superconext.data.lines import shown
     from superconext.data.reading import read_labelled
 
+    say_waiting(old, new)
     first, second = (
         read_labelled(
             path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled
@@ -330,9 +342,10 @@ def merge(
         counts = {"repeated": merged.repeated, "replaced": merged.replaced}
         echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
     if out or not as_json:
-        give([named_as(row, first.columns) for row in rows], out, separator=first.separator)
-    if out:
-        say_next(f"superconext train {shlex.quote(out)} --out RUN")
+        table = [named_as(row, first.columns) for row in rows]
+        give(table, out, separator=first.separator)
+        if out:
+            say_next(f"superconext train {reading_of(out, table)} --out RUN")
 
 
 def _show_words(explained: Explanation) -> None:
@@ -390,6 +403,19 @@ def named_as(row: Mapping[str, Any], columns: Mapping[str, Any] | None) -> dict[
     rest = {key: cell for key, cell in row.items() if key not in ("label", "text")}
     label, text = Known.of((), columns).headings(*rest)
     return {label: row["label"], text: row["text"], **rest}
+
+
+def reading_of(out: str, table: Sequence[Mapping[str, Any]]) -> str:
+    """The words of a command that reads rows of `named_as` written to a file: its name, and the
+    columns that it does not call `text` and `label`."""
+    label, text = [*table[0]][:2]
+    named = {"text": text, "label": label}
+    flags = [
+        f" --{usual}-column {shlex.quote(name)}"
+        for usual, name in named.items()
+        if name.strip().casefold() != usual
+    ]
+    return shlex.quote(out) + "".join(flags)
 
 
 def give(

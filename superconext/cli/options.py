@@ -6,7 +6,8 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from superconext.config.parameters import (
 from superconext.core import files
 from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING
+from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import check_probe_features, probe_feature_names
@@ -177,35 +179,49 @@ def out(holds: str, metavar: str = "FOLDER") -> Decorator:
 
 
 #: Endings of the files that commands write.
-_TABLES = (".csv", ".tsv", ".tab", ".txt")
-_DOCUMENTS = (".json", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".tab", ".txt")
+DOCUMENTS = (".json", ".jsonl", ".ndjson")
 
 CSV_OR_TSV = "CSV if its name ends in .csv (with the separator of a .csv that is read), else TSV"
+
+
+def tables(options: Mapping[str, Any]) -> Sequence[str]:
+    """The endings of a command that writes tables."""
+    return TABLES
+
+
+def tables_or_json(options: Mapping[str, Any]) -> Sequence[str]:
+    """The endings of a command that writes tables, and with `--json` a document."""
+    return DOCUMENTS if options["as_json"] else TABLES
 
 
 def out_file(
     form: str = CSV_OR_TSV,
     metavar: str = "FILE",
     required: bool = False,
-    endings: Sequence[str] = _TABLES,
+    endings: Callable[[Mapping[str, Any]], Sequence[str]] = tables_or_json,
 ) -> Decorator:
     """`--out` and `--force` of a command that may write one file; the command gets `out` alone.
 
     A file that cannot be written, that is there already, or whose name ends otherwise than those of
     the files that the command writes, is refused before any work.
+
+    endings: those, the most usual first, of what the command writes with its other options.
     """
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def call(*arguments: Any, out: str | None, force: bool, **options: Any) -> Any:
             path = Path(out or "")
-            document = options.get("as_json") or options.get("tool") in ("label-studio", "doccano")
-            known = (*_DOCUMENTS, *endings) if document else endings
-            if path.suffix.lower() not in ("", *known):
-                asked = path.suffix.lower() in _DOCUMENTS and "as_json" in options
+            known, ending = endings(options), path.suffix.lower()
+            if ending not in ("", *known):
+                mend = "name the file so"
+                other = {**options, "as_json": not options.get("as_json")}
+                if ending in endings(other):
+                    mend += ", or add --json" if other["as_json"] else ", or leave out --json"
                 raise DataError(
                     f"{out}: found the ending {path.suffix}, expected {' or '.join(known[:2])}: "
-                    + ("add --json" if asked else "name the file so")
+                    f"{mend}"
                 )
             if out is not None and not path.parent.is_dir():
                 raise DataError(
@@ -292,6 +308,12 @@ def tell(line: str) -> None:
     """A line on stderr, unless the command has --quiet."""
     if not click.get_current_context().params.get("quiet"):
         click.echo(line, err=True)
+
+
+def say_waiting(*files: str | None) -> None:
+    """That text is waited for, where one of the files to read is a terminal."""
+    if STDIN in files and sys.stdin.isatty():
+        tell("waiting for text: one a line, then Ctrl-D (Windows: Ctrl-Z)")
 
 
 def say_next(line: str) -> None:

@@ -31,6 +31,7 @@ from superconext.cli.options import (
     out,
     parameters,
     say_next,
+    say_waiting,
     switch,
 )
 from superconext.config.parameters import BY_NAME
@@ -135,6 +136,7 @@ def train(
         **about_rows,
     )
     chosen = given.get("preset") == "auto"
+    say_waiting(train_file, request.dev, request.test)
     _show(distributed(lambda: train_run(request, progress)), out, as_json, chosen)
 
 

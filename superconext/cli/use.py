@@ -24,6 +24,7 @@ from superconext.cli.options import (
     echo_notes,
     out_file,
     say_next,
+    say_waiting,
     switch,
     tell,
 )
@@ -86,6 +87,7 @@ def evaluate(
 
     models = [load_any(run, threads) for run in runs]
     known = _known(models[0])
+    say_waiting(file)
     corpus = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(corpus.notes, corpus.source)
@@ -322,6 +324,7 @@ def predict(
         **reading,
     )
     preview = not quiet and file != "-"
+    say_waiting(file)
     terminal = out is None and sys.stdout.isatty()
     with ExitStack() as stack:
         stream = None
@@ -519,7 +522,7 @@ def _table_row(
 @click.command(short_help="Write the sentence vectors of texts as a NumPy file.")
 @click.argument("run")
 @click.argument("file")
-@out_file("an array of NumPy", "VECTORS.npy", required=True, endings=(".npy",))
+@out_file("an array of NumPy", "VECTORS.npy", required=True, endings=lambda _: (".npy",))
 @TEXT_COLUMN
 @HEADER
 @TEXT_READING
@@ -546,6 +549,7 @@ def embed(
     from superconext.data.reading import read_texts
 
     model = load_any(run, threads)
+    say_waiting(file)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
         vectors = model.features(read.texts)

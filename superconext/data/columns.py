@@ -428,8 +428,8 @@ def _tells_apart(rows: Sequence[Sequence[str]], place: int) -> bool:
 def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
     """Whether the first row is unlike all others: no label stands where these have theirs.
 
-    That is so where all other cells of a column that are not empty are classes, or most of two
-    columns' are and a single word stands above the sentences. Where they are not, each must
+    That is so where all other cells of a column are classes, or most of those of two columns that
+    are not empty are and a single word stands above the sentences. Where they are not, each must
     repeat, below such a word; above a single column it must also be new to the run.
     """
     first = rows[0]
@@ -441,10 +441,11 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
         return False
     for place, cell in enumerate(first):
         name = cell.strip()
-        others = Counter(filter(None, (row[place].strip() for row in whole)))
+        cells = [row[place].strip() for row in whole]
+        others = Counter(filter(None, cells))
         if not others or name in others or name in known.classes or not any(map(str.isalpha, name)):
             continue
-        if all(other in known.classes for other in others):
+        if all(cell in known.classes for cell in cells):
             return True
         words = [row[1 - place].strip() for row in whole] if len(first) == 2 else []
         of_classes = sum(count for other, count in others.items() if other in known.classes)

@@ -255,8 +255,6 @@ def open_file(
     """
     if str(path) == STDIN:
         name, suffixes, stream = STDIN_NAME, [], sys.stdin.buffer
-        if stream.isatty():
-            sys.stderr.write("waiting for text: one a line, then Ctrl-D (Windows: Ctrl-Z)\n")
     else:
         name, suffixes = str(path), _suffixes(path)
         if (Path(path) / "state.json").is_file():

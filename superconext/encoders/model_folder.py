@@ -239,7 +239,8 @@ def _check_counts(architecture: Mapping[str, Any], tensors: int) -> None:
             raise ValueError(f"config.json asks for {name} = {value}, the weights have {tensors}")
 
 
-#: Why a model cannot be had, by the errors of the Hub's library and those that they extend.
+#: Why a model cannot be had, by the errors of the Hub's library and those that they extend; `{}`
+#: stands for what the error says itself.
 _REASONS = {
     "GatedRepoError": "its owner gives it on request: ask on its page, then hf auth login",
     "RepositoryNotFoundError": "the Hub has no such model, or it is private",
@@ -247,7 +248,13 @@ _REASONS = {
     "HFValidationError": "no model on the Hub can have such a name",
     "LocalEntryNotFoundError": "it is not in the cache, and the Hub cannot be reached",
     "OfflineModeIsEnabled": "it is not in the cache, and HF_HUB_OFFLINE forbids to download it",
-    "OSError": "writing it failed: check the network and the room on the disk",
+    "HfHubHTTPError": "the Hub answered with an error ({})",
+    **dict.fromkeys(
+        ("ConnectionError", "TimeoutError", "HTTPError", "RequestException"),
+        "the Hub cannot be reached ({})",
+    ),
+    "OSError": "it cannot be written ({})",
+    "Exception": "the Hub's library gave up ({})",
 }
 
 
@@ -266,11 +273,16 @@ def _downloaded(name: str, revision: str, download: bool) -> Path:
             )
         )
     except Exception as error:  # of the network, of the Hub, of the disk
-        why = next((_REASONS[k.__name__] for k in type(error).mro() if k.__name__ in _REASONS), "")
-        why = why or f"the Hub's library gave up ({type(error).__name__})"
+        cause: BaseException = error
+        if type(error).__name__ == "LocalEntryNotFoundError":  # after what the Hub answered
+            cause = error.__cause__ or error
+        kinds = (kind.__name__ for kind in type(cause).mro())
+        why = next(_REASONS[kind] for kind in kinds if kind in _REASONS)
+        said = f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
+        mend = "try again, or give a folder that has it" if "{}" in why else "check the name"
         raise ConfigError(
-            f"model = {name!r}: no such folder, and {why}; expected a folder, or a name on the Hub "
-            "such as sentence-transformers/all-MiniLM-L6-v2: check the name"
+            f"model = {name!r}: no such folder, and {why.format(said)}; expected a folder, or a "
+            f"name on the Hub such as sentence-transformers/all-MiniLM-L6-v2: {mend}"
         ) from None
 
 

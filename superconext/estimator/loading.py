@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.ndarray]:
     """What `check_texts` and `check_labels` make of both. Raises DataError, also where the two are
-    in each other's place: texts that are no text beside labels that are sentences, or more labels
-    than texts that differ."""
+    in each other's place: what is no text beside labels that are sentences, or more labels than
+    texts that differ."""
     swapped = "the two look swapped: pass the texts first, then the labels"
+    texts, labels = (list(of) if isinstance(of, Iterator) else of for of in (texts, labels))
     try:
         rows = check_texts(texts)
     except DataError as error:
-        some = labels if isinstance(labels, Iterable) else ()
-        if any(isinstance(label, str) and " " in label.strip() for label in some):
+        if _are_labels(texts, labels):
             raise DataError(f"{error}; the labels are sentences, so {swapped}") from None
         raise
     truth = check_labels(labels, len(rows), estimator)
@@ -43,10 +43,23 @@ def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.n
     if len(kinds) > len(different) and truth.dtype.kind in "OU":
         raise DataError(
             f"found {plural(len(kinds), 'different label')} for "
-            f"{plural(len(different), 'different text')}, such as {truth[0]!r:.60} for "
+            f"{plural(len(different), 'different text')}, such as {str(truth[0])!r:.60} for "
             f"{rows[0]!r:.60}; {swapped}"
         )
     return rows, truth
+
+
+def _are_labels(texts: Any, labels: Any) -> bool:
+    """Whether what came as texts may be the labels: those that came as labels are sentences, and
+    the texts are none, or fewer of them differ."""
+    if isinstance(texts, str) or getattr(texts, "ndim", 1) != 1:
+        return False
+    both = [list(of) if isinstance(of, Iterable) else [] for of in (texts, labels)]
+    spaced, sentences = (
+        any(isinstance(cell, str) and " " in cell.strip() for cell in cells) for cells in both
+    )
+    different = [len({*map(str, cells)}) for cells in both]
+    return sentences and (not spaced or different[1] > different[0])
 
 
 def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
@@ -242,8 +255,9 @@ def load(path: str | Path) -> LoadedClassifier | ExportedModel:
         path: a run folder, as `superconext train` and `save` write it; an export of one to ONNX or
             a static student; or "hf://user/name[@revision]" for a run on the Hugging Face Hub.
 
-    Returns a `LoadedClassifier`, or for an export an `ExportedModel`, which only has `predict` and
-    `predict_proba`. Labels are in the dtype they were fitted in; those of the command line are str.
+    Returns a `LoadedClassifier`, or for an export an `ExportedModel`, which only has `predict`,
+    `predict_proba` and `transform`. Labels are in the dtype they were fitted in; those of the
+    command line are str.
 
     Raises RunError if the folder is neither or is damaged, and MissingExtraError for a run that is
     not exported where the extra `train` is not installed.

@@ -177,11 +177,15 @@ def mcnemar_exact(truth: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> fl
 
     Source: McNemar (1947); the exact form as in Dietterich (1998), section 3.1.
     """
-    from scipy.stats import binomtest
-
     right, rival = np.asarray(ours) == truth, np.asarray(theirs) == truth
     gained, lost = int((right & ~rival).sum()), int((rival & ~right).sum())
-    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+    rows, fewer = gained + lost, min(gained, lost)
+    # The share of the outcomes with `fewer` and, as multiples of it, of those with still fewer.
+    tail = multiple = 1.0
+    for k in range(fewer, 0, -1):
+        multiple *= k / (rows - k + 1)
+        tail += multiple
+    return min(1.0, 2 * (math.comb(rows, fewer) / 2**rows) * tail)
 
 
 def accuracies_against_first(right: Sequence[Sequence[bool]]) -> list[dict[str, Any]]:

@@ -108,8 +108,10 @@ def test_exports_answer(light, exported, finished, data, tmp_path):  # noqa: F81
     assert [code for code, _, _ in found] == [0] * len(commands), found
     asked = [["evaluate", static, data.test], ["explain", static, "zwin"], ["report", static]]
     asked += [["suggest", static, data.test], ["audit", data.train, "--run", static]]
-    (code, scores, err), *others = light(*asked)
+    beside = ["evaluate", static, onnx, static, data.test]
+    (code, scores, err), (compared, tests, why), *others = light(asked[0], beside, *asked[1:])
     assert code == 0 and "weighted F1" in scores and f"\n{static} (export) " in scores, err
+    assert compared == 0 and f"accuracy against {static}" in tests and "p (McNemar)" in tests, why
     for words, (code, _, err) in zip(asked[1:], others, strict=True):
         assert code == 1 and "found an export, which predict, evaluate" in err, (words, err)
     for folder, (_, out, _), (_, served, _), (_, loaded, _) in zip(

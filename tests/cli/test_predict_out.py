@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -125,27 +127,44 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     assert "exists already" in line and (tmp_path / "folder").is_dir()
 
 
-@pytest.mark.parametrize("verb", ["audit", "merge", "suggest"])
+@pytest.mark.parametrize("verb", ["agreement", "audit", "merge", "suggest"])
 def test_labels_and_texts_go_into_columns_called_as_in_the_file(call, data, tmp_path, verb):
-    """So that the same options read the file that was written, also beside the first."""
+    """So that the same options read the file that was written, also beside the first; the next
+    line has them."""
     table, out = tmp_path / "mine.csv", tmp_path / "out.csv"
-    lines = (f'{n},"{text}",{label}' for n, (label, text) in enumerate(rows(60, seed=2)))
-    table.write_text("\n".join(["id,said,mood", *lines]) + "\n", encoding="utf-8")
-    names = ("--text-column", "said", "--label-column", "mood")
+    pairs = rows(60, seed=2)
+    lines = (f'{n},"{text}",{label},{label}' for n, (label, text) in enumerate(pairs))
+    table.write_text("\n".join(["id,Post said,mood,her mood", *lines]) + "\n", encoding="utf-8")
+    names = ("--text-column", "Post said", "--label-column", "mood")
+    given = {
+        "agreement": ("data", "agreement", table, *names[:3], "mood,her mood"),
+        "audit": ("audit", table, *names),
+        "merge": ("data", "merge", table, table, *names),
+        "suggest": ("suggest", tmp_path / "run", table, *names[:2], "-n", 5),
+    }[verb]
     if verb == "suggest":
-        run = tmp_path / "run"
         words = (*data.small, "--dev", table, "--no-report", "--no-baselines")
-        assert call("train", table, *words, *names, "--out", run).code == 0
-        said = call("suggest", run, table, *names[:2], "--out", out, "-n", 5)
-        assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
-        return
-    given = ("audit", table) if verb == "audit" else ("data", "merge", table, table)
-    said = call(*given, *names, "--out", out)
-    assert said.code == 0 and [*read(out)[0]][:2] == ["mood", "said"]
+        assert call("train", table, *words, *names, "--out", tmp_path / "run").code == 0
+    said = call(*given, "--out", out)
+    assert said.code == 0, said.err
+    head = [*read(out)[0]][:2]
+    assert head == ["label" if verb == "agreement" else "mood", "Post said"]
+    if verb == "suggest":  # fill in its labels
+        lines = out.read_text(encoding="utf-8-sig").splitlines()
+        filled = [lines[0], *(f"pos{line}" for line in lines[1:])]
+        out.write_text("\n".join(filled) + "\n", encoding="utf-8")
+    following = said.err.splitlines()[-1]
+    assert following.startswith("next: ") and str(out) in following
+    words = shlex.split(following.split("superconext ", 1)[1])
+    if words[0] == "train":
+        said = call("data", "inspect", *words[1:-2], "--json")
+        assert json.loads(said.out)["parts"][0]["classes"] == {"neg": 30, "pos": 30}, said.err
+    else:
+        words = [str(table) if word == "LABELLED" else word for word in words[:-1]]
+        said = call(*words, tmp_path / "new.csv", "--keep", "old")
+        assert said.code == 0 and "60 rows" in said.err, said.err
     if verb == "audit":
-        assert f"train {out} --text-column said --label-column mood --out RUN" in said.err
-        assert not call(*given, *names, "--out", tmp_path / "again.csv", "--quiet").err
-    assert call("data", "inspect", table, out, *names).code == 0
+        assert not call(*given, "--out", tmp_path / "again.csv", "--quiet").err
 
 
 @pytest.mark.parametrize("verb", ["agreement", "audit", "embed", "merge", "predict", "suggest"])
@@ -164,5 +183,43 @@ def test_a_spreadsheet_is_not_written_under_the_name_of_one(finished, tmp_path):
         said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / name)
         assert said.code == 1 and "expected .csv or .tsv" in said.err
     said = call_main("predict", finished.folder, finished.data.test, "--out", tmp_path / "out.json")
-    assert said.code == 1 and said.err.rstrip().endswith("expected .csv or .tsv: add --json")
+    assert said.code == 1 and said.err.rstrip().endswith("name the file so, or add --json")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["agreement", "audit", "explain", "merge", "predict", "suggest"])
+def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
+    call, finished, tmp_path, verb
+):
+    train, run = finished.data.train, finished.folder
+    wide = tmp_path / "wide.csv"
+    wide.write_text("text,annotator_1,annotator_2\nun a,p,p\nun b,n,n\n", encoding="utf-8")
+    given = {
+        "agreement": ("data", "agreement", wide),
+        "audit": ("audit", train),
+        "explain": ("explain", run, "zwin had"),
+        "merge": ("data", "merge", train, train),
+        "predict": ("predict", run, train),
+        "suggest": ("suggest", run, train),
+    }[verb]
+    always_table = verb in ("agreement", "merge")
+    for flags, ending in itertools.product(((), ("--json",)), (".csv", ".json")):
+        out = tmp_path / f"out{ending}"
+        said = call(*given, *flags, "--out", out)
+        table = always_table or not flags
+        if table == (ending == ".csv"):
+            assert said.code == 0, said.err
+            (read if table else json.loads)(out if table else out.read_text(encoding="utf-8"))
+            out.unlink()
+            continue
+        line = blame(said)
+        wanted = ".csv or .tsv" if table else ".json or .jsonl"
+        assert f"found the ending {ending}, expected {wanted}: name the file so" in line
+        offer = "" if always_table else ", or leave out --json" if flags else ", or add --json"
+        assert line.endswith(f"name the file so{offer}")
+    if verb == "suggest":
+        tool = (*given, "--for", "doccano", "--out")
+        assert blame(call(*tool, tmp_path / "x.csv")).endswith(".json or .jsonl: name the file so")
+        assert call(*tool, tmp_path / "x.jsonl").code == 0
+        line = blame(call(*given, "--for", "csv", "--out", tmp_path / "x.tsv"))
+        assert line.endswith("found the ending .tsv, expected .csv: name the file so")

@@ -175,5 +175,9 @@ def test_a_terminal_is_told_that_text_is_waited_for(finished):
     done = subprocess.run(command, stdin=told, capture_output=True, timeout=120, env=environment())
     assert done.returncode == 0 and done.stdout.endswith(b"\tzwin bzaf\n")
     assert done.stderr.startswith(b"waiting for text: one a line, then Ctrl-D")
+    os.write(asked, b"zwin bzaf\n\x04")
+    words = [*command, "--quiet"]
+    done = subprocess.run(words, stdin=told, capture_output=True, timeout=120, env=environment())
+    assert done.returncode == 0 and done.stdout.endswith(b"\tzwin bzaf\n") and not done.stderr
     done = subprocess.run(command, input=b"zwin\n", capture_output=True, env=environment())
     assert b"waiting" not in done.stderr

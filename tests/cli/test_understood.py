@@ -194,6 +194,19 @@ def test_an_unknown_header_is_no_row(call, finished, tmp_path, name, header):
     assert len(texts_of(call("predict", finished.folder, tmp_path / name))) == 24
 
 
+def test_a_row_of_a_class_new_to_the_run_stays_a_row_above_empty_labels(call, finished, tmp_path):
+    path = tmp_path / "x.tsv"
+    texts = ["ماشي هاد", "lfilm zwin bzaf", "lmakla 3adia", "had nhar zwin"]
+    labels = ["other", "pos", "", ""]
+    lines = [f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True)]
+    path.write_text("".join(lines), encoding="utf-8")
+    assert texts_of(call("predict", finished.folder, path)) == texts
+    # Of many sentences under single words the first is a header above empty labels too.
+    table = [f"{label}\t{text}\n" for label, text in rows(24, seed=7)]
+    path.write_text("".join(["mood\tkelma\n", *table, lines[2]]), encoding="utf-8")
+    assert len(texts_of(call("predict", finished.folder, path))) == 25
+
+
 def test_header_and_no_header_settle_it(call, finished, tmp_path):
     path = tmp_path / "x.csv"
     for first in ("kelma", "كلمة"):

@@ -1,6 +1,8 @@
 """A transformer of a name on the Hub, here a stand-in on loopback: its revision is kept."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +13,7 @@ pytest.importorskip("transformers")
 
 import superconext
 from superconext.core.errors import RunError
-from tests.cli.conftest import call_main, write_table
+from tests.cli.conftest import blame, call_main, write_table
 from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
 from tests.export.hub_server import Repository
 from tests.export.test_hub import hub  # noqa: F401
@@ -83,3 +85,24 @@ def test_an_unknown_revision_is_one_line(served, tmp_path):
     said = train(tmp_path / "run", "3" * 40)
     assert said.code == 1 and said.err.splitlines()[-1].startswith(f"error: model = '{NAME}': no ")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("code", [429, 500, None])
+def test_a_hub_that_fails_is_told_as_such_with_its_own_words(code, served, tmp_path):
+    served.broken = code
+    if code is None:
+        served.stop()
+        served.stop = lambda: None
+    line = blame(train(tmp_path / "run", ""))
+    wanted = "the Hub cannot be reached (Conn" if code is None else "the Hub answered with an error"
+    assert wanted in line and line.endswith("try again, or give a folder that has it")
+    assert str(code or "refused") in line and "writ" not in line
+
+
+def test_a_disk_that_is_full_is_told_with_its_own_words(monkeypatch, tmp_path):
+    def fill(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x" * 300)
+
+    monkeypatch.setattr(pytest.importorskip("huggingface_hub"), "snapshot_download", fill)
+    line = blame(train(tmp_path / "run", ""))
+    assert "it cannot be written (OSError: [Errno 28] No space left" in line and len(line) < 460

@@ -106,6 +106,26 @@ def test_labels_in_place_of_texts_are_named(labels):
         SuperConTextClassifier(**SMALL).fit(labels, texts)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["good film", float("nan"), "bad film", "meh"],
+        iter(["good film", None, "bad film", "meh"]),
+        "good film",
+        np.array([["good film"], ["bad film"], ["so so"], ["meh"]]),
+    ],
+)
+def test_right_rows_with_one_that_is_wrong_are_not_called_swapped(texts):
+    with pytest.raises(DataError) as caught:
+        SuperConTextClassifier(**SMALL).fit(texts, ["very good", "very bad", "very bad", "so so"])
+    assert "swapped" not in str(caught.value)
+
+
+def test_more_labels_than_texts_are_quoted_as_they_are():
+    with pytest.raises(DataError, match="such as 'a' for 'x'; the two look swapped"):
+        SuperConTextClassifier(**SMALL).fit(["x", "x", "y"], np.array(["a", "b", "c"]))
+
+
 def test_unfitted_and_misconfigured():
     with pytest.raises(NotFittedError, match="not fitted; call fit"):
         SuperConTextClassifier().predict(["a"])

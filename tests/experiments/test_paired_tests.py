@@ -149,6 +149,18 @@ def test_mcnemar_is_the_two_sided_binomial():
         assert result == pytest.approx(min(1.0, 2 * tail))
 
 
+def test_mcnemar_is_that_of_scipy_for_few_and_for_thousands_of_rows():
+    binomtest = pytest.importorskip("scipy.stats").binomtest
+    for count in (1, 2, 7, 50, 1001, 1080, 9000):
+        for gained in {0, 1, count // 3, count // 2, (count + 1) // 2, count // 2 - count // 50}:
+            truth = np.zeros(count, dtype=int)
+            ours = (np.arange(count) >= gained).astype(int)
+            expected = binomtest(gained, count).pvalue
+            result = mcnemar_exact(truth, ours, 1 - ours)
+            assert result == pytest.approx(expected, rel=1e-9), (gained, count)
+            assert mcnemar_exact(truth, 1 - ours, ours) == result
+
+
 def test_holm_is_sequential_rejection():
     generator = np.random.default_rng(3)
     for count in (1, 2, 5, 9):

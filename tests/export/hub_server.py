@@ -32,11 +32,13 @@ class Repository:
 
 
 class StandIn:
-    """The server; `repositories` by user/name, `refuse` answers a POST with that code."""
+    """The server; `repositories` by user/name, `refuse` answers a POST with that code, `broken` a
+    GET."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.refuse: int | None = None
+        self.broken: int | None = None
         self.asked: list[str] = []
         outer = self
 
@@ -82,6 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _read(self) -> None:
         path = unquote(urlsplit(self.path).path)
         self.state.asked.append(f"{self.command} {path}")
+        if self.state.broken:
+            self._send(self.state.broken)
+            return
         words = path.strip("/").split("/")
         api = words[:2] == ["api", "models"]
         name = "/".join(words[2:4] if api else words[:2])
