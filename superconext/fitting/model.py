@@ -15,7 +15,7 @@ from torch import Tensor
 
 from superconext.config.parameters import Config
 from superconext.core.process import gc_paused
-from superconext.core.registry import expect
+from superconext.core.registry import own_fault
 from superconext.data.duplicates import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
@@ -145,7 +145,7 @@ class Model:
             features = member_features(self.encoders, store)
             return self._answer(texts, features, None)
         parts = [
-            vectors_and_scores(encoder, objective, store)
+            vectors_and_scores(encoder, objective, store, len(self.classes))
             for encoder, objective in zip(self.encoders, self.objectives, strict=True)
         ]
         features = np.hstack([vectors for vectors, _ in parts])
@@ -180,12 +180,12 @@ class Model:
 
 @torch.no_grad()
 def vectors_and_scores(
-    encoder: Encoder, objective: Objective, store: TokenStore
+    encoder: Encoder, objective: Objective, store: TokenStore, classes: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Sentence vectors float32 `[N, d]` and native class scores float64 `[N, C]` of a store.
+    """Sentence vectors float32 `[N, d]` and native scores float64 `[N, C]` of C classes of a store.
 
     The scores are None where the objective has no rule of its own, or the store no row.
-    The objective is left in evaluation mode.
+    The objective is left in evaluation mode. Raises ConfigError for scores that are not `[N, C]`.
     """
     objective.eval()
     vectors = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
@@ -199,21 +199,21 @@ def vectors_and_scores(
         if objective.scores_together:
             outputs.append(EncoderOutput.of_sentences(output.sentence, output.class_states))
         else:
-            scores.append(objective.class_scores(output))
+            scores.append(objective.checked_scores(output, classes))
     if outputs:
         states = [output.class_states for output in outputs if output.class_states is not None]
         together = EncoderOutput.of_sentences(
             torch.cat([output.sentence for output in outputs]),
             torch.cat(states) if states else None,
         )
-        scores = [objective.class_scores(together)]
-    for score in filter(lambda score: score is not None, scores):
-        right = isinstance(score, Tensor) and score.dim() == 2
-        expect(right, objective, "class_scores", score, "a tensor [N, C], or None")
+        scores = [objective.checked_scores(together, classes)]
     found = [score.cpu().double().numpy() for score in scores if score is not None]
     if not found:
         return vectors, None
-    ordered = np.empty((len(store), found[0].shape[1]))
+    if len(found) < len(scores):
+        text = "None for some of the texts alone, returned by class_scores"
+        raise own_fault(objective, text, "scores of every text, or of none")
+    ordered = np.empty((len(store), classes))
     ordered[np.concatenate(rows)] = np.concatenate(found)
     return vectors, ordered
 
