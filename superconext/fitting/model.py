@@ -27,7 +27,7 @@ from superconext.encoders.base import (
 )
 from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
-from superconext.probe.ensemble import Ensemble
+from superconext.probe.ensemble import Ensemble, predicting
 from superconext.probe.group_priors import GroupPriors
 from superconext.probe.metrics import Evaluation, scored
 from superconext.text.tokenize import Pieces
@@ -91,8 +91,7 @@ class Model:
             title = "frozen pretrained encoder" if config.init or config.pretrain else title
         if self.ensemble is None:
             return {"probe_title": title}
-        weights = self.ensemble.settings.get("pool_weights", {})
-        title = title if weights.get("encoder", 1) else ""
+        title = title if "encoder" in predicting(self.ensemble.settings) else ""
         return {"probe_title": title, "companion": self.ensemble.title}
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
