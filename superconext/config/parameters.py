@@ -375,6 +375,21 @@ class Config:
 PARAMETERS: tuple[Parameter, ...] = table_of(Config)
 BY_NAME: dict[str, Parameter] = {row.name: row for row in PARAMETERS}
 
+#: Parameters that only the training of an encoder reads.
+OF_TRAINING = frozenset(
+    {
+        *(row.name for row in PARAMETERS if row.group == "objective and mining"),
+        *("epochs", "steps_per_epoch", "batch_size", "learning_rate", "keep", "finetune_epochs"),
+        *("dropout", "word_dropout", "tune_vectors", "related"),
+    }
+) - {"options"}  # which may be the encoder's
+
+#: Parameters that nothing reads where n-grams predict without an encoder.
+OF_ENCODER = OF_TRAINING | {
+    *(row.name for row in PARAMETERS if row.group in ("text and vectors", "encoder", "data")),
+    *("options", "members", "device", "precision", "calibrate", "prior_groups"),
+}
+
 #: Parameters whose value is a file or a folder.
 FILE_PARAMETERS = ("vectors", "init", "unlabelled", "related", "soft_labels")
 

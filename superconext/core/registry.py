@@ -18,7 +18,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -248,6 +248,27 @@ def expect(right: bool, what: object, method: str, answer: object, expected: str
         size = size if shape is None else f" of shape {tuple(shape)}"
         found = "None" if answer is None else f"{type(answer).__name__}{size}"
         raise own_fault(what, f"{found}, returned by {method}", expected)
+
+
+def expect_floats(
+    what: object,
+    method: str,
+    answer: Any,
+    shape: Sequence[int | str],
+    meaning: str = "",
+    finite: bool = True,
+) -> None:
+    """The same of a method whose answer is a tensor of floats of this shape. A letter is a size
+    that is not known, which no answer has; `meaning` says in words what the sizes are."""
+    sizes = ", ".join(map(str, shape))
+    expected = f"{'finite ' * finite}floats of shape ({sizes}){meaning}"
+    right = hasattr(answer, "is_floating_point") and tuple(answer.shape) == tuple(shape)
+    expect(right, what, method, answer, expected)
+    if not answer.is_floating_point():
+        kind = str(answer.dtype).removeprefix("torch.")
+        raise own_fault(what, f"numbers of type {kind}, returned by {method}", expected)
+    if finite and not bool(answer.isfinite().all()):
+        raise own_fault(what, f"NaN or infinity, returned by {method}", expected)
 
 
 def own_code_at_fault(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from superconext.config.parameters import CheckedOptions, own_options, parse_options
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
-from superconext.core.registry import expect
+from superconext.core.registry import expect, expect_floats
 from superconext.data.token_store import OovWords, TokenStore
 from superconext.encoders.indexer import NO_ONNX, TextIndexer
 
@@ -293,13 +293,31 @@ def encode_at_once(
     """Rows of a store in one pass, ragged where the encoder takes that, see `encode_rows`."""
     device = next(encoder.parameters()).device
     if encoder.ragged and device.type == "cpu":
-        return encoder.forward_ragged(*store.take(rows), table, whole)
+        output = encoder.forward_ragged(*store.take(rows), table, whole)
+        return _checked(encoder, "forward_ragged", output, len(rows), whole)
     ids, lengths = store.pad(rows)
     output = encoder(torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device), table)
-    expect(isinstance(output, EncoderOutput), encoder, "forward", output, "an EncoderOutput")
-    sentence, shape = output.sentence, (len(rows), encoder.sentence_size)
-    right = isinstance(sentence, Tensor) and tuple(sentence.shape) == shape
-    expect(right, encoder, "forward as sentence", sentence, f"a tensor of shape {shape}")
+    return _checked(encoder, "forward", output, len(rows), whole)
+
+
+def _checked(encoder: Encoder, method: str, output: Any, count: int, whole: bool) -> EncoderOutput:
+    """What a method of the encoder's has given for so many rows. Raises ConfigError where a part of
+    it is of another shape, or there is none that is needed."""
+    expect(isinstance(output, EncoderOutput), encoder, method, output, "an EncoderOutput")
+    size = encoder.sentence_size
+    size, states = encoder.sentence_size, output.token_states
+    parts: dict[str, tuple[int | str, ...]] = {"sentence": (count, size)}
+    if encoder.class_tokens:
+        parts["class_states"] = (count, encoder.class_tokens, size)
+    if whole:
+        width = states.shape[1] if isinstance(states, Tensor) and states.dim() == 3 else "T"
+        parts["token_states"] = (count, width, size)
+    for name, shape in parts.items():
+        expect_floats(encoder, f"{method} as {name}", getattr(output, name), shape, finite=False)
+    if whole:
+        right = isinstance(output.mask, Tensor) and output.mask.shape == states.shape[:2]
+        told = f"a mask of shape {tuple(states.shape[:2])}"
+        expect(right, encoder, f"{method} as mask", output.mask, told)
     return output  # type: ignore[no-any-return]
 
 

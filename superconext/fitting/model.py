@@ -15,7 +15,7 @@ from torch import Tensor
 
 from superconext.config.parameters import Config
 from superconext.core.process import gc_paused
-from superconext.core.registry import expect
+from superconext.core.registry import own_fault
 from superconext.data.duplicates import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
@@ -27,7 +27,7 @@ from superconext.encoders.base import (
 )
 from superconext.objectives.base import Objective
 from superconext.probe.base import Probe, softmax
-from superconext.probe.ensemble import Ensemble
+from superconext.probe.ensemble import Ensemble, predicting
 from superconext.probe.group_priors import GroupPriors
 from superconext.probe.metrics import Evaluation, scored
 from superconext.text.tokenize import Pieces
@@ -91,8 +91,7 @@ class Model:
             title = "frozen pretrained encoder" if config.init or config.pretrain else title
         if self.ensemble is None:
             return {"probe_title": title}
-        weights = self.ensemble.settings.get("pool_weights", {})
-        title = title if weights.get("encoder", 1) else ""
+        title = title if "encoder" in predicting(self.ensemble.settings) else ""
         return {"probe_title": title, "companion": self.ensemble.title}
 
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
@@ -145,7 +144,7 @@ class Model:
             features = member_features(self.encoders, store)
             return self._answer(texts, features, None)
         parts = [
-            vectors_and_scores(encoder, objective, store)
+            vectors_and_scores(encoder, objective, store, len(self.classes))
             for encoder, objective in zip(self.encoders, self.objectives, strict=True)
         ]
         features = np.hstack([vectors for vectors, _ in parts])
@@ -180,12 +179,12 @@ class Model:
 
 @torch.no_grad()
 def vectors_and_scores(
-    encoder: Encoder, objective: Objective, store: TokenStore
+    encoder: Encoder, objective: Objective, store: TokenStore, classes: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Sentence vectors float32 `[N, d]` and native class scores float64 `[N, C]` of a store.
+    """Sentence vectors float32 `[N, d]` and native scores float64 `[N, C]` of C classes of a store.
 
     The scores are None where the objective has no rule of its own, or the store no row.
-    The objective is left in evaluation mode.
+    The objective is left in evaluation mode. Raises ConfigError for scores that are not `[N, C]`.
     """
     objective.eval()
     vectors = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
@@ -199,21 +198,21 @@ def vectors_and_scores(
         if objective.scores_together:
             outputs.append(EncoderOutput.of_sentences(output.sentence, output.class_states))
         else:
-            scores.append(objective.class_scores(output))
+            scores.append(objective.checked_scores(output, classes))
     if outputs:
         states = [output.class_states for output in outputs if output.class_states is not None]
         together = EncoderOutput.of_sentences(
             torch.cat([output.sentence for output in outputs]),
             torch.cat(states) if states else None,
         )
-        scores = [objective.class_scores(together)]
-    for score in filter(lambda score: score is not None, scores):
-        right = isinstance(score, Tensor) and score.dim() == 2
-        expect(right, objective, "class_scores", score, "a tensor [N, C], or None")
+        scores = [objective.checked_scores(together, classes)]
     found = [score.cpu().double().numpy() for score in scores if score is not None]
     if not found:
         return vectors, None
-    ordered = np.empty((len(store), found[0].shape[1]))
+    if len(found) < len(scores):
+        text = "None for some of the texts alone, returned by class_scores"
+        raise own_fault(objective, text, "scores of every text, or of none")
+    ordered = np.empty((len(store), classes))
     ordered[np.concatenate(rows)] = np.concatenate(found)
     return vectors, ordered
 

@@ -7,18 +7,21 @@ it. After it, the softmax is the model's native prediction.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from superconext.config.parameters import Config, own_options
 from superconext.core.progress import Progress
+from superconext.core.registry import expect_floats
 from superconext.data.sampler import Batches, make_batches
 from superconext.encoders import encoder_class
-from superconext.encoders.base import Encoder
+from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
 from superconext.encoders.layers import projection_head
 from superconext.fitting.model import member_features, vectors_and_scores
 from superconext.fitting.preprocess import Prepared
@@ -116,6 +119,7 @@ def train_member(
         encoder = _new_encoder(prepared, config).to(torch.device(config.device))
         return Member(encoder, None, [], False, False)
     trainer = _trainer(prepared, config, member, progress, callbacks, monitor)
+    _try_out(prepared, trainer)
     saver = Checkpointer(checkpoint, member, progress=progress) if checkpoint else None
     interrupted = _train(trainer, saver, progress, _title("training", config, member))
     second = second_stage(config)
@@ -181,6 +185,31 @@ def _trainer(
     if objective.guesses_words and trainer.pool and not trainer.pool.guesses:
         progress.note("language_model is left out: the encoder has no head that guesses words")
     return trainer
+
+
+@torch.no_grad()
+def _try_out(prepared: Prepared, trainer: Trainer) -> None:
+    """Encode two rows of each class and predict them by the objective's own rule, before any time
+    is spent on training. It changes nothing, and raises ConfigError for what cannot be right."""
+    by_class = np.argsort(prepared.labels, kind="stable")
+    counts = np.bincount(prepared.labels, minlength=len(prepared.classes))
+    starts = np.cumsum(counts) - counts
+    rows = by_class[np.concatenate([starts[counts > 0], starts[counts > 1] + 1])]
+    store, encoder, objective = prepared.train.subset(rows), trainer.encoder, trainer.objective
+    if type(objective).end_training is not Objective.end_training:
+        objective = copy.deepcopy(objective)
+    modes = encoder.training, objective.training
+    encoder.eval(), objective.eval()
+
+    def encode(some: np.ndarray) -> EncoderOutput:
+        return encode_rows(encoder, store, some, whole=objective.needs_token_states)
+
+    sentence = encode(np.arange(len(store))).sentence
+    shape = len(store), encoder.sentence_size
+    expect_floats(encoder, "forward as sentence", sentence, shape)
+    objective.end_training(encode, trainer.labels[torch.from_numpy(rows)].to(trainer.device))
+    vectors_and_scores(encoder, objective, store, len(prepared.classes))
+    encoder.train(modes[0]), objective.train(modes[1])
 
 
 def _tuner(
@@ -269,6 +298,7 @@ def _probe_dev_score(prepared: Prepared, trainer: Trainer) -> float:
 def _native_dev_score(prepared: Prepared, trainer: Trainer) -> float:
     """Dev accuracy of the objective's own rule."""
     assert prepared.dev is not None and prepared.dev_labels is not None
-    _, scores = vectors_and_scores(trainer.encoder, trainer.objective, prepared.dev)
+    models = trainer.encoder, trainer.objective
+    _, scores = vectors_and_scores(*models, prepared.dev, len(prepared.classes))
     assert scores is not None
     return dev_score(softmax(scores), prepared.dev_labels)[0]

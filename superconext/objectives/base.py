@@ -27,7 +27,7 @@ from superconext.config.parameters import (
     parameter,
     parse_options,
 )
-from superconext.core.registry import expect, own_fault
+from superconext.core.registry import expect, expect_floats, own_fault
 from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
 
@@ -265,9 +265,21 @@ class Objective(nn.Module):
             output: of the encoder in evaluation mode for N rows, with what the class attributes ask
                 for.
 
-        Returns scores `[N, C]`, whose softmax are probabilities; None if it does not predict.
+        Returns finite scores `[N, C]`, whose softmax are probabilities; None if it does not
+        predict. It is tried before training too, on two rows of each class, with the weights
+        that training begins with, and after `end_training` of a copy on these rows.
         """
         return None
+
+    def checked_scores(self, output: EncoderOutput, classes: int) -> Tensor | None:
+        """What `class_scores` gives. Raises ConfigError if it is neither None nor a finite score
+        of each of the C classes for each of the N rows."""
+        scores: Any = self.class_scores(output)
+        if scores is not None:
+            shape = len(output.sentence), classes
+            meaning = ", a row for each text and a column for each class, or None"
+            expect_floats(self, "class_scores", scores, shape, meaning)
+        return scores  # type: ignore[no-any-return]
 
 
 class WithTemperature(Objective):

@@ -64,6 +64,15 @@ if TYPE_CHECKING:
 MODELS = ("encoder", "tfidf", "ngrams")
 
 
+def predicting(settings: Mapping[str, Any]) -> list[str]:
+    """Which of `MODELS` have weight in the pool of these settings (or metrics, which have them):
+    the encoder where there is no pool."""
+    weights = settings.get("pool_weights")
+    if not isinstance(weights, Mapping) or not weights:
+        return ["encoder"]
+    return [name for name in MODELS if weights.get(name)]
+
+
 #: Strength of the prior that all weights are equal, as a number of dev rows, about.
 PRIOR = 1.0
 

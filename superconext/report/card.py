@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext.encoders import ENCODERS
+from superconext.probe.ensemble import predicting
 from superconext.report.figures import replacing
 from superconext.report.table import (
     BASELINE_NAMES,
@@ -72,8 +73,13 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
     import jinja2
 
     facts = _typed(facts, _SCHEMA)
-    objectives = [facts[key] for key in _OBJECTIVES if facts[key] and not facts["freeze"]]
-    tags = ["text-classification", "sentence-embeddings", "contrastive-learning", *objectives[:1]]
+    by = predicting(facts)
+    trained = "encoder" in by and not facts["freeze"]
+    objectives = [facts[key] for key in _OBJECTIVES if facts[key] and trained]
+    tags = ["text-classification"] + ["sentence-embeddings"] * ("encoder" in by)
+    tags += ["contrastive-learning"] * trained + objectives[:1]
+    titles = [facts[key] for key in ("probe_title", "companion") if facts[key]]
+    shown = ["confusion"] + ["map"] * ("encoder" in by) + ["curves"] * trained
     settings = {name: facts[key] for key, name in _SETTINGS.items() if facts[key] is not None}
     settings |= facts["versions"]
     environment = jinja2.Environment(
@@ -90,10 +96,13 @@ def render_card(facts: Mapping[str, Any], figures: Sequence[str] = ()) -> str:
         "tags": [json.dumps(tag, ensure_ascii=False) for tag in tags],
         "encoder": _encoder(facts["encoder"]),
         "model_name": json.dumps(
-            "superconext, " + (objectives[0] if objectives else "no objective")
+            "superconext, "
+            + (objectives[0] if objectives else " + ".join(titles) or "no objective")
         ),
+        "encoder_predicts": "encoder" in by,
+        "pool": _pool(by),
         "few": _FEW,
-        "figures": {name: FIGURES[name] for name in figures},
+        "figures": {name: FIGURES[name] for name in figures if name in shown},
         "command": facts["command"] and _fenced(facts["command"], "bash"),
         "settings": _table(
             [{"what": name, "value": value} for name, value in settings.items()], "what", "value"
@@ -175,13 +184,15 @@ _SPLIT = {
 _SCORED = dict.fromkeys(_SPLITS, _SPLIT)
 _FILE = {"file": _text, "sha256": _text, "rows": _whole, "classes": {_EACH: _whole}}
 _SCHEMA: dict[str, Any] = {
-    **dict.fromkeys((*_OBJECTIVES, "encoder", "companion", "reported_split"), _text),
+    **dict.fromkeys((*_OBJECTIVES, "encoder", "reported_split"), _text),
+    **dict.fromkeys(("probe_title", "companion"), _text),
     **dict.fromkeys(("preset", "seed", "threads", "created", "version", "status"), _setting),
     **dict.fromkeys(("wall_seconds", "cpu_seconds"), _seconds),
     **_SCORED,
     **dict.fromkeys(("combined", "encoder_alone", "native"), _SCORED),
     "baselines": {_EACH: _SCORED},
     "freeze": _flag,
+    "pool_weights": {_EACH: _number},
     "command": _command,
     "data": dict.fromkeys(_SPLITS, _FILE),
     "related": {"rows": _whole, "file": _text},
@@ -218,6 +229,23 @@ def _encoder(name: str | None) -> str:
     if name in (None, "bilstm"):
         return "a bidirectional LSTM over word vectors"
     return escape_markdown(ENCODERS.summary(name) if name in ENCODERS else name)
+
+
+def _pool(models: Sequence[str]) -> str:
+    """What a pool of models predicts with, in words."""
+    regression = "a logistic regression on"
+    names = {
+        "encoder": "the probe",
+        "tfidf": f"{regression} TF-IDF features (word 1-2-grams, character 2-5-grams)",
+        "ngrams": f"{regression} character n-grams weighted by log-count ratios",
+    }
+    *others, last = [names[model] for model in models] or ["none of its models"]
+    if not others:
+        return f"{last} alone"
+    return (
+        f"{'two' if len(others) == 1 else 'three'} models, {', '.join(others)} and {last}, whose "
+        "log probabilities are added with weights chosen on held-out rows"
+    )
 
 
 def _data(data: Mapping[str, Any]) -> dict[str, str]:
@@ -266,7 +294,8 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
         alone = facts["encoder_alone"][split]
         # Runs of versions before 0.2 have these scores under the split's name.
         alone = alone if _recorded(alone) else facts[split]
-        models["its encoder alone, with a linear probe"] = alone
+        if "encoder" in predicting(facts):
+            models["its encoder alone, with a linear probe"] = alone
     if _recorded(facts["native"][split]):
         models["this model, by its objective's own rule"] = facts["native"][split]
     baselines = {

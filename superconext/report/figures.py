@@ -255,6 +255,10 @@ class Figure(ABC):
 
     context: ClassVar[type]
 
+    def shows(self, context: Any) -> bool:
+        """Whether there is something to draw in this context, by default in any of its class."""
+        return isinstance(context, self.context)
+
     @abstractmethod
     def draw(self, context: Any, path: Path) -> None:
         """Write the figure to `path`, whose ending is the format (`save` reads it).
@@ -288,7 +292,7 @@ register = FIGURES.register
 def draw_figures(
     contexts: Mapping[Path, Any], progress: Progress, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
-    """Draw every registered figure of each context into its folder; returns the files.
+    """Draw what every registered figure shows of each context into its folder; returns the files.
 
     Without the extra `plots` nothing is drawn, which is reported once. A figure that fails is
     left out with a warning.
@@ -308,7 +312,7 @@ def draw_figures(
             for name in FIGURES:
                 try:
                     figure = FIGURES.get(name)()
-                    if not isinstance(context, figure.context):
+                    if not figure.shows(context):
                         continue
                     folder.mkdir(parents=True, exist_ok=True)
                     for kind in formats:

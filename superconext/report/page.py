@@ -278,7 +278,9 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
     gap = model["accuracy"] - best["accuracy"]
     side = f"{abs(gap) * 100:.1f} points {'above' if gap > 0 else 'below'}"
     told = f"The best baseline, {best['name']}, has {best['accuracy']:.1%}"
-    if low <= best["accuracy"] <= high:
+    if round(abs(gap), 3) == 0:
+        side, told = "as many as by", f"{told}, too."
+    elif low <= best["accuracy"] <= high:
         side = "not clearly above or below"
         told += ", which lies within the interval: these rows do not tell the two apart."
     else:

@@ -63,6 +63,9 @@ class Curves(Figure):
 
     context = RunContext
 
+    def shows(self, context: object) -> bool:
+        return isinstance(context, RunContext) and bool(first_stage(context.history))
+
     def draw(self, context: RunContext, path: Path) -> None:
         history = first_stage(context.history)
         staged = any("stage" in record for record in history[:1])

@@ -128,7 +128,8 @@ def write_run(
     from superconext.report.card import write_card
 
     hashes = save_model(fitted.model, folder)
-    write_csv(folder / "history.csv", fitted.history)
+    if fitted.history:  # else nothing was trained
+        write_csv(folder / "history.csv", fitted.history)
     write_json(folder / "metrics.json", results.metrics)
     _write_predictions(folder / "predictions.tsv", request, results)
     context = _figure_context(splits, fitted, results)

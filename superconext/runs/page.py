@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from superconext.config.files import read_toml
+from superconext.config.parameters import OF_ENCODER, OF_TRAINING
 from superconext.core.errors import DataError, RunError
 from superconext.data.dataset import Dataset
 from superconext.fitting.model import Model, evaluate
+from superconext.probe.ensemble import predicting
 from superconext.probe.metrics import Evaluation
 from superconext.report.audit import audit
 from superconext.report.explain import Explanation, explain, word_spans
@@ -67,11 +69,11 @@ def train_page(
         train=train,
         unknown=None if known is None else _unknown(judged, known),
         layout=layout.points,
-        map_title=layout.title,
+        map_title=layout.title + _beside(metrics),
         history=history,
         notes=_notes(metrics[split]),
         **_looked_into(model, rows, train),
-        **_made(manifest, asdict(model.config)),
+        **_made(manifest, asdict(model.config), metrics),
     )
 
 
@@ -95,7 +97,8 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         split = {"rows": (corpus.texts, corpus.labels)}
         fitted = baseline_report((train.texts, train.labels), None, split)
         others = {name: scores["rows"] for name, scores in fitted.items()}
-    if evaluation.encoder_alone is not None:
+    settings = model.titles | ({} if model.ensemble is None else model.ensemble.settings)
+    if evaluation.encoder_alone is not None and "encoder" in predicting(settings):
         others["this model, encoder alone"] = evaluation.encoder_alone
     return PageContext(
         split=Path(corpus.source).name,
@@ -106,11 +109,11 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         train=beside,
         unknown=None if known is None else _unknown(tokens, known),
         layout=layout.points,
-        map_title=layout.title,
+        map_title=layout.title + _beside(settings),
         history=_history(run),
         notes=_own_test(run, train is None),
         **_looked_into(model, rows, beside),
-        **_made(read_manifest(run), asdict(model.config)),
+        **_made(read_manifest(run), asdict(model.config), settings),
     )
 
 
@@ -149,7 +152,7 @@ def folder_page(run: Path) -> PageContext:
         others=_others(metrics, split),
         history=_history(run),
         notes=_notes(scores),
-        **_made(manifest, read_toml(run / "config.toml", "name = value")),
+        **_made(manifest, read_toml(run / "config.toml", "name = value"), metrics),
     )
 
 
@@ -245,8 +248,9 @@ def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) ->
 
 
 def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
+    alone = metrics.get("encoder_alone", {}) if "encoder" in predicting(metrics) else {}
     parts = {
-        "this model, encoder alone": metrics.get("encoder_alone", {}),
+        "this model, encoder alone": alone,
         "this model, its objective's own rule": metrics.get("native", {}),
         **metrics.get("baselines", {}),
     }
@@ -262,8 +266,20 @@ def _history(run: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The command and the tables of how a run was made."""
+def _beside(settings: Mapping[str, Any]) -> str:
+    """What to add to the name of a map of vectors by which the run does not predict."""
+    return "" if "encoder" in predicting(settings) else ", of word vectors that do not predict"
+
+
+def _made(
+    manifest: Mapping[str, Any], config: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The command and the tables of how a run was made: what its predictions come from.
+
+    settings: what predicts, as `metrics.json` has it.
+    """
+    void: Collection[str] = OF_TRAINING if config.get("freeze") else ()
+    void = void if "encoder" in predicting(settings) else OF_ENCODER
     data = manifest.get("data")
     rows = []
     for split, about in (data if isinstance(data, dict) else {}).items():
@@ -275,7 +291,11 @@ def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
             rows.append((split, f"{about.get('rows')} rows ({of_classes}) of {file}"))
     # No times: the page of a repeated run is the same to the byte.
     names = ("objective", "encoder", "preset", "seed")
-    about_run = [(name, manifest[name]) for name in names if manifest.get(name) is not None]
+    known = {name: manifest.get(name) for name in names if name not in void}
+    titles = [settings.get(key) for key in ("probe_title", "companion")]
+    known["predicts by"] = " + ".join(str(title) for title in titles if title) or None
+    about_run = [(name, value) for name, value in known.items() if value is not None]
+    given = [(k, v) for k, v in config.items() if v is not None and k not in {"preset", *void}]
     versions = manifest.get("versions")
     command = manifest.get("command")
     return {
@@ -283,7 +303,7 @@ def _made(manifest: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
         "made": {
             "Data": rows,
             "Run": about_run,
-            "Parameters": [(k, v) for k, v in config.items() if v is not None and k != "preset"],
+            "Parameters": given,
             "Versions": list(versions.items()) if isinstance(versions, dict) else [],
         },
     }

@@ -12,6 +12,7 @@ from torch import Tensor
 from superconext.config.parameters import files_of
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.random_streams import HIDDEN_WORDS, POOL, random_stream
+from superconext.core.registry import expect_floats
 from superconext.data.duplicates import wording
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
@@ -117,7 +118,11 @@ class EncodedPool:
     def _remember(self) -> Tensor:
         memory: Tensor | None = None
         for rows, output in encoded_blocks(self.encoder, self.store):
-            part = self.objective.remembered(output.sentence).float()
+            part = self.objective.remembered(output.sentence)
+            width = part.shape[1] if isinstance(part, Tensor) and part.dim() == 2 else "r"
+            meaning = ", a row for each sentence"
+            expect_floats(self.objective, "remembered", part, (len(rows), width), meaning, False)
+            part = part.float()
             if memory is None:
                 memory = part.new_empty(len(self.store), part.shape[1])
             memory[torch.from_numpy(rows).to(part.device)] = part
@@ -168,4 +173,6 @@ class EncodedPool:
             draws[:, place, :length] = stream.random((2, length))
         device = next(self.encoder.parameters()).device
         given = [torch.from_numpy(array).to(device) for array in (ids, lengths, draws)]
-        return self.encoder.guess(*given)
+        guessed = self.encoder.guess(*given)
+        expect_floats(self.encoder, "guess", guessed, (len(rows), 2), finite=False)
+        return guessed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import re
 
 import pytest
@@ -111,6 +112,73 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     assert again.code == 0 and "auto:" not in again.err
     said = call("train", few, "--out", tmp_path / "other", "--budget", "soon")
     assert said.code == 2 and "expected minutes, such as 5, 90s or 1h" in said.err
+
+
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory):
+    """Rows whose class is in the letters of one word, which is spelt in a new way in each."""
+    words, draw = ("mzyaaan", "khaaayb"), random.Random(0)
+    table = []
+    for row in range(150):
+        word, at = words[row % 2], draw.randrange(7)
+        other = draw.sample(["had", "lfilm", "bzaf", "kan", "walakin", "walo", "lhaja"], 5)
+        spelt = word[:at] + draw.choice("abcde") + word[at:]
+        table.append(("neg" if row % 2 else "pos", " ".join([*other, spelt, str(row)])))
+    return write_table(tmp_path_factory.mktemp("easy") / "easy.tsv", table)
+
+
+TRAINING = ("objective", "temperature", "epochs", "learning_rate", "dropout", "keep")
+
+
+def told_of(run):
+    """The card of a run, and what its page calls the run and its parameters."""
+    card = (run / "README.md").read_text(encoding="utf-8")
+    page = (run / "report.html").read_text(encoding="utf-8")
+    made = page[page.index('<section id="made">') :]
+    names = re.findall(r'<th scope="row">(.*?)</th>', made)
+    return card, page, names
+
+
+def test_a_run_that_chose_n_grams_alone_tells_of_no_encoder(call, easy, tmp_path):
+    run = tmp_path / "run"
+    said = call("train", easy, "--out", run, *SMALL, "--budget", "0s")
+    assert said.code == 0 and "auto: chosen: n-grams;" in said.err, said.err
+    card, page, names = told_of(run)
+    assert "# Text classifier on n-grams\n" in card and '- name: "superconext, n-grams"' in card
+    assert "It predicts with two models, a logistic regression on TF-IDF features" in card
+    for wrong in (
+        "probe",
+        "trained with",
+        "## Sentence vectors",
+        "curves",
+        "encoder alone",
+        "Word",
+    ):
+        assert wrong not in card, wrong
+    assert "sentence-embeddings" not in card and "contrastive-learning" not in card
+    assert not {*TRAINING, "encoder", "layers", "pooling", "vector_dimension"} & set(names)
+    assert {"preset", "seed", "predicts by", "logit_adjustment"} <= set(names)
+    assert "encoder alone" not in page and "of word vectors that do not predict" in page
+    assert not (run / "history.csv").exists()
+    said = call("report", run, easy, "--out", tmp_path / "page.html")
+    assert said.code == 0, said.err
+    other = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "temperature" not in other and "of word vectors that do not predict" in other
+    assert call("report", run, "--out", tmp_path / "recorded.html").code == 0
+    assert "temperature" not in (tmp_path / "recorded.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("features", ["encoder", "encoder+ngrams"])
+def test_a_run_of_a_frozen_encoder_tells_of_no_training(call, easy, tmp_path, features):
+    run = tmp_path / "run"
+    words = ("--encoder", "mean", "--freeze", "--no-subwords", "--probe-features", features)
+    said = call("train", easy, "--out", run, *SMALL, *words, "--no-baselines")
+    assert said.code == 0, said.err
+    card, _, names = told_of(run)
+    assert "that was not trained on the labels" in card and "## Sentence vectors" in card
+    assert "- contrastive-learning" not in card and "did not collapse" not in card
+    assert not set(TRAINING) & set(names) and {"encoder", "vector_dimension"} <= set(names)
+    assert not (run / "history.csv").exists()
 
 
 def test_it_is_said_where_a_pool_leaves_the_vectors_out(call, few, tmp_path, monkeypatch):

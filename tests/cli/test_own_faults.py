@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -12,14 +13,18 @@ from superconext.data.file_format import FILE_FORMATS
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
 from superconext.probe import METRICS, PROBES
-from tests.cli.conftest import blame, environment
+from tests.cli.conftest import blame, call_main, environment, rows, write_table
 
 FILE = """
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from superconext.baselines.baseline import Baseline
 from superconext.data.file_format import LineFormat
+from superconext.encoders.base import EncoderOutput
 from superconext.encoders.words import WordEncoder
-from superconext.objectives.base import Objective
+from superconext.objectives.base import Objective, PoolOptions
 from superconext.probe.base import Probe
 
 class Loss(Objective):
@@ -56,9 +61,56 @@ class NoOptions(Loss):
 class Pooled(Loss):
     needs_pool = True
 
-class Scores(Loss):
+class Scores(Objective):
+    def forward(self, batch):
+        raise AssertionError("training has begun")
+
     def class_scores(self, output):
         return 3
+
+class TwoOfThree(Scores):
+    def class_scores(self, output):
+        return output.sentence[:, :2]
+
+class Six(Scores):
+    def class_scores(self, output):
+        return output.sentence[:, :6]
+
+class OneRow(Scores):
+    def class_scores(self, output):
+        return output.sentence[:1, :3]
+
+class Guesses(Scores):
+    def class_scores(self, output):
+        return output.sentence[:, :3].long()
+
+class Missing(Scores):
+    def class_scores(self, output):
+        return output.sentence[:, :3] * float("nan")
+
+class AfterTraining(Loss):
+    def end_training(self, encode, labels):
+        vectors = encode(np.arange(len(labels))).sentence
+        self.means = torch.stack([vectors[labels == k].mean(dim=0) for k in labels.unique()])
+
+    def class_scores(self, output):
+        return output.sentence @ self.means.T
+
+@dataclass(frozen=True)
+class PoolSize(PoolOptions):
+    pass
+
+class Remembers(Loss):
+    needs_pool, options_type = True, PoolSize
+
+    def forward(self, batch):
+        return batch.sentence.mean() + batch.pool.memory.mean(), {}
+
+    def remembered(self, sentence):
+        return sentence.mean(dim=0, keepdim=True)
+
+class TokenStates(Loss):
+    needs_token_states = True
 
 class Nothing(Objective):
     pass
@@ -78,6 +130,26 @@ class Words(WordEncoder):
 
     def forward(self, ids, lengths, table=None):
         return self.embedding(ids)
+
+class States(Words):
+    def forward(self, ids, lengths, table=None):
+        words = self.embedding(ids)
+        return EncoderOutput(words[:, :, :3], ids > 0, words.mean(dim=1))
+
+class Whole(Words):
+    def forward(self, ids, lengths, table=None):
+        words = self.embedding(ids)
+        return EncoderOutput(words, ids > 0, words.sum(dim=1).long())
+
+class Infinite(Words):
+    def forward(self, ids, lengths, table=None):
+        words = self.embedding(ids)
+        return EncoderOutput(words, ids > 0, words.sum(dim=1) / 0)
+
+class Mask(Words):
+    def forward(self, ids, lengths, table=None):
+        words = self.embedding(ids)
+        return EncoderOutput(words, ids[:, :1] > 0, words.mean(dim=1))
 
 class Constant(Probe):
     @classmethod
@@ -116,15 +188,25 @@ PAIR = "expected the loss (a tensor of one number) and a dict"
 
 
 @pytest.fixture
-def own(call, tmp_path, monkeypatch):
-    """Registers a name of the file's and calls the command line; the line of the error."""
+def mine(tmp_path, monkeypatch):
+    """Registers a name of the file's."""
     path = tmp_path / "mine.py"
     path.write_text(FILE, encoding="utf-8")
 
-    def run(registry, name, *words):
+    def register(registry, name):
         monkeypatch.setattr(registry, "_added", {})
         monkeypatch.setattr(registry, "used", {})
         registry.register("mine", f"{path}:{name}")
+
+    return register
+
+
+@pytest.fixture
+def own(call, mine):
+    """Registers a name of the file's and calls the command line; the line of the error."""
+
+    def run(registry, name, *words):
+        mine(registry, name)
         line = blame(call(*words))
         assert f"{registry.kind} 'mine' ({name} in " in line and "mine.py)" in line, line
         return line
@@ -139,19 +221,76 @@ def own(call, tmp_path, monkeypatch):
         ("Number", "found float, returned by forward as loss; " + PAIR),
         ("Still", "found a loss without gradient; expected one computed from the batch"),
         ("Scalars", "returned by forward as 'vectors'; " + PAIR),
-        ("Raises", "has no attribute 'sentences') in forward, line 31; expected no error"),
+        ("Raises", "has no attribute 'sentences') in forward, line 35; expected no error"),
         ("Narrow", "expected __init__(self, size, classes, temperature, options), or from_config"),
         ("NoOptions", "found options_type = None; expected a dataclass that extends"),
         ("Pooled", "expected a dataclass that extends superconext.objectives.base.PoolOptions"),
-        ("Scores", "found int, returned by class_scores; expected a tensor [N, C], or None"),
+        (
+            "Remembers",
+            "found Tensor of shape (1, 16), returned by remembered; expected floats of",
+        ),
         ("Nothing", "found no method forward; expected one that returns"),
     ],
 )
 def test_an_objective(own, data, tmp_path, name, said):
     small = [*data.small, *QUICK, "--out", tmp_path / "run"]
-    if name == "Pooled":
+    if name in ("Pooled", "Remembers"):
         small += ["--unlabelled", data.test]
     assert said in own(OBJECTIVES, name, "train", data.train, "--objective", "mine", *small)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Scores", "int"),
+        ("TwoOfThree", "Tensor of shape (6, 2)"),
+        ("Six", "Tensor of shape (6, 6)"),
+        ("OneRow", "Tensor of shape (1, 3)"),
+        ("Guesses", "numbers of type int64"),
+        ("Missing", "NaN or infinity"),
+    ],
+)
+def test_a_rule_to_predict_by_is_tried_before_training(own, three, data, tmp_path, name, found):
+    said = own(OBJECTIVES, name, "train", three, "--objective", "mine", *data.small, *QUICK,
+               "--out", tmp_path / "run")  # fmt: skip
+    assert (
+        f"found {found}, returned by class_scores; expected finite floats of shape (6, 3)" in said
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rule_to_predict_by_may_need_what_end_training_keeps(three, data, tmp_path, mine):
+    mine(OBJECTIVES, "AfterTraining")
+    run = ["train", three, "--objective", "mine", *data.small, *QUICK, "--out", tmp_path / "run"]
+    said = call_main(*run)
+    assert said.code == 0, said.err
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["native"]
+
+
+@pytest.fixture
+def three(tmp_path):
+    """A labelled file of three classes."""
+    table = [(label, text) for label, (_, text) in zip("abc" * 14, rows(42, seed=3), strict=True)]
+    return write_table(tmp_path / "three.tsv", table)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "States",
+            "(4, 5, 3), returned by forward as token_states; expected floats of shape (4, 5, 8)",
+        ),
+        ("Mask", "(4, 1), returned by forward as mask; expected a mask of shape (4, 5)"),
+        ("Whole", "numbers of type int64, returned by forward as sentence; expected floats"),
+        ("Infinite", "NaN or infinity, returned by forward as sentence; expected finite floats"),
+    ],
+)
+def test_what_an_encoder_gives(own, data, tmp_path, name, said):
+    small = [*data.small, *QUICK, "--out", tmp_path / "run", "--tune-vectors"]
+    words = ["train", data.train, "--encoder", "mine", "--objective", "leam", *small]
+    assert said in own(ENCODERS, name, *words)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def test_a_registered_figure_is_drawn_in_a_run_folder(registered, files):
     assert (files / "run" / "figures" / "class_sizes.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_where_nothing_is_trained_there_are_no_curves(registered, files):
+    frozen = [*WORDS, "--freeze"]
+    said = call_main("train", files / "train.tsv", "--out", files / "run", *frozen)
+    assert said.code == 0, said.err
+    assert pictures(files / "run") == {"map.png", "confusion.png"}
+    assert "curves" not in (files / "run" / "README.md").read_text(encoding="utf-8")
+
+
 def test_an_environment_variable_adds_one_to_the_command_line(files):
     variables = environment() | {
         "SUPERCONEXT_FIGURES": f"class_sizes={files / 'own.py'}:ClassSizes",
