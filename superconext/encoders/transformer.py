@@ -116,6 +116,7 @@ class TransformerEncoder(Encoder):
     has_class_tokens = True
     reads_text = True
     reads_model = True
+    fewest_batches = 1
     poolings = ("cls", "mean", "max")
     options_type = Options
 

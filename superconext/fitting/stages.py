@@ -212,7 +212,8 @@ def _batches(kind: type[Objective], prepared: Prepared, config: Config) -> Batch
     """The batches an objective asks for; balanced ones are balanced by script too where asked."""
     balanced = prepared.labels if prepared.cells is None else prepared.cells
     sizes = config.batch_size, config.steps_per_epoch
-    return make_batches(kind.batches, balanced, *sizes, config.seed)
+    fewest = encoder_class(config.encoder).fewest_batches
+    return make_batches(kind.batches, balanced, *sizes, config.seed, fewest)
 
 
 def _hooks(

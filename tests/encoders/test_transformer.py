@@ -192,7 +192,7 @@ def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_p
     given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}
     fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS).model_
     of = fitted.config
-    assert (of.epochs, of.steps_per_epoch, of.batch_size) == (24, 1, len(TEXTS))
+    assert (of.epochs, of.batch_size) == (24, len(TEXTS))
     assert (of.temperature, of.projection, of.learning_rate) == (0.3, "identity", 5e-5)
     watched = SuperConTextClassifier(**given, callbacks=[Callback()]).fit(TEXTS, LABELS)
     assert watched.model_.config.batch_size < len(TEXTS)
@@ -206,19 +206,54 @@ def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_p
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
-    [
-        (2, (24, 1, 4)),
-        (96, (24, 3, 32)),
-        (833, (24, 27, 32)),
-        (2_000, (10, 63, 32)),
-        (10**6, (3, 31_250, 32)),
-    ],
+    [(2, (24, 4)), (20, (24, 20)), (833, (24, 32)), (2_000, (10, 32)), (10**6, (3, 32))],
 )
 def test_passes_by_rows(rows, expected):
     config = decided(resolve({"encoder": "transformer"}), rows)
-    assert (config.epochs, config.steps_per_epoch, config.batch_size) == expected
-    named = decided(resolve({"encoder": "transformer", "epochs": 5}), rows)
-    assert (named.epochs, named.steps_per_epoch) == (5, None)
+    assert (config.epochs, config.batch_size) == expected
+    named = decided(resolve({"encoder": "transformer", "epochs": config.epochs}), rows)
+    assert named == config
+    steps = decided(resolve({"encoder": "transformer", "steps_per_epoch": 6}), rows)
+    assert (steps.epochs, steps.batch_size) == (15, 32)
+
+
+class Passes(Callback):
+    """The batches of each epoch."""
+
+    def __init__(self):
+        self.batches = []
+
+    def on_epoch_begin(self, trainer, epoch):
+        self.batches.append([*trainer.batches.epoch(epoch)])
+
+
+@pytest.mark.parametrize("objective", ["supcon", "cross_entropy"])
+@pytest.mark.parametrize(
+    ("sizes", "steps"), [((48, 48), 3), ((90, 4, 2), 9), ((16,) * 6, 4), ((8, 8), 1), ((9, 3), 2)]
+)
+def test_every_pass_reads_every_row_however_skewed_the_classes(
+    objective, sizes, steps, model, monkeypatch
+):
+    monkeypatch.setattr("superconext.training.trainer.MOST_PASSES", 2)
+    monkeypatch.setattr("superconext.training.trainer.FEWEST_PASSES", 2)
+    labels = [str(k) for k, size in enumerate(sizes) for _ in range(size)]
+    rows = Dataset([f"{NEW[0]} {i}" for i in range(len(labels))], labels)
+    given = {"encoder": "transformer", "model": str(model), "objective": objective}
+    seen = Passes()
+    fit_model(rows, resolve(given), callbacks=[seen])
+    for batches in seen.batches:
+        assert {*np.concatenate(batches).tolist()} == {*range(len(labels))}
+        expected = steps if objective == "supcon" else -(-len(labels) // 32)
+        assert len(batches) == expected
+    assert len(seen.batches) == 2
+
+
+def test_epochs_that_are_named_are_trained_as_those_that_are_not(model):
+    given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}
+    left, named = (
+        SuperConTextClassifier(**given, epochs=epochs).fit(TEXTS, LABELS) for epochs in (None, 24)
+    )
+    assert np.array_equal(left.transform(NEW), named.transform(NEW))
 
 
 def test_class_tokens_stand_between_cls_and_the_text(model):
