@@ -95,6 +95,12 @@ def total_epochs(config: Config) -> int:
     return config.members * sum(decided_epochs(stage) for stage in stages)
 
 
+def reads_dev(config: Config) -> bool:
+    """Whether training itself reads how well each epoch does on dev."""
+    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
+    return read and not config.freeze
+
+
 def train_member(
     prepared: Prepared,
     config: Config,
@@ -225,8 +231,7 @@ def _hooks(
     score: Callable[[Prepared, Trainer], float],
 ) -> list[Callback]:
     hooks: list[Callback] = []
-    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
-    if prepared.dev is not None and (monitor or read):
+    if prepared.dev is not None and (monitor or reads_dev(config)):
         hooks.append(DevProbe(lambda trainer: score(prepared, trainer)))
     keeper = KEEPERS[config.keep]
     if keeper is not None:

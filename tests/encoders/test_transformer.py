@@ -204,6 +204,22 @@ def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_p
     assert (metrics["train"]["n"], "dev" in metrics) == (len(TEXTS), False)
 
 
+@pytest.mark.parametrize("reads", [{"objective": "css_lm"}, {"keep": "best"}])
+def test_few_rows_are_held_back_where_training_reads_how_they_do(reads, model, tmp_path):
+    pool = tmp_path / "pool.txt"
+    pool.write_text("\n".join(f"klma{i} {t}" for i, t in enumerate(TEXTS)))
+    given = {**ONE_EPOCH, "model": model, "unlabelled": str(pool), **reads}
+    train = write_table(tmp_path / "train.tsv", list(zip(LABELS, TEXTS, strict=True)))
+    test = write_table(tmp_path / "test.tsv", [("good", NEW[0]), ("bad", NEW[1])])
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    outcome = call_main("train", train, "--test", test, "--out", tmp_path / "run", *options)
+    assert outcome.code == 0, outcome.err
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["train"]["n"] + metrics["dev"]["n"] == len(TEXTS)
+    fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS)
+    assert all("dev_score" in record for record in fitted.history_)
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [(2, (24, 4)), (20, (24, 20)), (833, (24, 32)), (2_000, (10, 32)), (10**6, (3, 32))],
