@@ -125,6 +125,11 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     @classmethod
+    def limit(cls, config: Config, indexer: TextIndexer, class_tokens: int) -> None:
+        """Let the indexer cut texts where this encoder has no room for more beside so many class
+        tokens, before the first text is counted; `build` does so too."""
+
+    @classmethod
     def build(cls, config: Config, indexer: TextIndexer, class_tokens: int = 0) -> Encoder:
         """A new encoder to train; its weights are drawn from torch's random state.
 

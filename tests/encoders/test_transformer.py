@@ -12,7 +12,7 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel, RobertaConfig, T5Config
 
 import superconext
@@ -158,6 +158,52 @@ def test_a_comparison_has_transformers_beside_bilstms(model, tmp_path):
     lines = map(json.loads, (tmp_path / "c" / "results.jsonl").read_text().splitlines())
     names = [line.get("system", line["objective"]) for line in lines]
     assert names.count("superloss") == names.count(frozen) == 2
+
+
+# Texts that are cut
+
+
+def bytewise(folder):
+    """Give a model a tokenizer of single bytes, as byte-level BPE without a merge has them."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    used = sorted({b for piece, _ in split.pre_tokenize_str(" ".join(TEXTS)) for b in piece})
+    numbers = {token: number for number, token in enumerate([*special, *used])}
+    made = Tokenizer(models.BPE(numbers, [], unk_token="[UNK]"))
+    made.pre_tokenizer = split
+    made.add_special_tokens(special)
+    around = [("[CLS]", 2), ("[SEP]", 3)]
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, around)
+    made.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "most", "why"),
+    [
+        # 48 places and two special tokens; with DualCL two labels and their [SEP] too.
+        ("a ", {}, 46, "model's longest input"),
+        ("a ", {"objective": "dualcl"}, 43, "model's longest input"),
+        ("a ", {"max_length": 30}, 30, "--max-length"),
+        ("م", {"max_length": 30}, 30, "--max-length"),  # fewer letters than bytes
+    ],
+)
+def test_texts_that_are_cut_are_counted(word, given, most, why, copied, tmp_path):
+    if word == "م":
+        bytewise(copied)
+    size = most if word == "a " else most // 2
+    long = [(word * times).strip() for times in (size, size + 1, size + 9)]
+    rows = [*zip(LABELS, TEXTS, strict=True), *zip(["good", "bad", "good"], long, strict=True)]
+    train = write_table(tmp_path / "train.tsv", rows)
+    settings = {**ONE_EPOCH, "model": copied, **given}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    run = tmp_path / "run"
+    said = call_main("train", train, "--dev", train, "--out", run, *options)
+    assert said.code == 0, said.err
+    counted = f"cut after {most} tokens ({why.replace('model', 'the model')}): 2 train texts"
+    assert counted in said.err
+    told = call_main("predict", run, train).err
+    assert f"the first {most} tokens of a text ({why.replace('model', 'its model')}" in told
+    assert f"2 of {len(rows)} texts are longer" in told
 
 
 # Fine-tuned
