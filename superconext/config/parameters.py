@@ -229,7 +229,7 @@ class Config:
     steps_per_epoch: int | None = _training(
         None,
         "Batches in an epoch; unset: enough to see every row of the largest class, and at least 8 "
-        "if batches are balanced.",
+        "if batches are balanced, but for a transformer.",
         low=1,
     )
     batch_size: int = _training(200, "Sentences in a batch, shared equally by the classes.", low=4)

@@ -41,7 +41,7 @@ class BalancedBatches:
 
     An epoch has `steps_per_epoch` batches. Unset, it has as many as it takes to see
     every row of the largest class once, so each row is seen at least once an epoch, but
-    not fewer than `FEWEST_BATCHES`.
+    not fewer than `fewest`.
     Where `steps_per_epoch` is too small for that, the passes continue from epoch to epoch
     and no row comes a second time before every row of its class came once.
 
@@ -50,13 +50,19 @@ class BalancedBatches:
         batch_size: rows in a batch, over all classes; at least 4.
         steps_per_epoch: batches in an epoch, or None.
         seed: of the shuffles.
+        fewest: batches in an epoch at least, where `steps_per_epoch` is None.
 
     Raises:
         DataError: fewer than two classes.
     """
 
     def __init__(
-        self, labels: np.ndarray, batch_size: int, steps_per_epoch: int | None = None, seed: int = 0
+        self,
+        labels: np.ndarray,
+        batch_size: int,
+        steps_per_epoch: int | None = None,
+        seed: int = 0,
+        fewest: int = FEWEST_BATCHES,
     ) -> None:
         labels = np.asarray(labels)
         self.members = rows_by_class(labels)
@@ -71,7 +77,7 @@ class BalancedBatches:
         largest = max(len(rows) for rows in self.members)
         visits = -(-largest // self.rows_per_class)
         cover = -(-classes * visits // self.classes_per_batch)
-        self.steps = steps_per_epoch or max(cover, FEWEST_BATCHES)
+        self.steps = steps_per_epoch or max(cover, fewest)
         self.seed = seed
         # Draws of each class before each epoch, so far as computed.
         self._starts = [np.zeros(classes, dtype=np.int64)]
@@ -173,9 +179,14 @@ class ShuffledBatches:
 
 
 def make_batches(
-    kind: str, labels: np.ndarray, batch_size: int, steps_per_epoch: int | None, seed: int
+    kind: str,
+    labels: np.ndarray,
+    batch_size: int,
+    steps_per_epoch: int | None,
+    seed: int,
+    fewest: int = FEWEST_BATCHES,
 ) -> Batches:
-    """The sampler an objective declares: "balanced" or "shuffled"."""
+    """The sampler an objective declares: "balanced" or "shuffled". fewest: of balanced batches."""
     if kind == "balanced":
-        return BalancedBatches(labels, batch_size, steps_per_epoch, seed)
+        return BalancedBatches(labels, batch_size, steps_per_epoch, seed, fewest)
     return ShuffledBatches(len(labels), batch_size, steps_per_epoch, seed)

@@ -20,6 +20,7 @@ from superconext.config.parameters import CheckedOptions, own_options, parse_opt
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.core.registry import expect, expect_floats
+from superconext.data.sampler import FEWEST_BATCHES
 from superconext.data.token_store import OovWords, TokenStore
 from superconext.encoders.indexer import NO_ONNX, TextIndexer
 
@@ -76,6 +77,7 @@ class Encoder(nn.Module):
         reads_text: whether its indexer splits words itself: the tokens that it is given are then
             what stands between white space, as it is written unless `normalize` names a profile.
         reads_model: whether it starts from `model`, a pretrained model of others.
+        fewest_batches: balanced batches in an epoch at least, where `steps_per_epoch` is not given.
         poolings: values of `pooling` that it can have.
         options_type: dataclass of the settings that it alone has, see `config.parameters`.
     """
@@ -89,6 +91,7 @@ class Encoder(nn.Module):
     reads_pretrained: bool = False
     reads_text: bool = False
     reads_model: bool = False
+    fewest_batches: int = FEWEST_BATCHES
     poolings: tuple[str, ...] = ("last", "mean", "max")
     options_type: type = CheckedOptions
 
@@ -120,6 +123,11 @@ class Encoder(nn.Module):
         Raises the project's errors for files that cannot be read.
         """
         raise NotImplementedError
+
+    @classmethod
+    def limit(cls, config: Config, indexer: TextIndexer, class_tokens: int) -> None:
+        """Let the indexer cut texts where this encoder has no room for more beside so many class
+        tokens, before the first text is counted; `build` does so too."""
 
     @classmethod
     def build(cls, config: Config, indexer: TextIndexer, class_tokens: int = 0) -> Encoder:

@@ -51,10 +51,13 @@ class TextIndexer:
     Attributes:
         tokenizer: the run's word tokenizer.
         facts: what the run's manifest says of it.
+        limited: whether texts are cut sooner than `max_length` of the run asks for, as the encoder
+            reads no more.
     """
 
     tokenizer: Tokenizer
     facts: dict[str, Any]
+    limited: bool = False
 
     @property
     def known_words(self) -> Sequence[str]:

@@ -86,6 +86,17 @@ class ModelFolder:
                 tensors |= load_file(path)
             return tensors
 
+    def weights(self) -> int:
+        """How many tensors there are. Raises ConfigError where they are no safetensors."""
+        from safetensors import safe_open
+
+        with self._refused("its weights"):
+            count = 0
+            for path in self._weights():
+                with safe_open(path, "pt") as file:
+                    count += len(file.keys())
+            return count
+
     def subwords(self) -> Any:
         """The model's tokenizer, a `tokenizers.Tokenizer`. Raises ConfigError."""
         with self._refused("its tokenizer"):
@@ -141,13 +152,8 @@ def transformer_of(architecture: Mapping[str, Any], tensors: Mapping[str, Tensor
     RuntimeError or TypeError where the weights are not the architecture's, before it takes more
     memory than they do.
     """
-    transformers = import_transformers()
-    _check_counts(architecture, len(tensors))
-    config = transformers.AutoConfig.for_model(**architecture)
-    if config.is_encoder_decoder:
-        raise ValueError(f"{config.model_type} is no encoder alone")
-    with torch.device("meta"):
-        shell = _without_unused(transformers.AutoModel.from_config(config))
+    shell = shell_of(architecture, len(tensors))
+    config: Any = shell.config
     check_affordable(shell, tensors)
     model, wrong = _with_weights(type(shell), config, tensors)
     if wrong:
@@ -156,6 +162,21 @@ def transformer_of(architecture: Mapping[str, Any], tensors: Mapping[str, Tensor
     if model.get_input_embeddings() is None or not hasattr(config, "hidden_size"):
         raise ValueError(f"{config.model_type} reads no text")
     return model.eval()  # type: ignore[no-any-return]
+
+
+def shell_of(architecture: Mapping[str, Any], tensors: int) -> nn.Module:
+    """The base model of an architecture without numbers. tensors: how many its weights are.
+
+    Raises ValueError, LookupError, RuntimeError or TypeError where there is none.
+    """
+    transformers = import_transformers()
+    _check_counts(architecture, tensors)
+    config = transformers.AutoConfig.for_model(**architecture)
+    if config.is_encoder_decoder:
+        raise ValueError(f"{config.model_type} is no encoder alone")
+    with torch.device("meta"):
+        shell: nn.Module = _without_unused(transformers.AutoModel.from_config(config))
+    return shell
 
 
 def language_head(

@@ -54,6 +54,7 @@ class SubwordIndexer(TextIndexer):
     source: Path | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     above: int = 0
+    limited: bool = False
 
     def __post_init__(self) -> None:
         self.subwords.no_truncation()
@@ -72,6 +73,11 @@ class SubwordIndexer(TextIndexer):
         ids = [self.subwords.token_to_id(name) for name in names]
         return next((number for number in ids if number is not None), other)
 
+    def limit(self, room: int) -> None:
+        """Read no more subwords of a text than its encoder has room for."""
+        if room < self.max_length:
+            self.max_length, self.limited = room, True
+
     @property
     def ids(self) -> int:
         """One more than the largest id of a token."""
@@ -84,7 +90,8 @@ class SubwordIndexer(TextIndexer):
     def training_store(self, rows: TokenRows, config: Config) -> TokenStore:
         return self._store(list(rows))
 
-    def _store(self, tokens: Sequence[Sequence[str]]) -> TokenStore:
+    def _ids(self, tokens: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The subwords of each text, uncut."""
         ids: list[list[int]] = []
         for start in range(0, len(tokens), _AT_ONCE):
             # A lone surrogate is no text to it.
@@ -94,14 +101,14 @@ class SubwordIndexer(TextIndexer):
             ]
             encoded = self.subwords.encode_batch(texts, add_special_tokens=False)
             ids += [text.ids or [self.unknown] for text in encoded]
-        store = build_store(ids, self.max_length)
+        return ids
+
+    def _store(self, tokens: Sequence[Sequence[str]]) -> TokenStore:
+        store = build_store(self._ids(tokens), self.max_length)
         return replace(store, tokens=store.tokens + self.above) if self.above else store
 
     def cut(self, tokens: Sequence[Sequence[str]]) -> int:
-        # What is cut has more letters than subwords are read.
-        long = [row for row in tokens if sum(map(len, row)) > self.max_length]
-        whole = replace(self, max_length=sum(sum(map(len, row)) for row in long) + 1)
-        return int((whole._store(long).lengths > self.max_length).sum()) if long else 0
+        return sum(len(ids) > self.max_length for ids in self._ids(tokens))
 
     def to_saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         document = {
@@ -127,13 +134,15 @@ class SubwordIndexer(TextIndexer):
         return cls(tokenizer, subwords, architecture, config.max_length, facts=facts)
 
     def write_onnx(self, folder: Path) -> dict[str, Any]:
-        return {"max_length": self.max_length, **self.to_saved()[0]}
+        limits = {"max_length": self.max_length, "limited": self.limited}
+        return {**limits, **self.to_saved()[0]}
 
     @classmethod
     def from_onnx(cls, folder: Path, document: Mapping[str, Any]) -> SubwordIndexer:
         subwords = tokenizer_of(json.dumps(document["subwords"]))
         tokenizer = Tokenizer.from_dict(document["tokenizer"])
-        return cls(tokenizer, subwords, {}, int(document["max_length"]), above=1)
+        most, limited = int(document["max_length"]), bool(document.get("limited"))
+        return cls(tokenizer, subwords, {}, most, above=1, limited=limited)
 
 
 def tokenizer_of(text: str) -> Any:

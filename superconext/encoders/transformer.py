@@ -45,6 +45,7 @@ from superconext.encoders.model_folder import (
     ModelFolder,
     import_peft,
     language_head,
+    shell_of,
     transformer_of,
     width_of,
 )
@@ -116,6 +117,7 @@ class TransformerEncoder(Encoder):
     has_class_tokens = True
     reads_text = True
     reads_model = True
+    fewest_batches = 1
     poolings = ("cls", "mean", "max")
     options_type = Options
 
@@ -156,21 +158,9 @@ class TransformerEncoder(Encoder):
         self._types = (
             getattr(architecture, "type_vocab_size", 0) if "token_type_ids" in takes else 0
         )
-        # RoBERTa's positions begin behind that of padding.
-        first = [
-            1 + part.padding_idx
-            for name, part in model.named_modules()
-            if name.endswith("position_embeddings")
-            and getattr(part, "padding_idx", None) is not None
-        ]
-        self._first_position = first[0] if first else 0
-        places = getattr(architecture, "max_position_embeddings", None) or 1 << 20
-        self.room = places - self._first_position - len(self.before) - len(self.behind)
-        if self.room < 1:
-            raise ConfigError(
-                f"the model reads {places} tokens at most, and {class_tokens} class tokens leave "
-                "no room for a text; expected fewer classes: use another objective"
-            )
+        self._first_position = _first_position(model)
+        self.room = _room(model, indexer, class_tokens)
+        indexer.limit(self.room)
         if config.freeze:
             self.requires_grad_(False)
         elif self.options.lora:
@@ -218,6 +208,15 @@ class TransformerEncoder(Encoder):
             )
         except ValueError as error:
             raise _unusable(config, error) from None
+
+    @classmethod
+    def limit(cls, config: Config, indexer: TextIndexer, class_tokens: int) -> None:
+        assert isinstance(indexer, SubwordIndexer)
+        try:
+            shell = shell_of(indexer.architecture, _folder(config).weights())
+        except (LookupError, RuntimeError, TypeError, ValueError, OSError) as error:
+            raise _unusable(config, error) from None
+        indexer.limit(_room(shell, indexer, class_tokens))
 
     @classmethod
     def build(
@@ -464,6 +463,31 @@ def hide(ids: Tensor, draws: Tensor, mask: int, words: int) -> tuple[Tensor, Ten
     any_word = (draws[1] * words).to(ids.dtype).clamp(max=words - 1)
     shown = torch.where(kind < _MASKED + _CHANGED, any_word, ids)
     return torch.where(kind < _MASKED, mask, shown), kind < 1
+
+
+def _first_position(model: nn.Module) -> int:
+    """RoBERTa's positions begin behind that of padding."""
+    for name, part in model.named_modules():
+        padding = getattr(part, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            return 1 + int(padding)
+    return 0
+
+
+def _room(model: nn.Module, indexer: SubwordIndexer, class_tokens: int) -> int:
+    """Subwords of a text that a model reads beside special and class tokens. Raises ConfigError
+    where that is none."""
+    architecture: Any = model.config
+    places = getattr(architecture, "max_position_embeddings", None) or 1 << 20
+    around = len(indexer.prefix) + len(indexer.suffix)
+    around += class_tokens + len(indexer.suffix) if class_tokens else 0
+    room: int = places - _first_position(model) - around
+    if room < 1:
+        raise ConfigError(
+            f"the model reads {places} tokens at most, and {class_tokens} class tokens leave "
+            "no room for a text; expected fewer classes: use another objective"
+        )
+    return room
 
 
 def _add_adapters(model: nn.Module, rank: int) -> None:

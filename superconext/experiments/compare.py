@@ -14,7 +14,7 @@ from typing import Any
 from superconext.core.errors import ConfigError
 from superconext.core.files import tsv_cell, write_csv, write_text
 from superconext.core.progress import Progress
-from superconext.data.sampler import FEWEST_BATCHES
+from superconext.encoders import encoder_class
 from superconext.experiments.plan import Request, name_of
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.runner import Finished, run_experiment
@@ -259,11 +259,12 @@ def _warn_of_few_steps(request: Request, shots: int, progress: Progress) -> None
     for system in request.systems:
         if system.is_baseline:
             continue
-        given = fit_config(request.given_on(request.datasets[0]), system, 0)
-        config = decided(given, shots * 2)
-        if config.steps_per_epoch is None and shots * 2 <= config.batch_size:
+        config = decided(fit_config(request.given_on(request.datasets[0]), system, 0), shots * 2)
+        default = config.steps_per_epoch is None and not config.freeze
+        if default and shots * 2 <= config.batch_size:
             balanced = objective_class(system.objective).batches == "balanced"
-            steps = decided_epochs(config) * (FEWEST_BATCHES if balanced else 1)
+            fewest = encoder_class(config.encoder).fewest_batches if balanced else 1
+            steps = decided_epochs(config) * fewest
             systems_by_steps.setdefault(steps, []).append(system.name)
     for steps, names in systems_by_steps.items():
         if steps < FEW_STEPS:

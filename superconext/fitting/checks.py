@@ -22,6 +22,7 @@ from superconext.core.progress import Progress
 from superconext.encoders import encoder_class
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.cross_validation import check_folds
+from superconext.fitting.stages import reads_dev
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import probe_class
@@ -53,10 +54,10 @@ def check_config(config: Config) -> None:
 
 
 def needs_every_row(config: Config, held: float) -> bool:
-    """Whether no rows are held back, where `held` would be: so few choose nothing, and what a
-    pretrained model learns from one more row is seen."""
-    choice = config.keep == "best" or held >= FEWEST_DEV_ROWS
-    return encoder_class(config.encoder).reads_model and not choice
+    """Whether no rows are held back, where `held` would be: so few choose no C, training does not
+    read them, and what a pretrained model learns from one more row is seen."""
+    read = held >= FEWEST_DEV_ROWS or reads_dev(config)
+    return encoder_class(config.encoder).reads_model and not read
 
 
 def _check_encoder(config: Config) -> None:

@@ -58,12 +58,13 @@ class Familiarity:
 
     Attributes:
         texts: texts that are not blank. strange: those unlike what the run has seen. cut: those of
-            which it reads `most` tokens alone.
+            which it reads `most` tokens alone, because of `why`.
         seen: how many are in each split of the run; None where that is not known.
     """
 
     def __init__(self) -> None:
         self.texts = self.strange = self.cut = self.most = 0
+        self.why = ""
         self.seen: Counter[str] | None = None
 
     def add(
@@ -74,6 +75,8 @@ class Familiarity:
             tokens = model.indexer.tokenizer.many(texts) if tokens is None else tokens
             self.cut += model.indexer.cut(tokens)
             self.most = getattr(model.indexer, "max_length", 0)
+            limited = model.indexer.limited
+            self.why = "its model's longest input" if limited else "--max-length of train"
         facts = facts_of(model, texts, tokens)
         for fact in facts:
             if fact is None:
@@ -107,7 +110,7 @@ class Familiarity:
         if self.cut:
             texts = plural(self.texts, "text")
             lines.append(
-                f"the run reads only the first {self.most} tokens of a text (--max-length of train)"
+                f"the run reads only the first {self.most} tokens of a text ({self.why})"
                 f", and {self.cut} of {texts} {'is' if self.cut == 1 else 'are'} longer"
             )
         return lines + self.strangeness()

@@ -179,6 +179,8 @@ def preprocess(
         made = str(pretrained_encoder(config, rows, apart, progress))
         source = replace(config, init=made, vectors=None, unlabelled=None)
     indexer = encoder_class(config.encoder).fit_indexer(rows, source, apart, progress)
+    tokens_of_classes = objective_class(config.objective).needs_class_tokens and not config.freeze
+    encoder_class(config.encoder).limit(config, indexer, len(classes) * tokens_of_classes)
     if config.pretrain and not config.init:
         indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
     index = {name: k for k, name in enumerate(classes)}
@@ -218,7 +220,7 @@ def preprocess(
     if on_disk is not None:
         cut["train"] = on_disk.longer_than(config.max_length)
     facts["cut"] = {name: count for name, count in cut.items() if count}
-    progress.summarise(_summary(facts, config))
+    progress.summarise(_summary(facts, indexer))
     pool = None
     if unlabelled:
         held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
@@ -289,7 +291,7 @@ def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
     return Tokenizer(Normalizer(profile, enable, disable), config.bridge, words=not whole)
 
 
-def _summary(facts: dict[str, Any], config: Config) -> str:
+def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
     """How much of each split the training vocabulary and the vectors lack, for the user."""
     words = f", {facts['words']} words" if "words" in facts else ""
     lines = [f"text: profile {facts['profile']}{words}"]
@@ -301,7 +303,8 @@ def _summary(facts: dict[str, Any], config: Config) -> str:
     ]
     if facts["cut"]:
         named = ", ".join(plural(count, f"{name} text") for name, count in facts["cut"].items())
-        lines.append(f"cut after {config.max_length} tokens (--max-length): {named}")
+        why = "the model's longest input" if indexer.limited else "--max-length"
+        lines.append(f"cut after {getattr(indexer, 'max_length', 0)} tokens ({why}): {named}")
     if "vectors" in facts:
         vectors = facts["vectors"]
         size, name = vectors["dimension"], vectors["name"]

@@ -98,6 +98,12 @@ def total_epochs(config: Config) -> int:
     return config.members * sum(decided_epochs(stage) for stage in stages)
 
 
+def reads_dev(config: Config) -> bool:
+    """Whether training itself reads how well each epoch does on dev."""
+    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
+    return read and not config.freeze
+
+
 def train_member(
     prepared: Prepared,
     config: Config,
@@ -241,7 +247,8 @@ def _batches(kind: type[Objective], prepared: Prepared, config: Config) -> Batch
     """The batches an objective asks for; balanced ones are balanced by script too where asked."""
     balanced = prepared.labels if prepared.cells is None else prepared.cells
     sizes = config.batch_size, config.steps_per_epoch
-    return make_batches(kind.batches, balanced, *sizes, config.seed)
+    fewest = encoder_class(config.encoder).fewest_batches
+    return make_batches(kind.batches, balanced, *sizes, config.seed, fewest)
 
 
 def _hooks(
@@ -253,8 +260,7 @@ def _hooks(
     score: Callable[[Prepared, Trainer], float],
 ) -> list[Callback]:
     hooks: list[Callback] = []
-    read = config.keep == "best" or objective_class(config.objective).reads_dev_score
-    if prepared.dev is not None and (monitor or read):
+    if prepared.dev is not None and (monitor or reads_dev(config)):
         hooks.append(DevProbe(lambda trainer: score(prepared, trainer)))
     keeper = KEEPERS[config.keep]
     if keeper is not None:

@@ -49,10 +49,15 @@ def epochs_of(rows: int) -> int:
     return min(max(ROWS_READ // max(rows, 1), FEWEST_EPOCHS), MOST_EPOCHS)
 
 
+def passes_of(rows: int) -> int:
+    """Epochs for a number of training rows of a pretrained model that is fine-tuned."""
+    return min(max(ROWS_TUNED_ON // max(rows, 1), FEWEST_PASSES), MOST_PASSES)
+
+
 def decided(config: Config, rows: int) -> Config:
     """The configuration with its epochs decided: as given, or by the number of training rows; so
-    are pooling and learning rate of an encoder that starts pretrained, and the batches and their
-    number of a pretrained model.
+    are pooling and learning rate of an encoder that starts pretrained, and the batch size of a
+    pretrained model, which is no larger than the rows.
 
     Where `steps_per_epoch` is given an epoch has nothing to do with the rows, and there are
     `MOST_EPOCHS`.
@@ -61,20 +66,14 @@ def decided(config: Config, rows: int) -> Config:
         if getattr(config, name) is None:
             small = rows < FEW_ROWS or (config.freeze and name == "pooling")
             config = replace(config, **{name: few if small else many})
+    if config.steps_per_epoch is not None:
+        return config if config.epochs is not None else replace(config, epochs=MOST_EPOCHS)
+    tuned = encoder_class(config.encoder).reads_model and not config.freeze
+    if tuned:
+        config = replace(config, batch_size=max(min(config.batch_size, rows), 4))
     if config.epochs is not None:
         return config
-    tuned = encoder_class(config.encoder).reads_model and not config.freeze
-    if tuned and config.steps_per_epoch is None:
-        return _fine_tuned(config, rows)
-    by_rows = epochs_of(rows) if config.steps_per_epoch is None else MOST_EPOCHS
-    return replace(config, epochs=by_rows)
-
-
-def _fine_tuned(config: Config, rows: int) -> Config:
-    """As many batches in an epoch as hold all rows, however few they are."""
-    batch = max(min(config.batch_size, rows), 4)
-    passes = min(max(ROWS_TUNED_ON // max(rows, 1), FEWEST_PASSES), MOST_PASSES)
-    return replace(config, epochs=passes, steps_per_epoch=-(-rows // batch), batch_size=batch)
+    return replace(config, epochs=passes_of(rows) if tuned else epochs_of(rows))
 
 
 def decided_epochs(config: Config) -> int:

@@ -12,7 +12,7 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel, RobertaConfig, T5Config
 
 import superconext
@@ -160,6 +160,52 @@ def test_a_comparison_has_transformers_beside_bilstms(model, tmp_path):
     assert names.count("superloss") == names.count(frozen) == 2
 
 
+# Texts that are cut
+
+
+def bytewise(folder):
+    """Give a model a tokenizer of single bytes, as byte-level BPE without a merge has them."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    used = sorted({b for piece, _ in split.pre_tokenize_str(" ".join(TEXTS)) for b in piece})
+    numbers = {token: number for number, token in enumerate([*special, *used])}
+    made = Tokenizer(models.BPE(numbers, [], unk_token="[UNK]"))
+    made.pre_tokenizer = split
+    made.add_special_tokens(special)
+    around = [("[CLS]", 2), ("[SEP]", 3)]
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, around)
+    made.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(
+    ("word", "given", "most", "why"),
+    [
+        # 48 places and two special tokens; with DualCL two labels and their [SEP] too.
+        ("a ", {}, 46, "model's longest input"),
+        ("a ", {"objective": "dualcl"}, 43, "model's longest input"),
+        ("a ", {"max_length": 30}, 30, "--max-length"),
+        ("م", {"max_length": 30}, 30, "--max-length"),  # fewer letters than bytes
+    ],
+)
+def test_texts_that_are_cut_are_counted(word, given, most, why, copied, tmp_path):
+    if word == "م":
+        bytewise(copied)
+    size = most if word == "a " else most // 2
+    long = [(word * times).strip() for times in (size, size + 1, size + 9)]
+    rows = [*zip(LABELS, TEXTS, strict=True), *zip(["good", "bad", "good"], long, strict=True)]
+    train = write_table(tmp_path / "train.tsv", rows)
+    settings = {**ONE_EPOCH, "model": copied, **given}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    run = tmp_path / "run"
+    said = call_main("train", train, "--dev", train, "--out", run, *options)
+    assert said.code == 0, said.err
+    counted = f"cut after {most} tokens ({why.replace('model', 'the model')}): 2 train texts"
+    assert counted in said.err
+    told = call_main("predict", run, train).err
+    assert f"the first {most} tokens of a text ({why.replace('model', 'its model')}" in told
+    assert f"2 of {len(rows)} texts are longer" in told
+
+
 # Fine-tuned
 
 
@@ -192,7 +238,7 @@ def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_p
     given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}
     fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS).model_
     of = fitted.config
-    assert (of.epochs, of.steps_per_epoch, of.batch_size) == (24, 1, len(TEXTS))
+    assert (of.epochs, of.batch_size) == (24, len(TEXTS))
     assert (of.temperature, of.projection, of.learning_rate) == (0.3, "identity", 5e-5)
     watched = SuperConTextClassifier(**given, callbacks=[Callback()]).fit(TEXTS, LABELS)
     assert watched.model_.config.batch_size < len(TEXTS)
@@ -204,21 +250,72 @@ def test_few_rows_are_all_trained_on_in_passes_that_the_rows_decide(model, tmp_p
     assert (metrics["train"]["n"], "dev" in metrics) == (len(TEXTS), False)
 
 
+@pytest.mark.parametrize("reads", [{"objective": "css_lm"}, {"keep": "best"}])
+def test_few_rows_are_held_back_where_training_reads_how_they_do(reads, model, tmp_path):
+    pool = tmp_path / "pool.txt"
+    pool.write_text("\n".join(f"klma{i} {t}" for i, t in enumerate(TEXTS)))
+    given = {**ONE_EPOCH, "model": model, "unlabelled": str(pool), **reads}
+    train = write_table(tmp_path / "train.tsv", list(zip(LABELS, TEXTS, strict=True)))
+    test = write_table(tmp_path / "test.tsv", [("good", NEW[0]), ("bad", NEW[1])])
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    outcome = call_main("train", train, "--test", test, "--out", tmp_path / "run", *options)
+    assert outcome.code == 0, outcome.err
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["train"]["n"] + metrics["dev"]["n"] == len(TEXTS)
+    fitted = SuperConTextClassifier(**given).fit(TEXTS, LABELS)
+    assert all("dev_score" in record for record in fitted.history_)
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
-    [
-        (2, (24, 1, 4)),
-        (96, (24, 3, 32)),
-        (833, (24, 27, 32)),
-        (2_000, (10, 63, 32)),
-        (10**6, (3, 31_250, 32)),
-    ],
+    [(2, (24, 4)), (20, (24, 20)), (833, (24, 32)), (2_000, (10, 32)), (10**6, (3, 32))],
 )
 def test_passes_by_rows(rows, expected):
     config = decided(resolve({"encoder": "transformer"}), rows)
-    assert (config.epochs, config.steps_per_epoch, config.batch_size) == expected
-    named = decided(resolve({"encoder": "transformer", "epochs": 5}), rows)
-    assert (named.epochs, named.steps_per_epoch) == (5, None)
+    assert (config.epochs, config.batch_size) == expected
+    named = decided(resolve({"encoder": "transformer", "epochs": config.epochs}), rows)
+    assert named == config
+    steps = decided(resolve({"encoder": "transformer", "steps_per_epoch": 6}), rows)
+    assert (steps.epochs, steps.batch_size) == (15, 32)
+
+
+class Passes(Callback):
+    """The batches of each epoch."""
+
+    def __init__(self):
+        self.batches = []
+
+    def on_epoch_begin(self, trainer, epoch):
+        self.batches.append([*trainer.batches.epoch(epoch)])
+
+
+@pytest.mark.parametrize("objective", ["supcon", "cross_entropy"])
+@pytest.mark.parametrize(
+    ("sizes", "steps"), [((48, 48), 3), ((90, 4, 2), 9), ((16,) * 6, 4), ((8, 8), 1), ((9, 3), 2)]
+)
+def test_every_pass_reads_every_row_however_skewed_the_classes(
+    objective, sizes, steps, model, monkeypatch
+):
+    monkeypatch.setattr("superconext.training.trainer.MOST_PASSES", 2)
+    monkeypatch.setattr("superconext.training.trainer.FEWEST_PASSES", 2)
+    labels = [str(k) for k, size in enumerate(sizes) for _ in range(size)]
+    rows = Dataset([f"{NEW[0]} {i}" for i in range(len(labels))], labels)
+    given = {"encoder": "transformer", "model": str(model), "objective": objective}
+    seen = Passes()
+    fit_model(rows, resolve(given), callbacks=[seen])
+    for batches in seen.batches:
+        assert {*np.concatenate(batches).tolist()} == {*range(len(labels))}
+        expected = steps if objective == "supcon" else -(-len(labels) // 32)
+        assert len(batches) == expected
+    assert len(seen.batches) == 2
+
+
+def test_epochs_that_are_named_are_trained_as_those_that_are_not(model):
+    given = {"encoder": "transformer", "model": str(model), "objective": "supcon"}
+    left, named = (
+        SuperConTextClassifier(**given, epochs=epochs).fit(TEXTS, LABELS) for epochs in (None, 24)
+    )
+    assert np.array_equal(left.transform(NEW), named.transform(NEW))
 
 
 def test_class_tokens_stand_between_cls_and_the_text(model):

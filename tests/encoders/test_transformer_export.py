@@ -70,6 +70,7 @@ def test_what_is_no_plain_transformer_is_wrapped(given, folder, tmp_path):
         {},
         {"pooling": "max", "options": "layer=1"},
         {"options": "unit=true", "objective": "dualcl", "members": 2},
+        {"max_length": 500},  # more than the model has places for
     ],
 )
 def test_onnx_gives_torchs_numbers_from_text(given, folder, tmp_path):

@@ -109,6 +109,25 @@ def test_few_steps_are_said(wanted):
     assert "fill one batch" not in "".join(heard.lines)
 
 
+def test_few_steps_of_a_transformer_are_those_that_it_makes(request_of, tmp_path):
+    pytest.importorskip("transformers")
+    from tests.encoders.transformers import make_model
+
+    heard = Heard()
+    request = request_of(
+        verb="fewshot",
+        draws=shot_draws((2,)),
+        seeds=1,
+        dev=None,
+        objectives="supcon,supcon:epochs=2,supcon:freeze=yes",
+    )
+    given = {"encoder": "transformer", "model": make_model(tmp_path / "bert")}
+    fewshot(changed(request, given=given), heard)
+    said = [line.split(";")[0] for line in heard.lines if "fill one batch" in line]
+    about = "note: 2 rows a class fill one batch, about {} steps of training for {}"
+    assert said == [about.format(24, "supcon"), about.format(2, "supcon:epochs=2")]
+
+
 def test_all_rows_drawn_leave_nothing_to_test(wanted, data):
     request = wanted(dev=str(data / "dev.tsv"), shots=(25,), seeds=2)
     curve = fewshot(request, Progress())
