@@ -68,9 +68,10 @@ def audit(
     """Rank the rows of the labelled FILE: the labels most likely to be wrong come first.
 
     Prints TSV (on a terminal, a table of the first rows): label and text, under the names that FILE
-    gives them, line, the label that may be right, a suspicion, the reasons and the other columns of
-    FILE. Correct the labels in a spreadsheet; train reads the corrected file. If several annotators
-    labelled FILE, their disagreement is a reason too. RUN should not have been trained on FILE.
+    gives them, line, the label that may be right, a suspicion (the logarithm of how many times as
+    likely the text is under that label), the reasons and the other columns of FILE. Correct
+    the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
+    FILE, their disagreement is a reason too. RUN should not have been trained on FILE.
     """
     import dataclasses
 
@@ -369,7 +370,8 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     source = summary["file"]
     counts = (
         f"about {summary['likely_wrong']} of {summary['rows']} labels are likely wrong (a rough "
-        f"estimate); {summary['suspects']} rows fit another label better, the first rows most"
+        f"estimate): look for them among the {plural(summary['suspects'], 'row')} that another "
+        "label fits better, which come first, the clearest at the top"
     )
     told = [
         (

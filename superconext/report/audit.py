@@ -156,11 +156,11 @@ def audit(
             why.append(f"annotators disagree: {shown_votes}")
             suggested = suggested or (named[0][0] if label and against > 0.5 else "")
         if suspicion[row] > 0:
-            times = min(np.exp(suspicion[row]), 1000)
+            times = f"{min(np.exp(suspicion[row]), 1000):.2g}"
             its = shown(names[truth[row]], 24) if label else "any other class"
             rival = names[rivals[row]]
-            much = f"{times:.2g} times as likely among rows of"
-            why.append(f"{much} {shown(rival, 24)} as among rows of {its}")
+            much, than = ("hardly more", "than") if times == "1" else (f"{times} times as", "as")
+            why.append(f"{much} likely among rows of {shown(rival, 24)} {than} among rows of {its}")
             suggested = suggested or rival
         if meant := likely_meant(text):
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")

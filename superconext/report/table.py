@@ -349,8 +349,9 @@ def behind_baseline(metrics: Mapping[str, Any], chosen: bool) -> str:
         return ""
     mend = "let train compare recipes (no --objective, --encoder, --epochs or the like), or "
     mend *= not chosen
+    rows = "rows held out" if split == "cv" else f"the {split} rows"
     return (
-        f"{name} labels {100 * (best - own):.1f}% more of the {split} rows correctly: "
+        f"{name} is {100 * (best - own):.1f} points of accuracy ahead on {rows}: "
         f"{mend}give more text with --unlabelled"
     )
 
@@ -360,9 +361,8 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     folds = scores["folds"]
     times = f", {folds['repeats']} times" * (folds["repeats"] > 1)
     per = folds["count"] // folds["repeats"]
-    title = (
-        f"cross-validated, {scores['n']} rows, each predicted while held out ({per} folds{times})"
-    )
+    dealt = f"{plural(per, 'fold')}{times}"
+    title = f"cross-validated, {scores['n']} rows, each predicted while held out ({dealt})"
     spreads = ", ".join(
         f"{_COLUMNS.get(name, name)} {spread(values['mean'], values['sd'])}"
         for name, values in folds.items()
@@ -370,7 +370,7 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     )
     low, high = folds["interval"]
     lines = [
-        f"over {folds['count']} folds: {spreads} (percent, mean ± standard deviation)",
+        f"over {plural(folds['count'], 'fold')}: {spreads} (percent, mean ± standard deviation)",
         f"95% interval of the accuracy: {100 * low:.1f} to {100 * high:.1f} (Wilson, "
         f"{folds['texts']} texts)",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import sys
 
 import numpy as np
@@ -196,7 +197,23 @@ def test_stdout_is_a_table_of_all_rows_that_train_can_read(file, noisy, tmp_path
     pairs = noisy[0]
     lines = [int(row[2]) for row in table[1:]]
     assert [pairs[line - 2] for line in lines] == list(zip(again.labels, again.texts, strict=True))
-    assert f"{file}: " in said.err and "of 120 labels are likely wrong" in said.err
+    likely, better = re.search(
+        r": about (\d+) of 120 labels are likely wrong \(a rough estimate\): look for them among "
+        r"the (\d+) rows that another label fits better, which come first",
+        said.err,
+    ).groups()
+    assert f"{file}: " in said.err and 0 < int(likely) <= int(better)
+    assert int(better) == sum(row[3] != "" for row in table[1:])
+
+
+def test_a_ratio_that_rounds_to_one_is_told_in_words():
+    draw = random.Random(0)
+    words = [f"w{k}" for k in range(12)]
+    pairs = [(draw.choice(["x", "y"]), " ".join(draw.sample(words, 4))) for _ in range(300)]
+    told = [why for suspect in audit(data_set(pairs)).suspects for why in suspect.why]
+    assert any(re.fullmatch("hardly more likely among rows of '[xy]' than among rows of .*", w)
+               for w in told)  # fmt: skip
+    assert not any(why.startswith("1 times") for why in told)
 
 
 def test_a_spreadsheet_file_keeps_tabs_and_quotes_and_is_read_back(tmp_path):

@@ -114,7 +114,7 @@ def test_nearest_agrees_with_a_plain_loop():
 @pytest.mark.parametrize(
     ("model", "best", "said"),
     [(0.9, 0.88, "do not tell the two apart"), (0.9, 0.5, "more than chance"),
-     (0.5, 0.9, "40.0 points below")],
+     (0.5, 0.9, "40.0 points below"), (1.0, 1.0, "as many as by the best baseline")],
 )  # fmt: skip
 def test_the_verdict_claims_no_more_than_the_interval_allows(model, best, said):
     shown = {"accuracy": model, "interval": wilson(model, 200), "n": 200, "baseline": False}
