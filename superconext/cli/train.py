@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -185,16 +184,9 @@ _SHARE = click.FloatRange(0.0, 0.95)
     help="Pretrained encoder to train further, with its word vectors.",
 )
 @number(
-    "--vector-dimension",
-    BY_NAME["vector_dimension"].default,
-    "Dimension of word vectors trained here.",
-    name="dimension",
+    "--vector-dimension", None, "Dimension of word vectors trained here; unset: 100, or --init's."
 )
-@number(
-    "--hidden-size",
-    BY_NAME["hidden_size"].default,
-    "LSTM units in each direction; a run that starts from this encoder has the same.",
-)
+@number("--hidden-size", None, "LSTM units in each direction; unset: 128, or --init's.")
 @number("--epochs", None, "Passes over the text; unset: 2, with --init 10.")
 @number("--batch-size", 128, "Sentences in a batch.")
 @number(
@@ -238,18 +230,12 @@ def pretrain(
     """
     from superconext.core.progress import TerminalProgress
     from superconext.report.datasets import facts_table
-    from superconext.training.pretraining.language_model import CONTINUED, Settings
-    from superconext.training.pretraining.make import PretrainRequest, by_all
+    from superconext.training.pretraining.make import by_all, request_of
     from superconext.training.pretraining.make import pretrain as make
-
-    given = {field.name: options.pop(field.name) for field in fields(Settings)}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    settings = Settings(**{**(CONTINUED if options["init"] else {}), **chosen})
 
     def first() -> dict[str, Any]:
         folder = free_folder(out, force)
-        request = PretrainRequest(files=files, out=folder, settings=settings, **options)
-        return make(request, TerminalProgress(quiet))
+        return make(request_of(options, files=files, out=folder), TerminalProgress(quiet))
 
     facts = by_all(first)
     if facts is None:  # of several processes the first alone has something to show

@@ -203,7 +203,9 @@ class Config:
     )
     freeze: bool = _encoder(False, "Do not train the encoder; only fit the probe on its vectors.")
     layers: int = _encoder(1, "BiLSTM layers.", low=1, high=8)
-    hidden_size: int = _encoder(128, "LSTM units in each direction.", low=1, high=8192)
+    hidden_size: int = _encoder(
+        128, "LSTM units in each direction; with init those of its encoder.", low=1, high=8192
+    )
     dropout: float = _encoder(
         0.2,
         "Dropout on word vectors and on every layer's output.",
@@ -278,7 +280,10 @@ class Config:
         "encoder and probe learn too.",
     )
     vector_dimension: int = _text(
-        100, "Dimension of word vectors that the run trains.", low=1, high=4096
+        100,
+        "Dimension of word vectors that the run trains; with init that of its vectors.",
+        low=1,
+        high=4096,
     )
     vector_method: str = _text(
         "fasttext",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,16 +19,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor
 
+from superconext.config.parameters import BY_NAME, Config, resolve
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import atomic_write, file_sha256, write_json
 
 if TYPE_CHECKING:
-    from superconext.config.parameters import Config
     from superconext.encoders.base import Encoder
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.packed_lstm import Packing
 
 FORMAT, VERSION = "superconext-encoder", 1
+
+#: Facts that decide a parameter of what starts from the encoder, by the name of the parameter.
+SIZES = {"hidden_size": "hidden_size", "vector_dimension": "dimension"}
+
+_OTHER_SIZES = "its tensors are not those of its sizes"
+
 _MOST_JSON = 1 << 20  # bytes
 _FACTS, _WEIGHTS = "encoder.json", "encoder.safetensors"
 
@@ -102,6 +109,55 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
     return facts
 
 
+def sizes_of(folder: str | Path) -> dict[str, int]:
+    """The value of each of `SIZES` that an encoder says it has. Raises RunError for no encoder."""
+    facts = read_facts(folder)
+    sizes: dict[str, int] = {}
+    for name, fact in SIZES.items():
+        value, most = facts.get(fact), int(BY_NAME[name].high or 0)
+        if type(value) is not int or not 1 <= value <= most:
+            raise RunError(
+                f"{Path(folder) / _FACTS}: found {fact} {_shown(value)}, expected 1 to {most}; "
+                "copy the folder again"
+            )
+        sizes[name] = value
+    return sizes
+
+
+def with_sizes(given: Mapping[str, Any], init: str | Path) -> dict[str, Any]:
+    """What is given with the sizes of the encoder that `init` names, where None is given.
+
+    Raises ConfigError where another size is given, RunError for no encoder or a damaged one.
+    """
+    sizes, file = sizes_of(init), Path(init) / _WEIGHTS
+    hidden, dimension = sizes.values()
+    # Else a stranger's small file could ask for much memory.
+    small = file.is_file() and file.stat().st_size < 2 * 8 * hidden * (hidden + dimension)
+    if given.get("hidden_size") is None and small:
+        raise _damaged(Path(init), _OTHER_SIZES)
+    for name, there in sizes.items():
+        if given.get(name) not in (None, there):
+            what = "word vectors" if name == "vector_dimension" else "an LSTM"
+            raise ConfigError(
+                f"init = {str(init)!r}: found {what} of {there} numbers where {name} is "
+                f"{given[name]}; expected the same: leave {name} out, or pretrain with yours"
+            )
+    return {**given, **sizes}
+
+
+def resolve_sized(given: Mapping[str, Any], where: str = "parameters") -> Config:
+    """`resolve`, with the sizes of the encoder to start from where none are given.
+
+    Raises what `resolve` and `with_sizes` do.
+    """
+    from superconext.encoders import encoder_class
+
+    config = resolve(given, where)
+    if config.init and encoder_class(config.encoder).reads_pretrained:
+        return resolve(with_sizes(given, config.init), where)
+    return config
+
+
 def start_from(encoder: BiLSTMEncoder, folder: str | Path) -> None:
     """Put a pretrained LSTM into the first layer of an encoder.
 
@@ -123,7 +179,7 @@ def start_from(encoder: BiLSTMEncoder, folder: str | Path) -> None:
     own = _layers(encoder)
     shapes = [{name: value.shape for name, value in some.items()} for some in (own, weights)]
     if shapes[0] != shapes[1] or not all(map(torch.is_floating_point, weights.values())):
-        raise _damaged(Path(folder), "its tensors are not those of its sizes")
+        raise _damaged(Path(folder), _OTHER_SIZES)
     if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
         raise _damaged(Path(folder), "some of its numbers are not finite")
     with torch.no_grad():

@@ -19,7 +19,6 @@ from superconext.config.parameters import (
     Config,
     check_names,
     docstring,
-    resolve,
     with_files,
 )
 from superconext.core.errors import ConfigError, DataError
@@ -186,12 +185,13 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             return push(Path(place) / "run", name, private, revision)
 
     def _config(self) -> Config:
+        from superconext.encoders.pretrained import resolve_sized
         from superconext.vectors.readers import path_of
 
         given = {name: getattr(self, name) for name in BY_NAME}
         for name in (*FILE_PARAMETERS, "model"):
             given[name] = with_files(name, given[name], path_of)
-        return resolve(given, type(self).__name__)
+        return resolve_sized(given, type(self).__name__)
 
     def _callbacks(self) -> list[Callback]:
         from superconext.training.callbacks import Callback

@@ -38,10 +38,10 @@ from superconext.config.parameters import (
     OPTION,
     Config,
     check_names,
-    resolve,
     with_files,
 )
 from superconext.core.errors import ConfigError
+from superconext.encoders.pretrained import SIZES, resolve_sized
 from superconext.objectives.catalogue import OBJECTIVES
 
 #: Decided by the experiment itself, so no parameter of a system or a data set.
@@ -158,15 +158,17 @@ def plain(name: str) -> System:
 def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
     """The configuration of one fit: the system's parameters win over the given ones.
 
-    For a baseline it is that of the run whose text it reads, of the default objective.
-    Raises ConfigError as `resolve` does.
+    For a baseline it is that of the run whose text it reads, of the default objective; one that
+    starts from an encoder has its sizes, as it trains none of others.
+    Raises ConfigError and RunError as `resolve_sized` does.
     """
     parameters = {**dict(system.parameters), "seed": seed}
     if system.is_baseline:
-        given = {n: v for n, v in given.items() if n != "options" and not n.startswith(OPTION)}
+        left = {"options", *(SIZES if {**given, **parameters}.get("init") else ())}
+        given = {n: v for n, v in given.items() if n not in left and not n.startswith(OPTION)}
     else:
         parameters["objective"] = system.objective
-    config = resolve({**given, **parameters, "baselines": False}, system.name)
+    config = resolve_sized({**given, **parameters, "baselines": False}, system.name)
     if config.preset == "auto":
         raise ConfigError(
             f"{system.name}: found preset = 'auto', which chooses among recipes; expected one "

@@ -14,11 +14,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.config.parameters import Config, resolve, with_files
+from superconext.config.parameters import Config, with_files
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
+from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow
 from superconext.fitting.recipes import check_open
 from superconext.runs.artifacts import RunResults, write_run
@@ -78,7 +79,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
 
     Raises ConfigError for what cannot be.
     """
-    config = resolve(request.given, "train")
+    config = resolve_sized(request.given, "train")
     check_open(request.given, config)
     check_config(config)
     warn_where_slow([config], progress)
@@ -93,7 +94,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
     if config.preset == "auto" and (big or several):
         progress.say(f"note: {reason}, so no recipe is chosen: this is preset fast")
         request = replace(request, given={**request.given, "preset": "fast"})
-        config = resolve(request.given, "train")
+        config = resolve_sized(request.given, "train")
     return request, config
 
 
@@ -144,7 +145,7 @@ def _saved_request(
         hashes = saved.pop("sha256")
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
-        config = resolve(request.given, "resume")
+        config = resolve_sized(request.given, "resume")
         check_config(config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
@@ -300,7 +301,7 @@ def _help(world: World) -> None:
 
     told: dict[str, Any] = world.broadcast({})
     request = TrainRequest(**told["request"])
-    config = resolve(request.given, "train")
+    config = resolve_sized(request.given, "train")
     silent = _Silent()
     splits = read_splits(request, config, silent)
     try:

@@ -394,7 +394,7 @@ def pretrained(tmp_path_factory):
     (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = Settings(hidden_size=4, epochs=1, batch_size=20)
     files, out = [str(folder / "text.txt")], folder / "encoder"
-    pretrain(PretrainRequest(files, out, settings, dimension=4), Progress())
+    pretrain(PretrainRequest(files, out, settings, vector_dimension=4), Progress())
     return out
 
 

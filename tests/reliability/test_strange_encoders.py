@@ -110,15 +110,27 @@ def test_facts_that_are_none(rows, pre, content, told):
         ({"version": 2}, "version 2"), ({"version": None}, "version None"),
         ({"version": "1" * 500_000}, "version '1111"), ({"format": {"a": []}}, "found format {"),
         ({"format": "superconext-vectors"}, "expected 'superconext-encoder'"),
-        ({"hidden_size": 10**12}, "set hidden_size"), ({"hidden_size": "\ud800"}, "set hidden"),
-        ({"hidden_size": [3] * 100_000}, "set hidden_size"), ({"dimension": -1}, "set dimension"),
-        ({"dimension": 10**300}, "set dimension"), ({"sha256": ["x"]}, "not the one"),
-        ({"sha256": "0" * 64}, "not the one"),
+        ({"hidden_size": 10**12}, "found hidden_size 1000"),
+        ({"hidden_size": "\ud800"}, "found hidden_size '"), ({"hidden_size": True}, "found hidden"),
+        ({"hidden_size": [3] * 100_000}, "expected 1 to 8192"),
+        ({"hidden_size": 8192}, "leave hidden_size out"), ({"dimension": -1}, "found dimension -1"),
+        ({"dimension": 10**300}, "expected 1 to 4096"), ({"dimension": 5}, "word vectors of 5"),
+        ({"sha256": ["x"]}, "not the one"), ({"sha256": "0" * 64}, "not the one"),
     ],
 )  # fmt: skip
 def test_facts_that_lie(rows, pre, facts, told):
     edit(pre, **facts)
     refused(rows, pre, told)
+
+
+def test_a_size_that_nobody_asked_for_is_not_made(rows, pre):
+    edit(pre, hidden_size=8192)
+    words = ["train", rows.train, "--dev", rows.dev, "--init", pre, "--out", pre.parent / "run"]
+    tracemalloc.start()
+    last = blame(call_main(*words))
+    assert "its tensors are not those of its sizes" in last
+    assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    tracemalloc.stop()
 
 
 def test_weights_that_are_not_those_of_the_facts(rows, pre):

@@ -20,9 +20,9 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from superconext._version import __version__
-from superconext.config.parameters import Config, files_of, names_of
+from superconext.config.parameters import BY_NAME, Config, files_of, names_of
 from superconext.core import cache
 from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
 from superconext.core.files import cache_dir, clear_staging
@@ -43,7 +43,12 @@ from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows, TokenStore
 from superconext.encoders.base import Encoder
 from superconext.encoders.embedding_init import spelt_otherwise
-from superconext.encoders.pretrained import read_facts, read_weights, write_layers
+from superconext.encoders.pretrained import (
+    read_facts,
+    read_weights,
+    with_sizes,
+    write_layers,
+)
 from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.training.callbacks import Record, StepBar
 from superconext.training.distributed import Arrays, T, World, current_world, led, within
@@ -81,7 +86,7 @@ class PretrainRequest:
     """What `superconext pretrain` is asked for.
 
     files: text, one sentence a line. out: the folder to write. settings: of the training.
-    vectors: word vectors to read with; None to train them on the same text, `dimension` wide.
+    vectors: word vectors to read with; None to train some of `vector_dimension` on the same text.
     init: folder of a pretrained encoder to go on from, with its word vectors; None to begin anew.
     normalize, bridge: how the text is spelt; where `vectors` or `init` is a folder that
         records how its words are spelt, that is taken and these must be left alone.
@@ -94,12 +99,27 @@ class PretrainRequest:
     settings: Settings
     vectors: str | None = None
     init: str | None = None
-    dimension: int = 100
+    vector_dimension: int = BY_NAME["vector_dimension"].default
     normalize: str | None = None
     bridge: str | None = None
     leave_out: Sequence[str] = ()
     text_column: str | None = None
     threads: int = 1
+
+
+def request_of(options: Mapping[str, Any], **more: Any) -> PretrainRequest:
+    """The request of options by name, among them those of `Settings`, where None is the default;
+    with `init` that is the size of its encoder, and what differs where training goes on.
+
+    Raises ConfigError for sizes other than its, and RunError where it is none.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if options.get("init"):
+        given = {**CONTINUED, **with_sizes(given, options["init"])}
+    own = {field.name for field in fields(Settings)}
+    settings = Settings(**{name: value for name, value in given.items() if name in own})
+    others = {name: value for name, value in given.items() if name not in own}
+    return PretrainRequest(settings=settings, **others, **more)
 
 
 def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
@@ -120,6 +140,8 @@ def pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 
 def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     source = _source(request.vectors, request.init)
+    if request.init:
+        with_sizes({"hidden_size": request.settings.hidden_size}, request.init)
     if request.init and request.out.resolve() == Path(request.init).resolve():
         raise ConfigError(
             f"out = {str(request.out)!r} is the encoder to go on from; expected another folder, as "
@@ -129,7 +151,7 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     tokenizer = _tokenizer(request, source, lines)
     left_out = Decontamination.of_files(request.leave_out, tokenizer)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
-    vectors = text_vectors(text, source, request.dimension, progress)
+    vectors = text_vectors(text, source, request.vector_dimension, progress)
     with made_encoder(
         text, vectors, request.settings, request.threads, progress, init=request.init
     ) as (made, cached):

@@ -10,8 +10,7 @@ from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
-from superconext.training.pretraining.language_model import Settings
-from superconext.training.pretraining.make import PretrainRequest, pretrain
+from superconext.training.pretraining.make import pretrain, request_of
 from tests.experiments.conftest import Heard
 from tests.fitting.test_stages import DEV, LABELS, SMALL, TEXTS, same
 
@@ -43,10 +42,8 @@ def test_gives_the_model_of_the_two_commands(text, tmp_path):
     held = tmp_path / "dev.tsv"
     held.write_text("".join(f"{b}\t{a}\n" for a, b in zip(*DEV, strict=True)), encoding="utf-8")
     folder = tmp_path / "encoder"
-    settings = Settings(hidden_size=SMALL["hidden_size"])
-    request = PretrainRequest(
-        [str(text)], folder, settings, dimension=SMALL["vector_dimension"], leave_out=[str(held)]
-    )
+    sizes = {name: SMALL[name] for name in ("hidden_size", "vector_dimension")}
+    request = request_of(sizes, files=[str(text)], out=folder, leave_out=[str(held)])
     assert pretrain(request, Progress())["cached"], "the very same work"
     after = fit(init=str(folder))
     assert same(at_once, after)
@@ -64,9 +61,8 @@ def test_a_run_trains_a_given_encoder_further(text, tmp_path):
     own = tmp_path / "own.txt"
     own.write_text("\n".join(TEXTS * 4) + "\n", encoding="utf-8")
     folder = tmp_path / "encoder"
-    settings = Settings(hidden_size=SMALL["hidden_size"])
-    request = PretrainRequest([str(text)], folder, settings, dimension=SMALL["vector_dimension"])
-    pretrain(request, Progress())
+    sizes = {name: SMALL[name] for name in ("hidden_size", "vector_dimension")}
+    pretrain(request_of(sizes, files=[str(text)], out=folder), Progress())
     heard, told = Heard(), Heard()
     more = fit(heard, pretrain=True, init=str(folder), unlabelled=str(own))
     assert f"encoder: {folder}, trained further on own.txt" in heard.lines

@@ -199,7 +199,7 @@ def test_the_command_and_a_run_that_starts_from_it(cached):
     train = write_table(cached / "train.tsv", rows(60, 0))
     run = cached / "run"
     code, _, _ = call_main(
-        "train", train, "--out", run, "--init", out, "--hidden-size", 5, "--epochs", 1,
+        "train", train, "--out", run, "--init", out, "--epochs", 1,
         "--learning-rate", "1e-30", "--keep", "last", "--no-baselines", "--quiet",
     )  # fmt: skip
     assert code == 0
@@ -215,14 +215,18 @@ def test_the_estimator_takes_it(cached):
     out = cached / "pre"
     assert call_main("pretrain", text_file(cached), "--out", out, *SMALL)[0] == 0
     texts, labels = [" ".join(GOOD), " ".join(BAD)] * 10, ["good", "bad"] * 10
-    model = SuperConTextClassifier(init=str(out), hidden_size=5, epochs=1).fit(texts, labels)
+    model = SuperConTextClassifier(init=str(out), epochs=1).fit(texts, labels)
     assert set(model.predict(texts)) <= {"good", "bad"}
+    config = model.model_.config
+    assert (config.hidden_size, config.vector_dimension) == (5, 6)
+    assert model.get_params()["hidden_size"] is None
 
 
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        (("--init", "OUT", "--hidden-size", 7), 1, "set hidden_size to it"),
+        (("--init", "OUT", "--hidden-size", 7), 1, "leave hidden_size out"),
+        (("--init", "OUT", "--vector-dimension", 7), 1, "leave vector_dimension out"),
         (("--init", "OUT", "--hidden-size", 5, "--vectors", "OUT"), 1, "leave out vectors"),
         (("--init", "NOTHING"), 1, "NOTHING"),
     ],
@@ -286,8 +290,8 @@ def encoder_and_own_text(folder):
 
 
 def further(pre, own, out, *more):
-    """`pretrain --init` without the words that say how large the first encoder is."""
-    words = ("--init", pre, "--out", out, "--hidden-size", 5, "--batch-size", 20, "--quiet")
+    """`pretrain --init`, which takes the sizes of that encoder."""
+    words = ("--init", pre, "--out", out, "--batch-size", 20, "--quiet")
     return call_main("pretrain", own, *words, *more)
 
 
@@ -305,7 +309,7 @@ def test_an_encoder_learns_on_from_own_texts(cached):
     vectors = [WordVectors.load(folder).lookup(["unheard"]) for folder in (pre, cached / "more")]
     assert vectors[1][1].all() and np.array_equal(vectors[0][0], vectors[1][0])
     train = write_table(cached / "train.tsv", rows(60, 0))
-    small = ("--hidden-size", 5, "--epochs", 1, "--no-baselines", "--quiet")
+    small = ("--epochs", 1, "--no-baselines", "--quiet")
     given = ("train", train, "--out", cached / "run", "--init", cached / "more", *small)
     assert call_main(*given)[0] == 0
 
@@ -336,8 +340,7 @@ def test_stopped_on_own_texts_it_goes_on_to_the_same_end(cached, monkeypatch):
     assert code == 1 and "repeat the command to resume" in error
     assert not (cached / "more").exists()
     assert "resuming after step" in call_main(
-        "pretrain", own, "--init", pre, "--out", cached / "more", "--hidden-size", 5,
-        "--batch-size", 20,
+        "pretrain", own, "--init", pre, "--out", cached / "more", "--batch-size", 20,
     )[2]  # fmt: skip
     monkeypatch.setenv("SUPERCONEXT_CACHE", str(cached / "other"))
     assert further(pre, own, cached / "whole")[0] == 0
@@ -351,7 +354,8 @@ def test_stopped_on_own_texts_it_goes_on_to_the_same_end(cached, monkeypatch):
         (("--init", "OWN"), "found no encoder.json"),
         (("--vectors", "PRE"), "brings its own; expected one of the two"),
         (("--normalize", "none"), "tells how its words are spelt"),
-        (("--hidden-size", 7), "set hidden_size to it"),
+        (("--hidden-size", 7), "leave hidden_size out"),
+        (("--vector-dimension", 7), "leave vector_dimension out"),
         (("--out", "PRE", "--force"), "choose another --out"),
     ],
 )
@@ -362,6 +366,25 @@ def test_what_no_encoder_can_learn_on_from_is_refused(cached, more, told):
     code, _, error = further(pre, own, cached / "more", *named)
     assert code == 1 and told in error and "Traceback" not in error
     assert not (cached / "more").exists() and (pre / "encoder.json").read_bytes() == before
+
+
+def test_sizes_follow_from_the_encoder_before_any_text_is_read(cached):
+    pre, own = encoder_and_own_text(cached)
+    for more in (("--hidden-size", 7), ("--vector-dimension", 7)):
+        code, _, error = further(pre, cached / "no-such-text.txt", cached / "more", *more)
+        assert code == 1 and f"leave {more[0][2:].replace('-', '_')} out" in error
+    train = write_table(cached / "train.tsv", rows(60, 0))
+    words = ("--init", pre, "--epochs", 1, "--quiet")
+    more = ("--pretrain", "--unlabelled", own, "--no-baselines")
+    said = call_main("train", train, "--out", cached / "run", *words, *more)
+    assert said.code == 0, said.err
+    named = "hidden_size = 5", "vector_dimension = 6"
+    assert all(line in (cached / "run" / "config.toml").read_text("utf-8") for line in named)
+    test = write_table(cached / "test.tsv", rows(40, 1))
+    systems = ("--objectives", "superloss,pretrained_logreg", "--seeds", 1)
+    out = cached / "compared"
+    said = call_main("compare", train, "--test", test, "--out", out, *systems, *words)
+    assert said.code == 0, said.err
 
 
 def test_too_few_own_texts_are_refused(cached):
