@@ -18,7 +18,7 @@ from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
-from superconext.data.lines import STDIN, open_file, refuse_download
+from superconext.data.lines import STDIN, open_file, refuse_other
 from superconext.data.reading import RowStream
 from superconext.data.token_store import MemoryRows, TokenRows
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
@@ -58,7 +58,7 @@ class Lines:
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
         file = open_file(path)
-        refuse_download(file)
+        refuse_other(file)
         start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
         is_table = start.startswith(FASTTEXT_PREFIX.encode())
         is_table = is_table or format_of_suffix(file.suffix) is not None
