@@ -20,6 +20,7 @@ from superconext.cli.options import (
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     as_usage,
     echo_json,
     echo_notes,
@@ -138,7 +139,9 @@ def inspect(
         echo_notes(notes)
     listed = ", ".join(unlabelled)
     if unlabelled:
-        report["unlabelled"] = said_in(texts, unlabelled, normalize)
+        report["unlabelled"] = said_in(
+            texts, unlabelled, normalize, encoding=reading["encoding"], fix_text=reading["fix_text"]
+        )
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(
@@ -330,6 +333,7 @@ def pool(
 @click.argument("file")
 @out_file(f"the texts with majority labels, {CSV_OR_TSV}")
 @COLUMNS
+@TEXT_READING
 @DROP_INCOMPLETE
 @JSON
 def agreement(
@@ -337,6 +341,7 @@ def agreement(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
+    reading: dict[str, Any],
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
@@ -351,7 +356,7 @@ def agreement(
     from superconext.report.table import agreement_line, render
 
     corpus = read_labelled(
-        file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
+        file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled, **reading
     )
     annotated = corpus.annotated
     if annotated is None:

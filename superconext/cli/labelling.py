@@ -14,12 +14,12 @@ import click
 from superconext.cli.options import (
     COLUMNS,
     DROP_INCOMPLETE,
-    ENCODING,
     JSON,
     LEAVE_OUT,
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     THREADS,
     echo_json,
     echo_notes,
@@ -137,7 +137,7 @@ def audit(
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
 @out_file()
 @TEXT_COLUMN
-@ENCODING
+@TEXT_READING
 @JSON
 @QUIET
 @THREADS
@@ -152,7 +152,7 @@ def suggest(
     seed: int,
     out: str | None,
     text_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -168,10 +168,12 @@ def suggest(
 
     model = _load(run, threads)
     known = _known(model)
-    texts = read_texts(file, text_column, known=known, encoding=encoding)
+    texts = read_texts(file, text_column, known=known, **reading)
     if not quiet:
         echo_notes(texts.notes, texts.source)
-    labelled = [text for path in leave_out for text in read_texts(path, known=known).texts]
+    labelled = [
+        text for path in leave_out for text in read_texts(path, known=known, **reading).texts
+    ]
     with TerminalProgress(quiet).bar("comparing texts"):
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
@@ -202,7 +204,7 @@ def suggest(
 @click.option("--train", metavar="FILE", help="Labelled file, to show its nearest sentences.")
 @out_file()
 @TEXT_COLUMN
-@ENCODING
+@TEXT_READING
 @JSON
 @THREADS
 def explain(
@@ -212,7 +214,7 @@ def explain(
     train: str | None,
     out: str | None,
     text_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     threads: int,
 ) -> None:
@@ -234,12 +236,12 @@ def explain(
     model = _load(run, threads)
     asked = [*texts]
     if file is not None:
-        asked = read_texts(file, text_column, known=_known(model), encoding=encoding).texts
+        asked = read_texts(file, text_column, known=_known(model), **reading).texts
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     if train is not None:
-        rows = read_labelled(train, known=_known(model), encoding=encoding)
+        rows = read_labelled(train, known=_known(model), drop_unlabelled=True, **reading)
         near = [
             [
                 {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}
@@ -283,7 +285,7 @@ def explain(
 )
 @out_file()
 @COLUMNS
-@ENCODING
+@TEXT_READING
 @DROP_INCOMPLETE
 @JSON
 def merge(
@@ -293,7 +295,7 @@ def merge(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
@@ -307,9 +309,7 @@ def merge(
     from superconext.data.reading import read_labelled
 
     first, second = (
-        read_labelled(
-            path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled
-        )
+        read_labelled(path, text_column, label_column, drop_unlabelled=drop_unlabelled, **reading)
         for path in (old, new)
     )
     for part in (first, second):

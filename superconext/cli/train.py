@@ -19,6 +19,7 @@ from superconext.cli.options import (
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     THREADS,
     Command,
     GroupedCommand,
@@ -217,6 +218,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @BRIDGE
 @LEAVE_OUT
 @TEXT_COLUMN
+@TEXT_READING
 @JSON
 @QUIET
 def pretrain(
