@@ -20,6 +20,7 @@ from superconext.cli.options import (
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     as_usage,
     echo_json,
     echo_notes,
@@ -140,7 +141,9 @@ def inspect(
         echo_notes(notes)
     listed = ", ".join(unlabelled)
     if unlabelled:
-        report["unlabelled"] = said_in(texts, unlabelled, normalize)
+        report["unlabelled"] = said_in(
+            texts, unlabelled, normalize, encoding=reading["encoding"], fix_text=reading["fix_text"]
+        )
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(
@@ -332,6 +335,7 @@ def pool(
 @click.argument("file")
 @out_file(f"the texts with majority labels, {CSV_OR_TSV}", endings=tables)
 @COLUMNS
+@TEXT_READING
 @DROP_INCOMPLETE
 @JSON
 def agreement(
@@ -339,6 +343,7 @@ def agreement(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
+    reading: dict[str, Any],
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
@@ -354,7 +359,7 @@ def agreement(
 
     say_waiting(file)
     corpus = read_labelled(
-        file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled
+        file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled, **reading
     )
     annotated = corpus.annotated
     if annotated is None:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from superconext.cli.options import JSON, THREADS, echo_json, echo_notes, say_next, switch
+from superconext.cli.options import (
+    JSON,
+    TEXT_READING,
+    THREADS,
+    echo_json,
+    echo_notes,
+    say_next,
+    switch,
+)
 from superconext.core.errors import plural
+from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
+    from superconext.data.columns import Known
+    from superconext.data.dataset import Dataset
     from superconext.data.duplicates import SeenTexts
     from superconext.export.prune import PruneReport
     from superconext.fitting.model import Model
@@ -42,7 +54,7 @@ if TYPE_CHECKING:
     "train_file",
     metavar="FILE",
     help="With static (required): the labelled file RUN was trained on. Without --test the loss of "
-    "accuracy is measured on a tenth of it, the one training held out if it held out one.",
+    "accuracy is measured on the tenth of it that training held out, if it held out one.",
 )
 @click.option(
     "--unlabelled",
@@ -64,6 +76,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out words that training saw fewer times, such as names.",
 )
+@TEXT_READING
 @JSON
 def export(
     run: str,
@@ -75,11 +88,13 @@ def export(
     unlabelled: tuple[str, ...],
     expected: str | None,
     min_count: int,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Convert RUN to another format, or to a smaller run folder.
 
-    The export does not recognise training texts: their hashes are left out.
+    The export does not recognise training texts: their hashes are left out. Files are read as
+    training read its own (--encoding, --fix-text), unless these options say otherwise.
     """
     if pruned and not test:
         raise click.UsageError(
@@ -93,11 +108,14 @@ def export(
             "--format static needs --train FILE, may have --unlabelled, and excludes --prune; the "
             "other formats take neither --train nor --unlabelled."
         )
+    if any(reading.values()) and not (pruned or static):
+        raise click.UsageError("--encoding and --fix-text are for the files of static and --prune.")
     from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, save_model, write_manifest
     from superconext.runs.manifest import read_manifest
 
-    model = load_model(run)
+    model, manifest = load_model(run), read_manifest(Path(run))
+    reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
     facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
@@ -107,7 +125,7 @@ def export(
     with new_folder(Path(out)) as fresh:
         if pruned:
             assert test is not None
-            model, report = _prune(model, test, expected)
+            model, report = _prune(model, test, expected, reading)
             facts["pruned"] = {"test": Path(test).name, **asdict(report)}
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
@@ -115,13 +133,13 @@ def export(
             facts["largest_difference"] = write_onnx(model, fresh, Path(run).resolve().name)
         elif static:
             assert train_file is not None
-            facts["cost"] = _distil(model, seen, fresh, run, train_file, test, unlabelled)
+            files = (train_file, test, unlabelled, reading)
+            facts["cost"] = _distil(model, seen, fresh, run, *files)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
             write_sentence_transformer(model, fresh)
         else:
-            manifest = read_manifest(Path(run))
             manifest = {k: v for k, v in manifest.items() if k not in ("format", "files")}
             if min_count > 1:
                 manifest = without_examples(manifest) | {"vocabulary_min_count": min_count}
@@ -132,6 +150,41 @@ def export(
     _show(facts, as_json)
 
 
+def _recorded(manifest: dict[str, Any]) -> dict[str, Any]:
+    """How the files of the run were read, as `read_texts` takes it."""
+    found = manifest.get("data")
+    for name in ("train", "reading"):
+        found = found.get(name) if isinstance(found, dict) else None
+    kinds = {"encoding": str, "fix_text": bool}
+    found = found if isinstance(found, dict) else {}
+    return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
+
+
+def _rows(model: Model, path: str, reading: dict[str, Any]) -> Dataset:
+    """Labelled rows mended as training may have done: without those that lack a text or label, and
+    with labels folded where no two classes of the run differ by case."""
+    from superconext.data.columns import Known
+    from superconext.data.reading import read_labelled
+
+    fold = len({name.strip().casefold() for name in model.classes}) == len(model.classes)
+    mend = {"drop_unlabelled": True, "fold_label_case": fold, **reading}
+    rows = read_labelled(path, known=Known.of(model.classes, model.columns), **mend)
+    echo_notes(rows.notes, rows.source)
+    return rows
+
+
+def _texts(paths: Sequence[str], reading: dict[str, Any], known: Known | None = None) -> list[str]:
+    """The texts of files without labels."""
+    from superconext.data.reading import read_texts
+
+    texts = []
+    for path in paths:
+        read = read_texts(path, known=known, **reading)
+        echo_notes(read.notes, read.source)
+        texts += read.texts
+    return texts
+
+
 def _distil(
     model: Model,
     seen: SeenTexts | None,
@@ -139,57 +192,45 @@ def _distil(
     run: str,
     train: str,
     test: str | None,
-    unlabelled: tuple[str, ...],
+    unlabelled: Sequence[str],
+    reading: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write the student. The files are mended as training may have done: rows without a text or
-    label are left out, and labels are folded where no two classes of the run differ by case."""
+    """Write the student."""
     from superconext.core.progress import TerminalProgress
-    from superconext.data.columns import Known
-    from superconext.data.reading import read_labelled, read_texts
     from superconext.data.splits import stratified_holdout
     from superconext.export.static_folder import write_static
     from superconext.runs.splits import HELD_BACK
 
-    known = Known.of(model.classes, model.columns)
-    fold = len({name.strip().casefold() for name in model.classes}) == len(model.classes)
-    mend = {"drop_unlabelled": True, "fold_label_case": fold}
-    rows = read_labelled(train, known=known, **mend)
+    rows = _rows(model, train, reading)
     if test:
-        dev, texts = read_labelled(test, known=known, **mend), list(rows.texts)
+        dev, texts = _rows(model, test, reading), list(rows.texts)
     else:
         kept, held = stratified_holdout(rows.texts, rows.labels, HELD_BACK, model.config.seed)
         dev, texts = rows.select(held), rows.select(kept).texts
-    for one in (rows, dev) if test else (rows,):
-        echo_notes(one.notes, one.source)
-    for name in unlabelled:
-        more = read_texts(name)
-        echo_notes(more.notes, more.source)
-        texts += more.texts
+    texts += _texts(unlabelled, reading)
     trained = 0
     if seen is not None and model.indexer is not None:
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
-        if trained := splits.count("train"):
-            click.echo(
-                f"warning: {dev.source}: the run was trained on {trained} of the {len(dev)} rows "
-                "that it is measured on, which makes its scores too high: give others with --test",
-                err=True,
-            )
+        trained = splits.count("train")
     name = Path(run).resolve().name
-    return write_static(model, folder, texts, dev, TerminalProgress(), name, trained)
+    cost = write_static(model, folder, texts, dev, TerminalProgress(), name, trained)
+    if trained:
+        found = f"found {trained} of {len(dev)} rows that the run was trained on"
+        mend = "expected others to measure the cost on: give them with --test"
+        echo_notes([f"{WARNING * ('run' in cost)}{found}; {mend}"], dev.source)
+    return cost
 
 
-def _prune(model: Model, test: str, expected: str | None) -> tuple[Model, PruneReport]:
+def _prune(
+    model: Model, test: str, expected: str | None, reading: dict[str, Any]
+) -> tuple[Model, PruneReport]:
     from superconext.data.columns import Known
-    from superconext.data.reading import read_labelled, read_texts
     from superconext.export.prune import prune
 
     known = Known.of(model.classes, model.columns)
-    rows = read_labelled(test, known=known)
-    wanted = read_texts(expected, known=known) if expected else None
-    echo_notes(rows.notes, rows.source)
-    if wanted:
-        echo_notes(wanted.notes, wanted.source)
-    return prune(model, rows.texts, rows.labels, wanted.texts if wanted else None)
+    rows = _rows(model, test, reading)
+    wanted = _texts([expected], reading, known) if expected else None
+    return prune(model, rows.texts, rows.labels, wanted)
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:
@@ -207,7 +248,8 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     if "cost" in facts:
         cost = facts["cost"]
         for name in ("run", "student"):
-            scores = cost[name]
+            if (scores := cost.get(name)) is None:
+                continue
             click.echo(
                 f"{name:8}accuracy {scores['accuracy']:.4f}, macro F1 {scores['f1_macro']:.4f}"
             )

@@ -15,12 +15,12 @@ from superconext.cli.options import (
     COLUMNS,
     DOCUMENTS,
     DROP_INCOMPLETE,
-    ENCODING,
     JSON,
     LEAVE_OUT,
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     THREADS,
     echo_json,
     echo_notes,
@@ -148,7 +148,7 @@ def _suggested(options: Mapping[str, Any]) -> Sequence[str]:
 @number("--seed", 0, "Seed of the grouping.", click.IntRange(0))
 @out_file(endings=_suggested)
 @TEXT_COLUMN
-@ENCODING
+@TEXT_READING
 @JSON
 @QUIET
 @THREADS
@@ -163,7 +163,7 @@ def suggest(
     seed: int,
     out: str | None,
     text_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     threads: int,
@@ -180,10 +180,12 @@ def suggest(
     model = _load(run, threads)
     known = _known(model)
     say_waiting(file)
-    texts = read_texts(file, text_column, known=known, encoding=encoding)
+    texts = read_texts(file, text_column, known=known, **reading)
     if not quiet:
         echo_notes(texts.notes, texts.source)
-    labelled = [text for path in leave_out for text in read_texts(path, known=known).texts]
+    labelled = [
+        text for path in leave_out for text in read_texts(path, known=known, **reading).texts
+    ]
     with TerminalProgress(quiet).bar("comparing texts"):
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
@@ -213,7 +215,7 @@ def suggest(
 @click.option("--train", metavar="FILE", help="Labelled file, to show its nearest sentences.")
 @out_file()
 @TEXT_COLUMN
-@ENCODING
+@TEXT_READING
 @JSON
 @THREADS
 def explain(
@@ -223,7 +225,7 @@ def explain(
     train: str | None,
     out: str | None,
     text_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     threads: int,
 ) -> None:
@@ -246,12 +248,12 @@ def explain(
     asked = [*texts]
     if file is not None:
         say_waiting(file)
-        asked = read_texts(file, text_column, known=_known(model), encoding=encoding).texts
+        asked = read_texts(file, text_column, known=_known(model), **reading).texts
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     if train is not None:
-        rows = read_labelled(train, known=_known(model), encoding=encoding)
+        rows = read_labelled(train, known=_known(model), drop_unlabelled=True, **reading)
         near = [
             [
                 {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}
@@ -295,7 +297,7 @@ def explain(
 )
 @out_file(endings=tables)
 @COLUMNS
-@ENCODING
+@TEXT_READING
 @DROP_INCOMPLETE
 @JSON
 def merge(
@@ -305,7 +307,7 @@ def merge(
     out: str | None,
     text_column: str | None,
     label_column: str | None,
-    encoding: str | None,
+    reading: dict[str, Any],
     drop_unlabelled: bool,
     as_json: bool,
 ) -> None:
@@ -320,9 +322,7 @@ def merge(
 
     say_waiting(old, new)
     first, second = (
-        read_labelled(
-            path, text_column, label_column, encoding=encoding, drop_unlabelled=drop_unlabelled
-        )
+        read_labelled(path, text_column, label_column, drop_unlabelled=drop_unlabelled, **reading)
         for path in (old, new)
     )
     for part in (first, second):

@@ -18,6 +18,7 @@ from superconext.cli.options import (
     QUIET,
     READING,
     TEXT_COLUMN,
+    TEXT_READING,
     THREADS,
     Command,
     GroupedCommand,
@@ -211,6 +212,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @BRIDGE
 @LEAVE_OUT
 @TEXT_COLUMN
+@TEXT_READING
 @JSON
 @QUIET
 def pretrain(

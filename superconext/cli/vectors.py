@@ -15,6 +15,7 @@ from superconext.cli.options import (
     LEAVE_OUT,
     QUIET,
     TEXT_COLUMN,
+    TEXT_READING,
     Command,
     echo_json,
     echo_notes,
@@ -80,6 +81,7 @@ def vectors() -> None:
 @BRIDGE
 @LEAVE_OUT
 @TEXT_COLUMN
+@TEXT_READING
 @JSON
 @QUIET
 def train(
@@ -90,6 +92,7 @@ def train(
     bridge: str | None,
     leave_out: tuple[str, ...],
     text_column: str | None,
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -107,10 +110,10 @@ def train(
 
     folder = free_folder(out, force)
     progress, began = TerminalProgress(quiet), time.perf_counter()
-    lines = Lines(files, text_column)
+    lines = Lines(files, text_column, **reading)
     tokenizer = make_tokenizer(lines, normalize, bridge)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    left_out = Decontamination.of_files(leave_out, tokenizer)
+    left_out = Decontamination.of_files(leave_out, tokenizer, **reading)
     text = Sentences(lines, tokenizer, folder.parent, progress, left_out=left_out)
     try:
         with progress.bar("training word vectors") as advance:
@@ -137,6 +140,7 @@ def train(
 @click.option("--nearest", metavar="WORD", help="Show the words closest to this one.")
 @_NORMALIZE
 @TEXT_COLUMN
+@TEXT_READING
 @JSON
 def info(
     source: str,
@@ -144,6 +148,7 @@ def info(
     nearest: str | None,
     normalize: str | None,
     text_column: str | None,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Describe the word vectors VECTORS, and how much of a text they cover."""
@@ -161,7 +166,7 @@ def info(
         facts["profile"] = recorded.normalizer.profile
     answers: dict[str, Any] = {}
     if text is not None:
-        lines = Lines([text], text_column)
+        lines = Lines([text], text_column, **reading)
         tokenizer = _reader(source, lines, normalize)
         counts = count_words(map(tokenizer, lines))
         echo_notes(lines.notes)
@@ -193,6 +198,7 @@ def info(
 )
 @_NORMALIZE
 @TEXT_COLUMN
+@TEXT_READING
 @JSON
 def convert(
     source: str,
@@ -202,6 +208,7 @@ def convert(
     words_of: str | None,
     normalize: str | None,
     text_column: str | None,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Convert VECTORS, in any readable format, to a folder that loads at once."""
@@ -217,7 +224,7 @@ def convert(
         raise VectorsError(f"{out} is VECTORS itself; expected another folder: choose one")
     recorded, keep = recorded_tokenizer(source), None
     if words_of is not None:
-        lines = Lines([words_of], text_column)
+        lines = Lines([words_of], text_column, **reading)
         keep = set(count_words(map(_reader(source, lines, normalize), lines)))
         echo_notes(lines.notes)
     with TerminalProgress().bar("reading word vectors"):

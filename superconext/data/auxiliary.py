@@ -23,7 +23,7 @@ import numpy as np
 
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.data.duplicates import Decontamination
-from superconext.data.lines import shown
+from superconext.data.lines import UNNAMED, shown
 from superconext.data.reading import RowStream, read_labelled
 from superconext.text.tokenize import Tokenizer
 
@@ -58,7 +58,7 @@ def auxiliary_rows(
 
     Raises DataError for a file that cannot be read, ConfigError where no row is left.
     """
-    dataset = read_labelled(path)
+    dataset = read_labelled(path, encoding=UNNAMED)
     known, held_back = set(classes), Decontamination(held, tokenizer)
     labels, tokens, others = [], [], 0
     for words, label in zip(tokenizer.many(dataset.texts), dataset.labels, strict=True):
@@ -171,7 +171,7 @@ def drawn_labels(shares: np.ndarray, stream: np.random.Generator) -> np.ndarray:
 
 def _read(path: str, classes: Sequence[str]) -> tuple[list[str], list[np.ndarray], str]:
     """Texts and their shares `[C]`, without rows that have neither; and the file's SHA-256."""
-    stream = RowStream(path, classes=classes, every_row=True)
+    stream = RowStream(path, classes=classes, every_row=True, encoding=UNNAMED)
     rows, sha256 = stream.collect()
     texts, shares = [], []
     for text, line, given in zip(rows.texts, rows.lines, rows.votes, strict=True):

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,11 +176,15 @@ class Decontamination:
         self.removed = 0
 
     @classmethod
-    def of_files(cls, paths: Sequence[str | Path], tokenizer: Tokenizer) -> Decontamination:
-        """Those of all texts of labelled files. Raises DataError for one that cannot be read."""
+    def of_files(
+        cls, paths: Sequence[str | Path], tokenizer: Tokenizer, **reading: Any
+    ) -> Decontamination:
+        """Those of all texts of labelled files, read as `read_texts` takes it. Raises DataError for
+        one that cannot be read."""
         from superconext.data.reading import read_texts  # which itself needs data sets
 
-        return cls((text for path in paths for text in read_texts(path).texts), tokenizer)
+        texts = (text for path in paths for text in read_texts(path, **reading).texts)
+        return cls(texts, tokenizer)
 
     def __len__(self) -> int:
         return len(self._wordings)

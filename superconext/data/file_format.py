@@ -28,7 +28,7 @@ from superconext.data.lines import (
     STDIN_NAME,
     OpenFile,
     Run,
-    refuse_download,
+    refuse_other,
     shown,
 )
 
@@ -426,13 +426,14 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
 def open_rows(file: RowFile) -> FileFormat | None:
     """The file in the format it is in; None for an empty one.
 
-    Raises DataError where the format is not recognised, and for a web page or Git LFS pointer.
+    Raises DataError where the format is not recognised, and for what is no text: an image, a web
+    page, a Git LFS pointer and the like.
     """
     built_in = [FILE_FORMATS.get(name) for name in FILE_FORMATS.built_in]
     known = next((k for k in built_in if k.magic and file.file.first.startswith(k.magic)), None)
     known = known or format_of_suffix(file.suffix)
     if known is None or known in built_in:
-        refuse_download(file.file)
+        refuse_other(file.file)
     if known is not None and known.magic:
         return known(file)
     line = file.first_line()

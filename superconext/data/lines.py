@@ -37,11 +37,16 @@ _MARKS = {
 }
 _SAMPLE = 1 << 16  # bytes that are guessed on
 
+#: In place of an encoding, where nobody can name one: errors then say to save the file as UTF-8.
+UNNAMED = ""
+
 
 def check_encoding(name: str) -> str:
-    """The name itself. Raises ConfigError where Python knows no text encoding of that name."""
+    """The name itself. Raises ConfigError where Python knows no encoding of texts of that name."""
     try:
         "".encode(name)
+        if codecs.lookup(name).name in ("idna", "punycode"):  # of names of domains
+            raise LookupError
     except (LookupError, ValueError):
         raise ConfigError(
             f"found encoding {name!r}, expected one that Python knows: give a name such as "
@@ -54,34 +59,46 @@ def encoding_of(first: bytes, asked: str | None) -> str | None:
     """The encoding to read a file in that begins with `first`; None for UTF-8.
 
     It is that of the byte order mark, else the one asked for, unless the beginning is UTF-8 and
-    more than ASCII, which no other encoding is by chance.
+    more than ASCII, which no other encoding is by chance. Raises ConfigError for an unknown name.
     """
     marked = next((name for mark, name in _MARKS.items() if first.startswith(mark)), None)
-    if marked is not None or asked is None:
+    if marked is not None or not asked:
         return marked
+    check_encoding(asked)
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(first)
         return asked if first.isascii() else None
     return asked
 
 
-def transcoded(chunks: Iterable[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    """The chunks in UTF-8. Raises DataError with the line that is not in the encoding."""
+def transcoded(
+    chunks: Iterable[bytes], encoding: str, name: str, asked: str | None = None
+) -> Iterator[bytes]:
+    """The chunks in UTF-8. Raises DataError with the line that is not in the encoding.
+
+    asked: the encoding that the user names; `UNNAMED` where he cannot.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
-    line = 1
+    line, begun = 1, False
 
     def decode(chunk: bytes, final: bool = False) -> bytes:
-        nonlocal line
+        nonlocal line, begun
         try:
             text = decoder.decode(chunk, final)
-        except UnicodeDecodeError as error:
-            before = error.object[: error.start].decode(encoding, "ignore")
+        except UnicodeError as error:
+            at, found = line, str(error)
+            if isinstance(error, UnicodeDecodeError):
+                at += error.object[: error.start].decode(encoding, "ignore").count("\n")
+                found = f"byte 0x{error.object[error.start]:02x} ({error.reason})"
+            mend = "give --encoding the encoding the file is in, or copy it again"
+            if asked == UNNAMED:
+                mend = "save the file as UTF-8, or copy it again"
+            elif not begun and (better := _unmarked(chunk, encoding)):
+                at, found, mend = 1, "no byte order mark", better
             raise DataError(
-                f"{name}, line {line + before.count(chr(10))}: byte 0x"
-                f"{error.object[error.start]:02x} ({error.reason}), expected text in {encoding}: "
-                "give --encoding the encoding the file is in, or copy it again"
+                f"{name}, line {at}: found {found}, expected text in {encoding}: {mend}"
             ) from None
-        line += text.count("\n")
+        line, begun = line + text.count("\n"), True
         return text.encode("utf-8", "replace")
 
     for chunk in chunks:
@@ -89,15 +106,35 @@ def transcoded(chunks: Iterable[bytes], encoding: str, name: str) -> Iterator[by
     yield decode(b"", final=True)
 
 
-def advice(sample: bytes) -> str:
-    """What to do about bytes that are not UTF-8: the likely encoding, with how it would read."""
+def _unmarked(first: bytes, encoding: str) -> str:
+    """What to do about a file without the byte order mark that UTF-16 and UTF-32 begin with; "" for
+    one with it, and for another encoding."""
+    name = codecs.lookup(encoding).name
+    width = {"utf-16": 2, "utf-32": 4}.get(name)
+    if width is None or first.startswith(tuple(_MARKS)):
+        return ""
+    if b"\0" not in first:
+        return "leave out --encoding" if first.isascii() else advice(first)
+    # The high bytes of characters are alike; little-endian they come last.
+    little = len({*first[width - 1 :: width]}) <= len({*first[::width]})
+    return f"give --encoding {name}-{'le' if little else 'be'}"
+
+
+def advice(sample: bytes, asked: str | None = None) -> str:
+    """What to do about bytes that are not UTF-8: the likely encoding, with how it would read.
+
+    asked: as in `transcoded`.
+    """
     guess = guessed(sample)
+    named = asked != UNNAMED
     if guess is None:
-        return "give --encoding its encoding (Arabic: windows-1256; French: windows-1252)"
+        among = "(Arabic: windows-1256; French: windows-1252)"
+        return f"give --encoding its encoding {among}" if named else "save the file as UTF-8"
     place = next((i for i, byte in enumerate(sample) if byte > 127), 0)
     read = sample[max(place - 8, 0) : place + 40].decode(guess, "replace").split("\n")
     shown = max(read, key=lambda part: (not part.isascii(), len(part)))
-    return f"give --encoding {guess} if {shown.strip()!r} reads right"
+    how = f"give --encoding {guess}" if named else f"save the file as UTF-8; it is in {guess}"
+    return f"{how} if {shown.strip()!r} reads right"
 
 
 def guessed(sample: bytes) -> str | None:
@@ -167,6 +204,7 @@ class OpenFile:
         chunks: all bytes, unpacked, without a byte order mark.
         packed: whether the file is gzipped or bzipped.
         encoding: the one it is in, where that is not UTF-8.
+        asked: the one that the user names, `UNNAMED` where nobody can.
         digest: SHA-256 of the bytes read so far, as they lie on disk.
     """
 
@@ -177,6 +215,7 @@ class OpenFile:
     chunks: Iterator[bytes]
     packed: bool = False
     encoding: str | None = None
+    asked: str | None = None
     digest: Any = field(default_factory=hashlib.sha256)
 
     def binary(self) -> Any:
@@ -235,7 +274,7 @@ class OpenFile:
         except UnicodeDecodeError as error:
             return DataError(
                 f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: "
-                + advice(b"\n".join((raw, self.first)))
+                + advice(b"\n".join((raw, self.first)), self.asked)
             )
 
 
@@ -248,7 +287,7 @@ def open_file(
         limited: whether a gzip file may unpack only to what sentences can be packed from; for
             readers that keep the whole in memory.
         hashed: whether `digest` is to be computed.
-        encoding: that of a file that is not UTF-8.
+        encoding: that of a file that is not UTF-8; `UNNAMED` where nobody can name one.
 
     Raises DataError for a missing file and a directory; later, while reading, for a broken gzip
     and for bytes that are no text.
@@ -303,10 +342,35 @@ def _of_chunks(
 
 def open_bytes(name: str, suffix: str, data: bytes) -> OpenFile:
     """The same of bytes in memory."""
-    return _of_bytes(name, name, suffix, data, iter(()), None)
+    return _of_bytes(name, name, suffix, data, iter(()), UNNAMED)
 
 
-#: What a download may leave in place of the file: how it begins, what it is, what to do.
+_ANOTHER = "name the file of the texts"
+
+#: How files of other kinds begin, what they are, and what to do. What a text may begin with too is
+#: followed by a NUL byte, which no text has.
+_OTHER_KINDS = (
+    (rb"\x89PNG\r\n", "an image (PNG)", _ANOTHER),
+    (rb"\xff\xd8\xff", "an image (JPEG)", _ANOTHER),
+    (rb"GIF8[79]a(?=.*\0)", "an image (GIF)", _ANOTHER),
+    (rb"RIFF.{4}WEBP", "an image (WebP)", _ANOTHER),
+    (rb"II\*\0|MM\0\*", "an image (TIFF)", _ANOTHER),
+    (rb"BM(?=.*\0)", "an image (BMP)", _ANOTHER),
+    (rb"%PDF-\d", "a PDF", "save its text as .txt, or its table as .csv"),
+    (rb"\{\\rtf", "a document (RTF)", "save it as plain text (.txt)"),
+    (rb"(?:ID3|\xff[\xf2\xf3\xfa\xfb])(?=.*\0)", "audio (MP3)", _ANOTHER),
+    (rb"RIFF.{4}WAVE", "audio (WAV)", _ANOTHER),
+    (rb"fLaC(?=.*\0)", "audio (FLAC)", _ANOTHER),
+    (rb"OggS\0", "audio or video (Ogg)", _ANOTHER),
+    (rb"RIFF.{4}AVI ", "video (AVI)", _ANOTHER),
+    (rb"\0{3}.ftyp", "audio or video (MP4)", _ANOTHER),
+    (rb"\x1aE\xdf\xa3", "video (Matroska or WebM)", _ANOTHER),
+    (rb"7z\xbc\xaf|Rar!\x1a\x07|\xfd7zXZ\0|\x28\xb5\x2f\xfd", "a packed file", "unpack it"),
+    (rb"SQLite format 3\0", "a database (SQLite)", "export its table as .csv"),
+    (rb"\x93NUMPY", "an array of NumPy", _ANOTHER),
+)
+
+#: What a download may leave in place of the file.
 _NO_DATA = (
     (
         rb"\s*(?:<\?xml[^>]*>\s*)?(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html)\b",
@@ -321,13 +385,24 @@ _NO_DATA = (
 )
 
 
-def refuse_download(file: OpenFile) -> None:
-    """Raise DataError for a web page or a Git LFS pointer, which a download left in place of the
-    file."""
+def _no_text(first: bytes) -> tuple[str, str] | None:
+    """What a file is that begins so, and what to do, where that is neither text nor a table."""
+    for begins, what, mend in _OTHER_KINDS:
+        if re.match(begins, first, re.DOTALL):
+            return what, mend
+    return None
+
+
+def refuse_other(file: OpenFile) -> None:
+    """Raise DataError for an image, a PDF, audio and the like, and for a web page or a Git LFS
+    pointer, which a download left in place of the file."""
     first = file.first.removeprefix(b"\xef\xbb\xbf")
-    for begins, what, mend in _NO_DATA:
+    found = _no_text(first)
+    for begins, what, mend in _NO_DATA if found is None else ():
         if re.match(begins, first, re.IGNORECASE | re.DOTALL):
-            raise DataError(f"{file.name}: found {what}, expected a table or text: {mend}")
+            found = what, mend
+    if found is not None:
+        raise DataError(f"{file.name}: found {found[0]}, expected a table or text: {found[1]}")
 
 
 def whole_lines(file: OpenFile) -> list[str]:
@@ -350,12 +425,14 @@ def _of_bytes(
     chunks: Iterator[bytes],
     encoding: str | None,
 ) -> OpenFile:
-    encoding = None if first.startswith(_BINARY) else encoding_of(first, encoding)
+    asked, encoding = encoding, None
+    if not first.startswith(_BINARY) and _no_text(first) is None:
+        encoding = encoding_of(first, asked)
     if encoding is not None:
-        chunks = transcoded(_with_first(first, chunks), encoding, name)
+        chunks = transcoded(_with_first(first, chunks), encoding, name, asked)
         first = next(chunks, b"")
     body = _with_first(first.removeprefix(b"\xef\xbb\xbf"), chunks)
-    return OpenFile(path, name, suffix, first, body, encoding=encoding)
+    return OpenFile(path, name, suffix, first, body, encoding=encoding, asked=asked)
 
 
 def _open_folder(path: Path, name: str) -> OpenFile:

@@ -21,7 +21,7 @@ from superconext.core.errors import DataError
 from superconext.data.columns import resolve
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, TableFormat, Tsv
-from superconext.data.lines import OpenFile, open_bytes, open_file, whole_lines
+from superconext.data.lines import UNNAMED, OpenFile, open_bytes, open_file, whole_lines
 from superconext.data.splits import Row
 
 #: Bytes all members together may unpack to, and how many there may be.
@@ -152,7 +152,7 @@ def _each_file(parse: Callable[[OpenFile, Options], list[Row]]) -> Parser:
 
 
 def _opened(path: Path) -> OpenFile:
-    return open_file(path, limited=True)
+    return open_file(path, limited=True, encoding=UNNAMED)
 
 
 @_each_file

@@ -282,9 +282,11 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     if profile == "auto":
         profile = choose_profile(line for some in sample.values() for line in some)
     tokenizer = Tokenizer(Normalizer(profile))
-    left_out = Decontamination.of_files(request.leave_out, tokenizer)
-    wanted = [text for path in request.like for text in read_texts(path).texts]
-    unwanted = [text for path in request.unlike for text in read_texts(path).texts]
+    left_out = Decontamination.of_files(request.leave_out, tokenizer, encoding=request.encoding)
+    wanted, unwanted = (
+        [text for path in files for text in read_texts(path, encoding=request.encoding).texts]
+        for files in (request.like, request.unlike)
+    )
     language = Resemblance(wanted, sample, unwanted) if wanted else None
     state, kept = _begun(request, sources, state_path, part, tokenizer, progress)
     total = sum(Path(path).stat().st_size for path in request.files if Path(path).is_file()) or 1

@@ -53,7 +53,8 @@ class RowStream:
         known: what a run knows of its files, to recognise columns and headers by.
         votes: takes columns of annotators before a column of labels.
         classes: names of columns that each hold a vote, such as a share, in place of labels.
-        encoding: that of a file that is not UTF-8, such as "windows-1256".
+        encoding: that of a file that is not UTF-8, such as "windows-1256"; `lines.UNNAMED` where
+            nobody can name one.
         drop_unlabelled: leaves out rows without a text or label, and those of a word for a missing
             label.
         fold_label_case: labels that differ in case and spaces alone become one.

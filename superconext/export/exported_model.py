@@ -1,7 +1,7 @@
 """What the exports of a run have in common: texts, also those of a file, to labels without torch.
 
-What is no UTF-8 text is refused, and a table without the column of texts: neither may be labelled
-as if it were sentences.
+What is no text is refused, and a table without the column of texts: neither may be labelled as if
+it were sentences.
 """
 
 from __future__ import annotations
@@ -16,20 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from superconext.core.errors import DataError, check_texts
+from superconext.data.lines import OpenFile, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
 _TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
 
 #: Suffixes of files that are neither lines of text nor a table.
 _OTHERS = {".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".parquet", ".arrow", ".feather"}
-
-#: How files begin that are no UTF-8: what they are and what to do.
-_BEGINNINGS = {
-    b"PK\x03\x04": ("an Excel workbook or a zip archive", "save the sheet as CSV UTF-8"),
-    b"\xff\xfe": ("UTF-16", "save the file as UTF-8"),
-    b"\xfe\xff": ("UTF-16", "save the file as UTF-8"),
-    b"\x1f\x8b": ("a gzip file", "unpack it"),
-}
 
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
@@ -93,58 +86,52 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
 
 
 def file_texts(
-    stream: Iterable[bytes], name: str, asked: str | None, trained: object
+    path: str, asked: str | None, trained: object, encoding: str | None = None
 ) -> Iterator[str]:
     """The texts: the lines, or of a .csv or .tsv one column.
 
     Args:
-        stream: the lines of bytes of the file.
-        name: of the file.
+        path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
         asked: the column that the user names.
         trained: that of the training file by name, or by number from 1 where it had no header;
             without it, or in a file that has no such column, the one named text is read.
+        encoding: that of a file that is not UTF-8.
 
     Raises DataError for what cannot be read; for a table without the column at once.
     """
-    suffix = Path(name).suffix.lower()
-    if suffix in _OTHERS:
+    file = open_file(path, encoding=encoding)
+    refuse_other(file)
+    if file.suffix in _OTHERS:
         raise DataError(
-            f"{name}: found a {suffix} file; lines of text, or a .csv or .tsv, are read: save it "
-            "as one of these"
+            f"{file.name}: found a {file.suffix} file; lines of text, or a .csv or .tsv, are read: "
+            "save it as one of these"
         )
-    if asked and suffix not in _TABLES:
-        raise DataError(f"{name}: expected a .csv or .tsv with a column {asked!r}")
-    lines = _lines(stream, name)
-    if suffix in _TABLES:
-        return _column(lines, name, _TABLES[suffix], asked, trained)
+    if file.first.startswith(b"PK\x03\x04"):
+        raise DataError(
+            f"{file.name}: found an Excel workbook or a zip archive; expected text: save the sheet "
+            "as CSV UTF-8"
+        )
+    if asked and file.suffix not in _TABLES:
+        raise DataError(f"{file.name}: expected a .csv or .tsv with a column {asked!r}")
+    lines = _lines(file)
+    if file.suffix in _TABLES:
+        return _column(lines, file.name, _TABLES[file.suffix], asked, trained)
     return (line.rstrip("\r\n") for line in lines)
 
 
-def _lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """The lines, with their ends. Raises DataError for one not in UTF-8, and if all are blank."""
+def _lines(file: OpenFile) -> Iterator[str]:
+    """The lines, with their ends. Raises DataError for one that is no text, and where all are
+    blank."""
+
+    def refuse(error: DataError) -> None:
+        raise error
+
     blank = True
-    for number, line in enumerate(stream, 1):
-        if number == 1:
-            for begin, (what, mend) in _BEGINNINGS.items():
-                if line.startswith(begin):
-                    raise DataError(f"{name}: found {what}; expected UTF-8 text: {mend}")
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{name}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; expected "
-                "UTF-8: save the file as UTF-8"
-            ) from None
-        if "\0" in text:
-            raise DataError(
-                f"{name}, line {number}: found a NUL byte; expected text: save the file as UTF-8, "
-                "a sheet as CSV UTF-8"
-            )
-        blank = blank and not text.strip()
-        yield text
+    for line in chain.from_iterable(lines for _, lines in file.runs(refuse)):
+        blank = blank and not line.strip()
+        yield line + "\n"
     if blank:
-        raise DataError(f"{name} is empty; expected a text a line: check the file")
+        raise DataError(f"{file.name} is empty; expected a text a line: check the file")
 
 
 def _column(

@@ -93,10 +93,13 @@ def main() -> None:
         metavar="FILE",
         nargs="?",
         default="-",
-        help="UTF-8 texts, one a line, or a .csv or .tsv table; default: standard input (-)",
+        help="texts, one a line, or a .csv or .tsv table, also .gz; default: standard input (-)",
     )
     about.add_argument(
         "--text-column", metavar="NAME", help="of a table; default: that of training, else text"
+    )
+    about.add_argument(
+        "--encoding", metavar="NAME", help="of a file that is not UTF-8, such as windows-1256"
     )
     about.add_argument(
         "--proba",
@@ -109,27 +112,22 @@ def main() -> None:
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        where = sys.stdin.fileno() if given.file == "-" else given.file
-        name = "standard input" if given.file == "-" else given.file
-        with open(where, "rb") as stream:
-            model = load(threads=given.threads)
-            from superconext_runtime.export.exported_model import file_texts
+        model = load(threads=given.threads)
+        from superconext_runtime.export.exported_model import file_texts
 
-            trained = (model.columns or {}).get("text")
-            texts = file_texts(stream, name, given.text_column, trained)
+        trained = (model.columns or {}).get("text")
+        texts = file_texts(given.file, given.text_column, trained, given.encoding)
+        part = list(islice(texts, 1024))
+        if given.proba:
+            print(*["label", *model.classes, "text"], sep="\\t")
+        while part:
+            print(*rows(model, part, given.proba), sep="\\n")
             part = list(islice(texts, 1024))
-            if given.proba:
-                print(*["label", *model.classes, "text"], sep="\\t")
-            while part:
-                print(*rows(model, part, given.proba), sep="\\n")
-                part = list(islice(texts, 1024))
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (OSError, ValueError, csv.Error) as error:
-        if getattr(error, "filename", None) == given.file:
-            error = f"{given.file}: {error.strerror}; expected a file with a text a line"
         sys.exit(f"error: {error}")
 
 

@@ -14,6 +14,7 @@ from superconext.core.errors import ConfigError, DataError, plural
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets
 from superconext.data.dataset import Dataset
+from superconext.data.lines import UNNAMED
 from superconext.data.reading import read_texts
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
 from superconext.encoders import encoder_class
@@ -272,7 +273,8 @@ def _pool_tokens(
     own = other_options(config.options, encoder_class(config.encoder).options_type)
     options: object = parse_options(own, kind.options_type)
     assert isinstance(options, PoolOptions)
-    texts, source = [text for path in paths for text in read_texts(path).texts], ", ".join(paths)
+    read = [read_texts(path, encoding=UNNAMED) for path in paths]
+    texts, source = [text for one in read for text in one.texts], ", ".join(paths)
     kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, source)
     progress.say(
         f"pool: {len(kept)} of {len(texts)} sentences of {source}; left out {passed} that are "

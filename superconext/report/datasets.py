@@ -319,10 +319,13 @@ def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str,
     return reports, vectors.notes
 
 
-def said_in(parts: Texts, unlabelled: Sequence[str], profile: str) -> list[dict[str, Any]]:
+def said_in(
+    parts: Texts, unlabelled: Sequence[str], profile: str, **reading: Any
+) -> list[dict[str, Any]]:
     """Of each part how many texts a line of the unlabelled texts says too, in the same words.
 
-    Only texts with a word count. Raises DataError where a file cannot be read.
+    Only texts with a word count. reading: how the files are read, as `Lines` takes it. Raises
+    DataError where a file cannot be read.
     """
     from superconext.data.duplicates import wording
     from superconext.vectors.text_corpus import Lines
@@ -330,7 +333,8 @@ def said_in(parts: Texts, unlabelled: Sequence[str], profile: str) -> list[dict[
     tokenizer = _tokenizer(parts, profile)
     words = {name: [wording(tokenizer(text)) for text in texts] for name, texts in parts.items()}
     labelled = set(chain.from_iterable(words.values())) - {""}
-    shared = labelled.intersection(wording(tokenizer(line)) for line in Lines(unlabelled))
+    lines = Lines(unlabelled, **reading)
+    shared = labelled.intersection(wording(tokenizer(line)) for line in lines)
     return [
         {"part": name, "texts": len(texts), "said": sum(text in shared for text in texts)}
         for name, texts in words.items()

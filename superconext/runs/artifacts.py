@@ -174,6 +174,8 @@ def _manifest(
         for name, corpus in splits.named().items()
     }
     data["train"]["columns"] = splits.train.columns
+    reading = {name: request.reading.get(name) for name in ("encoding", "fix_text")}
+    data["train"]["reading"] = {name: value for name, value in reading.items() if value}
     return {
         "version": __version__,
         "status": "interrupted" if fitted.interrupted else "complete",

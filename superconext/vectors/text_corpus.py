@@ -18,9 +18,10 @@ from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
-from superconext.data.lines import STDIN, open_file, refuse_download
+from superconext.data.lines import STDIN, UNNAMED, advice, open_file, refuse_other
 from superconext.data.reading import RowStream
 from superconext.data.token_store import MemoryRows, TokenRows
+from superconext.text.mojibake import mended
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
@@ -32,6 +33,7 @@ PROFILE_LINES = 20_000
 APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
+_SAMPLE = 1 << 12  # bytes, about, that another encoding is guessed on
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
 
@@ -41,12 +43,19 @@ class Lines:
 
     Plain text (also `.gz`) is streamed, one sentence a line, blank lines left out. Labelled
     files (of a format known by its suffix, or lines that open with `__label__`) are streamed too,
-    but only their text column, so that no label becomes a word.
+    but only their text column, so that no label becomes a word. `encoding` and `fix_text` are those
+    of `RowStream`; by default nobody can name an encoding.
     """
 
-    def __init__(self, paths: Sequence[str | Path], text_column: str | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        text_column: str | None = None,
+        encoding: str | None = UNNAMED,
+        fix_text: bool = False,
+    ) -> None:
         self.paths = [Path(path) for path in paths]
-        self.text_column = text_column
+        self.text_column, self.encoding, self.fix_text = text_column, encoding, fix_text
         self.notes: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -57,18 +66,22 @@ class Lines:
         """The sentences of one of the files. Raises DataError if it cannot be read."""
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
-        file = open_file(path)
-        refuse_download(file)
+        file = open_file(path, encoding=self.encoding)
+        refuse_other(file)
         start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
         is_table = start.startswith(FASTTEXT_PREFIX.encode())
         is_table = is_table or format_of_suffix(file.suffix) is not None
         if self.text_column is not None or is_table:
-            rows = RowStream(path, self.text_column, labelled=False)
+            read: dict[str, Any] = {"encoding": self.encoding, "fix_text": self.fix_text}
+            rows = RowStream(path, self.text_column, labelled=False, **read)
             for block in rows:
                 yield from block.texts
             self._say([f"{path}: {note}" for note in rows.notes])
             return
-        damaged = number = 0
+        if file.encoding:
+            self._say([f"{path}: read as {file.encoding}"])
+        damaged = whole = number = 0
+        sample = b""
         for number, raw in enumerate(_lines(file.chunks), start=1):
             if b"\0" in raw:
                 raise DataError(
@@ -77,15 +90,17 @@ class Lines:
                 )
             try:
                 line = raw.decode("utf-8")
+                whole += not line.isascii()
             except UnicodeDecodeError:
                 damaged += 1
+                sample += raw[:_SAMPLE] + b"\n" if len(sample) < _SAMPLE else b""
                 line = raw.decode("utf-8", "replace")
             if line.strip():
-                yield line
+                yield mended(line) if self.fix_text else line
         if damaged:
-            self._say(
-                [f"{path}: {damaged} of {number} lines are not UTF-8 and have replacement marks"]
-            )
+            mend = f": {advice(sample, self.encoding)}" * (damaged > whole)
+            found = f"{damaged} of {number} lines are not UTF-8 and have replacement marks"
+            self._say([f"{path}: {found}{mend}"])
 
     def _say(self, notes: list[str]) -> None:
         self.notes += [note for note in notes if note not in self.notes]
@@ -186,6 +201,8 @@ class Sentences:
         digest = hashlib.sha256((self.given.digest if self.given else "").encode())
         if self.lines.paths:
             facts: list[Any] = [self.tokenizer.to_dict(), self.lines.text_column, __version__]
+            if self.lines.encoding or self.lines.fix_text:
+                facts += [self.lines.encoding, self.lines.fix_text]
             for path in self.lines.paths:
                 if not path.is_file():
                     found = "is a folder" if path.is_dir() else "no such file"

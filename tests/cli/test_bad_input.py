@@ -86,6 +86,44 @@ def test_what_a_download_left_in_place_of_the_file(
     assert f"found {what}" in blame(call("predict", run, stdin=content.encode()))
 
 
+OTHER_KINDS = {
+    "an image (PNG)": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "an image (JPEG)": b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+    "an image (GIF)": b"GIF89a\x01\0\x01\0",
+    "an image (WebP)": b"RIFF\n\0\n\0WEBPVP8 ",
+    "a PDF": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
+    "audio (MP3)": b"ID3\x04\0\0\0\0\x02",
+    "audio (WAV)": b"RIFF$\x08\0\0WAVEfmt ",
+    "audio or video (MP4)": b"\0\0\0\x20ftypisom",
+    "a packed file": b"7z\xbc\xaf\x27\x1c\0\x04",
+}
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.txt", "x.png", "x.xlsx"])
+@pytest.mark.parametrize("what", OTHER_KINDS)
+def test_a_file_of_another_kind_is_called_what_it_is(call, finished, tmp_path, name, what):
+    (path := tmp_path / name).write_bytes(OTHER_KINDS[what] + bytes(range(256)) * 20)
+    out = ("--out", tmp_path / "made")
+    encoding = ("--encoding", "windows-1252")
+    for words in (
+        *(
+            ("train", path, *out),
+            ("train", path, *out, *encoding),
+            ("vectors", "train", path, *out),
+        ),
+        *(("data", "inspect", path), ("predict", finished.folder, path, *encoding)),
+    ):
+        assert f"{name}: found {what}, expected a table or text: " in blame(call(*words))
+
+
+def test_a_text_that_begins_as_an_image_does_is_a_text(call, finished, tmp_path):
+    lines = ["GIF89a is a format", "BM had lfilm zwin", "ID3 kan", "fLaC"]
+    for line in lines:
+        (path := tmp_path / "x.txt").write_text(f"{line}\nkhayb\n", encoding="utf-8")
+        said = call("predict", finished.folder, path)
+        assert said.code == 0 and said.out.count("\n") == 2, said.err
+
+
 @pytest.mark.parametrize(
     ("header", "row"),
     [

@@ -196,6 +196,27 @@ def test_wide_encodings_with_a_mark(tmp_path, codec):
     assert "line" in refused(write(tmp_path / "y.csv", data[:-1]))
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("end", ["le", "be"])
+def test_wide_encodings_without_a_mark_are_named(tmp_path, codec, end):
+    path = write(tmp_path / "x.csv", table(";").encode(f"{codec}-{end}"))
+    line = refused(path, "--encoding", codec)
+    assert f"found no byte order mark, expected text in {codec}: give" in line
+    assert line.endswith(f"give --encoding {codec}-{end}")
+    understood(path, "--encoding", f"{codec}-{end}")
+    assert refused(write(path, "label,text\n"), "--encoding", codec).endswith("out --encoding")
+    line = refused(write(path, table(";").encode("windows-1256")), "--encoding", codec)
+    assert "give --encoding " in line and codec not in line.split("give --encoding ")[1]
+
+
+@pytest.mark.parametrize("codec", ["utf-7", "iso2022_jp", "hz", "utf-8-sig", "unicode_escape"])
+def test_encodings_with_a_state_name_the_line_they_fail_at(tmp_path, codec):
+    line = refused(
+        write(tmp_path / "x.csv", b"label,text\np,+AGE-\nn,\\x\xe9 \xff\n"), "--encoding", codec
+    )
+    assert f"expected text in {codec}: give --encoding" in line and "x.csv, line " in line
+
+
 def test_a_named_encoding_is_that_of_what_is_not_utf_8(tmp_path):
     data = table(",").encode("windows-1256")
     path = write(tmp_path / "x.csv", data)
@@ -205,7 +226,8 @@ def test_a_named_encoding_is_that_of_what_is_not_utf_8(tmp_path):
     same = write(tmp_path / "y.csv", table(","))
     assert "windows" not in understood(same, "--encoding", "windows-1256")
     assert "line 2" in refused(path, "--encoding", "ascii")
-    assert call_main("data", "split", path, "--out", "x", "--encoding", "klingon").code == 2
+    for name in ("klingon", "idna", "hex"):
+        assert call_main("data", "split", path, "--out", "x", "--encoding", name).code == 2
 
 
 def test_the_likely_encoding_is_offered(tmp_path):

@@ -192,7 +192,7 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
     assert (
-        b"none: No such file or directory; expected" in failed.stderr
+        b"none: no such file, expected a data file" in failed.stderr
         and b"Traceback" not in failed.stderr
     )
     table = tmp_path / "table.csv"

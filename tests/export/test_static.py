@@ -1,7 +1,9 @@
 """A static student answers nearly as its run does, and in its folder just as in Python."""
 
+import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -172,10 +174,11 @@ def test_the_column_of_training_is_labelled_else_text(made, tmp_path, name, cont
     [
         ("a.csv", b"id,body,n\n1,zwin,2\n", "no column 'Post' or 'text', found 'id', 'body',"),
         ("a.tsv", b"id\tbody\n1\tzwin\n", "name it with --text-column"),
-        ("a.txt", b"zwin\ncaf\xe9\n", "a.txt, line 2: byte 0xe9 is not UTF-8; expected UTF-8"),
+        ("a.txt", b"zwin\ncaf\xe9\n", "a.txt, line 2: byte 0xe9 is not UTF-8, expected UTF-8"),
+        ("a.txt", b"zwin\ncaf\xe9\n", ": give --encoding "),
+        ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "a.csv: found an image (PNG), expected a table"),
         ("a.csv", b"text,n\ncaf\xe9,1\n", "line 2: byte 0xe9 is not UTF-8"),
         ("a.csv", b"PK\x03\x04\x14\x00", "found an Excel workbook or a zip archive; expected"),
-        ("a.txt", "zwin\n".encode("utf-16"), "found UTF-16; expected UTF-8 text: save the file as"),
         ("a.txt", "zwin\n".encode("utf-16-le"), "line 1: found a NUL byte"),
         ("a.txt", b"", "is empty; expected a text a line"),
         ("a.csv", b"\n \n", "is empty; expected a text a line"),
@@ -189,6 +192,22 @@ def test_what_is_no_text_is_not_labelled(made, tmp_path, name, content, message)
     error = said.stderr.decode()
     assert said.returncode == 1 and said.stdout == b"", said.stdout
     assert error.startswith("error: ") and error.count("\n") == 1 and message in error
+
+
+def test_a_file_in_another_encoding_is_read_as_named(made, tmp_path):
+    text = "text;n\nzwin référence;1\n"
+    expected = superconext.load(made[0] / "out").predict(["zwin référence"])[0]
+    for codec, named in (("cp1252", ["--encoding", "windows-1252"]), ("utf-16", []), ("utf-8", [])):
+        for name, data in (
+            ("a.csv", text.encode(codec)),
+            ("a.csv.gz", gzip.compress(text.encode(codec))),
+        ):
+            (tmp_path / name).write_bytes(data)
+            said = classify(made, tmp_path / name, *named)
+            assert said.returncode == 0 and not said.stderr, said.stderr
+            assert said.stdout.decode() == f"{expected}\tzwin référence\n"
+    said = classify(made, tmp_path / "a.csv", "--encoding", "klingon")
+    assert said.returncode == 1 and said.stderr.startswith(b"error: found encoding 'klingon'")
 
 
 def test_a_closed_pipe_ends_quietly(made, tmp_path):
@@ -206,16 +225,30 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     given = ("--format", "static", "--train", place / "train.tsv", "--out", place / "tenth")
     said = call_main("export", place / "run", *given)
     assert said.code == 0, said.err
-    run, student = said.out.splitlines()
-    assert run.startswith("run     accuracy 0.") or run.startswith("run     accuracy 1.")
-    assert student.startswith("student accuracy ") and "macro F1" in student
     assert " of 30 rows; the student learned from 270 texts" in said.err
     assert "next: python" in said.err and "classify.py" in said.err
-    # Training had a dev file, and so held back nothing of train.
-    assert "the run was trained on 30 of the 30 rows that it is measured on" in said.err
-    told = "The run was trained on 30 of these rows: expect less on new texts."
-    assert told in (place / "tenth" / "README.md").read_text(encoding="utf-8")
+    # Training had a dev file, and so held back nothing of train: there is no score to tell.
+    assert said.out == ""
+    told = "train.tsv: found 30 of 30 rows that the run was trained on; expected others to measure"
+    [note] = [line for line in said.err.splitlines() if told in line]
+    assert note.startswith("note: ") and note.endswith("give them with --test")
+    readme = (place / "tenth" / "README.md").read_text(encoding="utf-8")
+    assert " of 30 texts that the run was trained on" in readme and "accuracy" not in readme
     assert "trained on" not in (place / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_scores_are_told_where_most_rows_are_new(made):
+    place, _ = made
+    known = rows(400, seed=5)[:40]
+    test = write_table(place / "mixed.tsv", [*known, *rows(60, seed=11)])
+    given = ("--format", "static", "--train", place / "train.tsv", "--test", test)
+    said = call_main("export", place / "run", *given, "--out", place / "mixed")
+    run, student = said.out.splitlines()
+    assert run.startswith("run     accuracy ") and student.startswith("student accuracy ")
+    assert "macro F1" in student
+    assert re.search(r"warning: .*mixed.tsv: found \d+ of 100 rows that the run was tr", said.err)
+    readme = (place / "mixed" / "README.md").read_text(encoding="utf-8")
+    assert "of these rows: expect less on new texts." in readme
 
 
 def test_files_are_mended_as_in_training_and_new_rows_are_not_warned_of(made):

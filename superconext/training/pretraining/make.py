@@ -91,6 +91,7 @@ class PretrainRequest:
     normalize, bridge: how the text is spelt; where `vectors` or `init` is a folder that
         records how its words are spelt, that is taken and these must be left alone.
     leave_out: labelled files whose texts are not read.
+    reading: how the files are read, as `Lines` takes it.
     threads: of matrix work; results depend on it in their last bits.
     """
 
@@ -104,6 +105,7 @@ class PretrainRequest:
     bridge: str | None = None
     leave_out: Sequence[str] = ()
     text_column: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 1
 
 
@@ -147,9 +149,9 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
             f"out = {str(request.out)!r} is the encoder to go on from; expected another folder, as "
             "it stays as it is: choose another --out"
         )
-    lines = Lines(request.files, request.text_column)
+    lines = Lines(request.files, request.text_column, **request.reading)
     tokenizer = _tokenizer(request, source, lines)
-    left_out = Decontamination.of_files(request.leave_out, tokenizer)
+    left_out = Decontamination.of_files(request.leave_out, tokenizer, **request.reading)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
     vectors = text_vectors(text, source, request.vector_dimension, progress)
     with made_encoder(
