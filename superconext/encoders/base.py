@@ -312,7 +312,6 @@ def _checked(encoder: Encoder, method: str, output: Any, count: int, whole: bool
     """What a method of the encoder's has given for so many rows. Raises ConfigError where a part of
     it is of another shape, or there is none that is needed."""
     expect(isinstance(output, EncoderOutput), encoder, method, output, "an EncoderOutput")
-    size = encoder.sentence_size
     size, states = encoder.sentence_size, output.token_states
     parts: dict[str, tuple[int | str, ...]] = {"sentence": (count, size)}
     if encoder.class_tokens:
