@@ -24,6 +24,10 @@ class DataError(SuperConTextError, ValueError):
     """A labelled file, or the rows in it, cannot be used."""
 
 
+class RowsError(DataError):
+    """The columns, rows or labels of a file that can be read are not as they have to be."""
+
+
 class ConfigError(SuperConTextError, ValueError):
     """A parameter has an unknown name or an impossible value."""
 

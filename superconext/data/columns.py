@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from superconext.core.errors import DataError
+from superconext.core.errors import RowsError
 from superconext.core.progress import WARNING
 from superconext.data.lines import shown
 
@@ -156,7 +156,7 @@ def find_columns(
             its labels tell a header.
         commas: whether the separator may be part of the sentences.
 
-    Raises DataError where a column is not there, or cannot be told from the others.
+    Raises RowsError where a column is not there, or cannot be told from the others.
     """
     first = rows[0]
     if header is not False:
@@ -175,7 +175,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     if number is not None:
         if 1 <= number <= len(found):
             return number - 1
-        raise DataError(
+        raise RowsError(
             f"{source}: no column number {number}, found {len(found)} "
             f"({_listed(found)}), counted from 1: change {flag}"
         )
@@ -185,7 +185,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     places = [place for place, cell in enumerate(found) if cell == name]
     places = places or [place for place, cell in enumerate(folded) if cell == wanted]
     if len(places) > 1:
-        raise DataError(
+        raise RowsError(
             f"{source}: column {shown(name)} occurs {len(places)} times, as columns "
             f"{' and '.join(str(place + 1) for place in places)}, expected it once: give its "
             f"number with {flag}, or rename the others"
@@ -194,25 +194,25 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
         return places[0]
     several = [cell for cell, low in zip(found, folded, strict=True) if low in _USUAL[default]]
     if spec is None and len(several) > 1:
-        raise DataError(
+        raise RowsError(
             f"{source}: each of {_listed(several)} could be the {default} column, expected one: "
             f"name it with {flag}"
         )
     mend = f"name it with {flag}, or rename it"
     if (spec, default) == (None, "label"):
         mend = f"name the column of labels with {flag}; {WITHOUT_LABELS}"
-    raise DataError(
+    raise RowsError(
         f"{source}: no column {shown(name)}, found {_listed(found)}"
         f"{_hint(wanted, default, found, folded)}: {mend}"
     )
 
 
 def class_columns(first: Sequence[str], classes: Sequence[str], source: str) -> tuple[int, ...]:
-    """Places of the columns named as the classes. Raises DataError unless each is there once."""
+    """Places of the columns named as the classes. Raises RowsError unless each is there once."""
     names = [cell.strip() for cell in first]
     for name in classes:
         if names.count(name) != 1:
-            raise DataError(
+            raise RowsError(
                 f"{source}: found {names.count(name)} columns {shown(name, 24)} among "
                 f"{_listed(first)}, expected one: name a column for each class"
             )
@@ -226,7 +226,7 @@ def voter_columns(
 
     They are those that `label_column` lists with commas between; without one those named
     annotator_1, annotator_2, ... where no column is named as labels are, or they are `preferred`.
-    Raises DataError for a listed column that is not there.
+    Raises RowsError for a listed column that is not there.
     """
     if isinstance(label_column, str) and "," in label_column and label_column not in first:
         parts = [part.strip() for part in label_column.split(",")]
@@ -251,7 +251,7 @@ def titles_above(
 ) -> int:
     """How many of the first rows stand above a header with the names of text and label.
 
-    Raises DataError where one of them is as full as the header, and so may be a row.
+    Raises RowsError where one of them is as full as the header, and so may be a row.
     """
     asked = [{str(spec).strip().casefold()} for spec in (text_column, label_column)]
     fullest = 0
@@ -261,7 +261,7 @@ def titles_above(
         if names & (TEXT_NAMES | asked[0]) and labelled:
             if fullest < filled:
                 return at
-            raise DataError(
+            raise RowsError(
                 f"{source}: found the header {_listed(row)} in row {at + 1}, expected it in the "
                 "first: remove the rows above, or the header; --no-header if it is a row"
             )
@@ -344,11 +344,11 @@ def _with_known(
     return found
 
 
-def _not_named(first: Sequence[str], source: str, labelled: bool) -> DataError:
+def _not_named(first: Sequence[str], source: str, labelled: bool) -> RowsError:
     wanted, flags = "a column named 'text'", "--text-column"
     if labelled:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
-    return DataError(
+    return RowsError(
         f"{source}: found the columns {_listed(first)}, expected {wanted}: say which they "
         f"are with {flags}, or rename them"
     )
@@ -593,7 +593,7 @@ def _numbered(
         label = 1 - text if label is None and text is not None else label
     if text is None or (labelled and label is None):
         missing = "text" if text is None else "label"
-        raise DataError(
+        raise RowsError(
             f"{source}: {missing} column not given and no header found, first row holds "
             f"{_listed(first)}: give --{missing}-column too"
         )
@@ -620,7 +620,7 @@ def _label_of_two(rows: Sequence[Sequence[str]], source: str, labelled: bool) ->
         if letters[0] != letters[1]:
             return int(letters[0])
         raise _not_named(rows[0], source, labelled)
-    raise DataError(
+    raise RowsError(
         f"{source}: no header in {_listed(rows[0])}, and neither column is clearly the label "
         f"({distinct[0]} and {distinct[1]} distinct values in {len(pairs)} rows), expected one "
         "with few distinct values: give --text-column and --label-column by number; "
@@ -634,7 +634,7 @@ def _refuse_other_separator(first: Sequence[str], source: str) -> None:
         cell = first[0].strip().casefold()
         for separator in "\t;,|،؛":
             if (TEXT_NAMES | LABEL_NAMES) & set(cell.split(separator)) and separator in cell:
-                raise DataError(
+                raise RowsError(
                     f"{source}: found {shown(first[0])} as the only column, expected columns "
                     f"separated by commas (.csv) or tabs (.tsv), not {shown(separator)}: save it "
                     "as one of these, and name it for what it is"
@@ -643,7 +643,7 @@ def _refuse_other_separator(first: Sequence[str], source: str) -> None:
 
 def _refuse_same(text: int, label: int | None, source: str) -> None:
     if text == label:
-        raise DataError(
+        raise RowsError(
             f"{source}: column {text + 1} asked for as both text and label, expected two "
             "columns: change --text-column or --label-column"
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import DataError, plural
+from superconext.core.errors import DataError, RowsError, plural
 from superconext.data.duplicates import leaks
 from superconext.data.lines import shown
 
@@ -120,7 +120,7 @@ def folded(label: str) -> str:
 def check_training(dataset: Dataset, alike: bool = True) -> list[str]:
     """Refuse a data set that no classifier can be trained on.
 
-    Returns warnings of classes with a single row. Raises DataError where there are no examples or
+    Returns warnings of classes with a single row. Raises RowsError where there are no examples or
     one class only, where most texts are numbers and, unless `alike`, where classes differ in case
     or spelling alone.
     """
@@ -146,11 +146,11 @@ def check_held(dataset: Dataset) -> None:
 
 
 def check_letters(texts: Sequence[str], source: str, names: Sequence[str]) -> None:
-    """Raise DataError where most texts hold neither a letter nor a symbol such as an emoji."""
+    """Raise RowsError where most texts hold neither a letter nor a symbol such as an emoji."""
     bare = [text for text in texts if not any(map(_says, text))]
     if 2 * len(bare) > len(texts):
         listed = ", ".join(shown(name, 24) for name in names[:12])
-        raise DataError(
+        raise RowsError(
             f"{source}: found no letter in {len(bare)} of {plural(len(texts), 'text')}, such as "
             f"{' and '.join(map(shown, bare[:2]))}, expected sentences: name their column with "
             f"--text-column" + f"; the columns are {listed}" * bool(names)
@@ -166,10 +166,10 @@ def check_counts(
 ) -> list[str]:
     """The same from the rows in each class; `line_of` tells a line on which a label stands."""
     if not counts:
-        raise DataError(f"{source}: found no examples, expected two classes or more")
+        raise RowsError(f"{source}: found no examples, expected two classes or more")
     if len(counts) == 1:
         (label, count) = next(iter(counts.items()))
-        raise DataError(
+        raise RowsError(
             f"{source}: found one class only ({shown(label)}, {plural(count, 'row')}), "
             "expected two or more: add examples of another class, or check --label-column"
         )
@@ -177,7 +177,7 @@ def check_counts(
     for label, count in () if alike else counts.items():
         spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({plural(count, 'row')})")
     if several := [" and ".join(names) for names in spelt.values() if len(names) > 1]:
-        raise DataError(
+        raise RowsError(
             f"{source}: found {ALIKE}: {'; '.join(several[:5])}, expected one spelling of a "
             "class: make them one with --fold-label-case, or keep them apart with "
             "--no-fold-label-case"
@@ -187,7 +187,7 @@ def check_counts(
         return []
     total = sum(counts.values())
     if 2 * len(single) > total >= 20:
-        raise DataError(
+        raise RowsError(
             f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
             "repeat: check --label-column, or make ranges of numbers classes"
         )

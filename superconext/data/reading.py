@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from superconext.core.errors import DataError, plural
+from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
@@ -310,12 +310,12 @@ class RowStream:
             found.append(f"{what} ({plural(len(some), 'row')}, {places})")
         return " and ".join(found)
 
-    def _incomplete(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> DataError:
+    def _incomplete(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> RowsError:
         first = min(rows.lines[some[0]] for some in lacking.values())
         mend = "complete such rows, or leave them out with --drop-incomplete"
         if len(lacking.get("an empty label", ())) == len(rows) > 1:
             mend = f"label them; {WITHOUT_LABELS}"
-        return DataError(
+        return RowsError(
             f"{self.name}, line {first}: found {self._told(rows, lacking)}, expected a text and a "
             f"label in every row: {mend}"
         )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.errors import DataError, plural
+from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
@@ -133,7 +133,15 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
                 progress.note(note, corpus.source)
         return corpus
 
-    train, big_dev = _read_train(request, config, read, progress)
+    try:
+        train, big_dev = _read_train(request, config, read, progress)
+    except RowsError as error:  # one problem, and there may be more
+        if request.train == STDIN:
+            raise
+        raise RowsError(
+            f"{error} (superconext data inspect FILE, with the same options, lists all problems "
+            "with rows and labels at once)"
+        ) from error
     test = read(request.test) if request.test else None
     folds = 0
     dev: Dataset | None

@@ -330,3 +330,25 @@ def test_labels_that_look_alike_or_are_several(call, tmp_path):
     assert "Arabic spelling alone: 'إيجابي' (4 rows" in call("data", "inspect", path).err
     said = call("data", "inspect", path, "--no-near", "--fold-label-case", "--json")
     assert json.loads(said.out)["parts"][0]["classes"] == {"ايجابي": 10, "سلبي": 10}
+
+
+def test_train_says_once_what_lists_all_problems_of_the_file_at_once(call, tmp_path):
+    hint = "(superconext data inspect FILE, with the same options, lists all problems"
+    path, run = tmp_path / "x.csv", tmp_path / "run"
+    lines = [f"{n},{text},{label}" for n, (label, text) in enumerate(rows(40, seed=3))]
+    lines += ["40,kan zwin bzaf,POS", "41,walakin ghali,POS", "42,bnin bzaf,", "43,one,two,three"]
+    path.write_text("\n".join(["id,Post content,Mood", *lines]) + "\n", encoding="utf-8")
+    columns = ("--text-column", "Post content", "--label-column", "Mood")
+    line = blame(call("train", path, "--out", run))
+    assert "--text-column and --label-column" in line and line.count(hint) == 1
+    said = call("data", "inspect", path, *columns)
+    for problem in ("line 45: found 4 columns", "(1 row, line 44); train needs", "in case"):
+        assert said.code == 0 and problem in said.err
+    path.write_text(path.read_text("utf-8").replace("43,one,two,three\n", ""), encoding="utf-8")
+    line = blame(call("train", path, "--out", run, *columns))
+    assert "found an empty label" in line and line.count(hint) == 1
+    line = blame(call("train", path, "--out", run, *columns, "--drop-incomplete"))
+    assert "--fold-label-case" in line and line.count(hint) == 1
+    # Nothing that is wrong with the file as a whole, or in another command.
+    assert "inspect" not in blame(call("train", tmp_path / "none.csv", "--out", run))
+    assert "inspect" not in blame(call("audit", path)) + blame(call("data", "inspect", path))
