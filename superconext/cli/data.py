@@ -370,6 +370,11 @@ def agreement(
     ties, rows = annotated.ties, annotated.block()
     report = agreement_report(annotated) | {"ties": [annotated.texts[row] for row in ties]}
     if out is not None:
+        if not len(rows):
+            raise DataError(
+                f"{file}: found a tie for each of {len(ties)} texts, expected some with a label "
+                f"that most annotators gave, to write into {out}: leave --out out"
+            )
         table = zip(rows.labels, rows.texts, strict=True)
         named = [named_as({"label": label, "text": text}, corpus.columns) for label, text in table]
         give(named, out, separator=corpus.separator)

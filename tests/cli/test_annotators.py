@@ -261,3 +261,12 @@ def test_cross_validation_is_of_the_majority(data, tmp_path):
     soft.write_text("text\tneg\tpos\nun\t0.5\t0.5\n", encoding="utf-8")
     said = call_main("train", file, *words, "--soft-labels", soft, "--out", tmp_path / "other")
     assert said.code != 0 and "soft_labels" in said.err
+
+
+def test_ties_alone_leave_nothing_to_write(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("text,annotator_1,annotator_2\nbon film,a,b\nmauvais,b,a\n", encoding="utf-8")
+    out = tmp_path / "out.csv"
+    said = call_main("data", "agreement", file, "--out", out)
+    assert said.code == 1 and "found a tie for each of 2 texts" in said.err and not out.exists()
+    assert call_main("data", "agreement", file).code == 0
