@@ -109,15 +109,17 @@ def transcoded(
 def _unmarked(first: bytes, encoding: str) -> str:
     """What to do about a file without the byte order mark that UTF-16 and UTF-32 begin with; "" for
     one with it, and for another encoding."""
-    name = codecs.lookup(encoding).name
-    width = {"utf-16": 2, "utf-32": 4}.get(name)
-    if width is None or first.startswith(tuple(_MARKS)):
+    if codecs.lookup(encoding).name not in _MARKS.values() or first.startswith(tuple(_MARKS)):
         return ""
     if b"\0" not in first:
         return "leave out --encoding" if first.isascii() else advice(first)
+    of_four = [max(first[place::4], default=0) for place in range(4)]
+    for name, plane, zero in (("utf-32-le", 2, 3), ("utf-32-be", 1, 0)):
+        if of_four[plane] <= 0x10 and not of_four[zero]:  # the last plane is 0x10
+            return f"give --encoding {name}"
     # The high bytes of characters are alike; little-endian they come last.
-    little = len({*first[width - 1 :: width]}) <= len({*first[::width]})
-    return f"give --encoding {name}-{'le' if little else 'be'}"
+    little = len({*first[1::2]}) <= len({*first[::2]})
+    return f"give --encoding utf-16-{'le' if little else 'be'}"
 
 
 def advice(sample: bytes, asked: str | None = None) -> str:
