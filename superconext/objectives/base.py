@@ -272,13 +272,14 @@ class Objective(nn.Module):
         return None
 
     def checked_scores(self, output: EncoderOutput, classes: int) -> Tensor | None:
-        """What `class_scores` gives. Raises ConfigError if it is neither None nor a finite score
-        of each of the C classes for each of the N rows."""
+        """What `class_scores` gives. Raises ConfigError if it is neither None nor a score of each of
+        the C classes for each of the N rows, finite where the class is a user's own."""
         scores: Any = self.class_scores(output)
         if scores is not None:
             shape = len(output.sentence), classes
             meaning = ", a row for each text and a column for each class, or None"
-            expect_floats(self, "class_scores", scores, shape, meaning)
+            own = not type(self).__module__.startswith("superconext.")
+            expect_floats(self, "class_scores", scores, shape, meaning, finite=own)
         return scores  # type: ignore[no-any-return]
 
 

@@ -276,9 +276,11 @@ def _first_rows(words: list[str]) -> dict[str, int]:
     return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
 
-def _open_buckets(folder: Path, counts: Mapping[str, Any], dimension: int) -> npt.NDArray[Any]:
+def _open_buckets(folder: Path, counts: Any, dimension: int) -> npt.NDArray[Any]:
     """Subword rows `[buckets, d]` as `WordVectors.save` wrote them: those on disk, or in memory
     where the others are zeros."""
+    if not isinstance(counts, dict):
+        raise ValueError("info.json says of subwords what is no object")
     if not counts.get("sparse"):
         return open_floats(folder / "subwords.npy", (counts["buckets"], dimension))
     if counts["buckets"] > _MOST_BUCKETS:

@@ -130,7 +130,7 @@ def test_above_the_limit_the_longest_unused_go_first_and_no_download(home, monke
 
 
 def test_a_training_leaves_no_more_than_the_limit(call, home, tmp_path, data, monkeypatch):
-    monkeypatch.setenv("SUPERCONEXT_CACHE_LIMIT", "0.0005")
+    monkeypatch.setenv("SUPERCONEXT_CACHE_LIMIT", "0.000001")
     out = tmp_path / "vectors"
     words = ["vectors", "train", data.train, "--dimension", 4, "--epochs", 1, "--out", out]
     assert call(*words).code == 0

@@ -86,6 +86,7 @@ def test_training_prints_facts_and_writes_a_folder(folder):
     assert sorted(p.name for p in (folder / "made").iterdir()) == [
         "info.json",
         "matrix.npy",
+        "subword_rows.json",
         "subwords.npy",
         "tokenizer.json",
         "words.json",
