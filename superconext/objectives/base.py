@@ -272,8 +272,8 @@ class Objective(nn.Module):
         return None
 
     def checked_scores(self, output: EncoderOutput, classes: int) -> Tensor | None:
-        """What `class_scores` gives. Raises ConfigError if it is neither None nor a score of each of
-        the C classes for each of the N rows, finite where the class is a user's own."""
+        """What `class_scores` gives. Raises ConfigError if it is neither None nor a score of each
+        of the C classes for each of the N rows, finite where the class is a user's own."""
         scores: Any = self.class_scores(output)
         if scores is not None:
             shape = len(output.sentence), classes
