@@ -182,6 +182,11 @@ def _probe(graph: GraphBuilder, model: Model) -> None:
             "regression, which ONNX can hold: train with --probe-features encoder"
         )
     values = graph.node("Cast", "sentence", to=TensorProto.DOUBLE)
+    if probe.unit_length:
+        length = graph.node("ReduceL2", values, axes=[1], keepdims=1)
+        # Of a sentence of zeros the length is 0; any other is far above the smallest number.
+        least = graph.constant(np.finfo(np.float64).tiny, np.float64)
+        values = graph.node("Div", values, graph.node("Max", length, least))
     values = graph.node("Sub", values, graph.constant(probe.mean, np.float64))
     values = graph.node("Div", values, graph.constant(probe.scale, np.float64))
     scores = graph.node("MatMul", values, graph.constant(probe.coef.T, np.float64))

@@ -102,7 +102,7 @@ class VectorsLogisticRegression(ProbabilisticBaseline):
         self.names, labels, dev_labels = class_indices(train, dev)
         held = None if dev is None else self._features(dev[0])
         features = self._features(train[0])
-        self.probe = fit_probe(features, labels, held, dev_labels, learned=False)
+        self.probe = fit_probe(features, labels, held, dev_labels, learned=False, unit_length=True)
         self.settings = {"C": self.probe.c}
         return self
 
@@ -169,7 +169,9 @@ class PretrainedLogisticRegression(ProbabilisticBaseline):
             encoder = frozen_encoder(self.run, pooling)
             dev_features = None if held is None else sentence_vectors(encoder, held)
             features = sentence_vectors(encoder, rows)
-            probe = fit_probe(features, labels, dev_features, dev_labels, learned=False)
+            probe = fit_probe(
+                features, labels, dev_features, dev_labels, learned=False, unit_length=True
+            )
             loss = 0.0
             if dev_features is not None and dev_labels is not None:
                 loss = log_loss(probe.probabilities(dev_features), dev_labels)

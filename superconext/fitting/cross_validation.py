@@ -249,7 +249,8 @@ class CrossValidation:
                         predict = kinds[name](own, labels).along_c(own, others)
                     else:
                         features = self._frozen(name)
-                        predict = along_c(features[fold.fitted], labels, features[fold.held])
+                        own, others = features[fold.fitted], features[fold.held]
+                        predict = along_c(own, labels, others, unit_length=True)
                     self.models[name].add(predict, self.labels[fold.held], len(self.labels))
                 advance((number + 1) / len(self.folds))
 
@@ -292,7 +293,7 @@ class CrossValidation:
             held = member_features(trained.encoders, self.prepared.indexer.store(texts))
         kind = probe_class(config.probe_features)
         if issubclass(kind, LogisticRegressionProbe):
-            predict = along_c(features, rows.labels, held)
+            predict = along_c(features, rows.labels, held, config.freeze)
         else:
             shares = kind.fit(features, rows.labels).probabilities(held)
 

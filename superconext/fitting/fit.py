@@ -18,7 +18,6 @@ from superconext.core.progress import Progress
 from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
-from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder
 from superconext.fitting.model import Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
@@ -39,6 +38,7 @@ from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
     adjusted,
     calibrate,
+    fit_frozen_probe,
     fit_probe,
 )
 from superconext.probe.metrics import Evaluation, collapse_report
@@ -248,11 +248,9 @@ def _final_probe(
     kind = probe_class(config.probe_features)
     if labels.ndim > 1 and kind is not LogisticRegressionProbe:
         labels = labels.argmax(axis=1)
-    frozen = config.freeze and encoder_class(config.encoder).reads_model
-    if kind is LogisticRegressionProbe and frozen:
-        probe: Probe = fit_probe(features, labels, dev_features, dev_labels, default=FROZEN_C)
-    else:
-        probe = kind.fit(features, labels, dev_features, dev_labels)
+    frozen = config.freeze and kind is LogisticRegressionProbe
+    fit: Callable[..., Probe] = fit_frozen_probe if frozen else kind.fit
+    probe = fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
         scores, shape = probe.decision(features[:2]), (min(2, len(features)), len(prepared.classes))
@@ -279,7 +277,9 @@ def _refitted_probe(
     kind = probe_class(config.probe_features)
     if not issubclass(kind, LogisticRegressionProbe):
         return kind.fit(features, labels)
-    probe = fit_probe(features, labels, grid=(settings.c.get("encoder", DEFAULT_C),))
+    default = FROZEN_C if config.freeze else DEFAULT_C
+    grid = (settings.c.get("encoder", default),)
+    probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze)
     return adjusted(probe, labels, config.logit_adjustment)
 
 

@@ -137,7 +137,8 @@ def probe_out_of_fold(
     """
 
     def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
-        of_fold = fit_probe(features[fitted], labels[fitted], grid=(probe.c,))
+        rows = features[fitted], labels[fitted]
+        of_fold = fit_probe(*rows, grid=(probe.c,), unit_length=probe.unit_length)
         of_fold = adjusted(of_fold, labels[fitted], strength)
         return softmax(of_fold.decision(features[held]) / temperature)
 

@@ -269,11 +269,16 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     """Write `manifest.json` last: a folder that has one is whole."""
     from safetensors import safe_open
 
-    with safe_open(folder / "vectors.safetensors", framework="np") as saved:
-        sparse = "bucket_rows" in saved.keys()  # noqa: SIM118
+    def has(file: str, array: str) -> bool:
+        with safe_open(folder / file, framework="np") as saved:
+            return array in saved.keys()  # noqa: SIM118
+
     # The oldest format that says it all, so that earlier versions read what they can.
     beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
-    oldest = max([2 if sparse else 1, *beside_it, FORMAT if PRIORS in hashes else 1])
+    sparse = 2 if has("vectors.safetensors", "bucket_rows") else 1
+    of_priors = 5 if PRIORS in hashes else 1
+    of_probe = FORMAT if has("probe.safetensors", "unit_length") else 1
+    oldest = max([sparse, *beside_it, of_priors, of_probe])
     own = {"own_code": code} if (code := own_code()) else {}
     about = {"format": oldest, **own, **manifest, "files": hashes}
     write_json(folder / "manifest.json", about)

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer
 
 from superconext.baselines import CONTROLS
 from superconext.baselines.baseline import controls_of, fit_baseline
@@ -61,9 +62,25 @@ def prepared_run(**given):
     return prepare_run_text(Dataset(*TRAIN), Dataset(*DEV), TEST[0], config)
 
 
+class OneScale(TransformerMixin, BaseEstimator):
+    """Centres rows, and divides all of them by one number, the root of the mean variance."""
+
+    def fit(self, rows, labels=None):
+        self.mean_ = rows.mean(axis=0)
+        self.scale_ = np.sqrt(((rows - self.mean_) ** 2).mean())
+        return self
+
+    def transform(self, rows):
+        return (rows - self.mean_) / self.scale_
+
+
 def oracle(train, test, labels):
-    """scikit-learn's grid search by log loss, standardised within each fold."""
-    steps = [("scale", StandardScaler()), ("model", LogisticRegression(max_iter=1000))]
+    """scikit-learn's grid search by log loss, rows at unit length, scaled within each fold."""
+    steps = [
+        ("length", Normalizer()),
+        ("scale", OneScale()),
+        ("model", LogisticRegression(max_iter=1000)),
+    ]
     split = StratifiedKFold(5, shuffle=True, random_state=0)
     search = GridSearchCV(Pipeline(steps), {"model__C": GRID}, scoring="neg_log_loss", cv=split)
     search.fit(train, labels)
@@ -123,7 +140,7 @@ def test_pretrained_logreg_is_the_probe_on_the_encoder_of_the_folder(layers):
             sentence_vectors(encoder, run.indexer.store(s[0])) for s in (TRAIN, DEV, TEST)
         )
         c, *_ = oracle(train.astype(np.float64), test, labels)
-        probe = fit_probe(train, labels, grid=(c,))
+        probe = fit_probe(train, labels, grid=(c,), unit_length=True)
         score = dev_score(probe.probabilities(dev), dev_labels)[1]
         found.append((score, pooling, probe, test))
     _, pooling, probe, test = max(found, key=lambda item: item[0])

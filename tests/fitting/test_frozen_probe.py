@@ -1,0 +1,136 @@
+"""The probe of vectors that were learned from no label: where its C comes from."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
+from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
+from superconext.fitting import cross_validation
+from superconext.fitting.fit import fit_model
+from superconext.probe.group_priors import probe_out_of_fold
+from superconext.probe.logistic_regression import (
+    DEFAULT_C,
+    FEWEST_FOLDED,
+    FROZEN_C,
+    along_c,
+    fit_probe,
+    of_unit_length,
+)
+from superconext.runs.folder import load_model, save_run
+
+FROZEN = {"vector_method": "random", "vector_dimension": 8, "hidden_size": 4, "freeze": True}
+TRAINED = {**FROZEN, "freeze": False, "epochs": 1}
+
+pytestmark = pytest.mark.filterwarnings("ignore:all sentences lie")
+
+
+def rows(count, seed):
+    """Texts of which one word says the label of nine in ten."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 2, count)
+    said = np.where(draw.random(count) < 0.1, 1 - labels, labels)
+    noise = draw.integers(0, 20, (count, 3))
+    texts = [
+        f"{['khayb', 'zwin'][k]} {' '.join(f'w{n}' for n in row)} {i}"
+        for i, (k, row) in enumerate(zip(said, noise, strict=True))
+    ]
+    return Dataset(texts, [["neg", "pos"][k] for k in labels])
+
+
+@pytest.mark.parametrize("encoder", ["mean", "bilstm"])
+def test_folds_of_train_choose_it_and_few_dev_rows_do_not(encoder):
+    train = rows(FEWEST_FOLDED, 0)
+    labels = np.array([label == "pos" for label in train.labels]).astype(int)
+    config = resolve({**FROZEN, "encoder": encoder})
+    upside_down = rows(40, 1)
+    upside_down.labels[:] = [{"neg": "pos", "pos": "neg"}[label] for label in upside_down.labels]
+    fitted = fit_model(train, config, upside_down)
+    expected = fit_probe(fitted.features, labels, learned=False, unit_length=True).c
+    assert fitted.model.probe.c == expected > 0.001
+    learned = fit_model(train, resolve({**FROZEN, "freeze": False, "epochs": 1}), upside_down)
+    assert fitted.model.probe.unit_length and not learned.model.probe.unit_length
+    assert learned.model.probe.c == 0.001, "of an encoder that has read the labels, dev's choice"
+
+
+def test_few_rows_choose_nothing():
+    train = rows(FEWEST_FOLDED - 1, 0)
+    assert fit_model(train, resolve({**FROZEN, "encoder": "mean"})).model.probe.c == FROZEN_C
+    learned = fit_model(train, resolve({**FROZEN, "freeze": False, "epochs": 1}))
+    assert learned.model.probe.c == DEFAULT_C
+
+
+def test_how_long_a_sentence_vector_is_says_nothing(tmp_path):
+    """Also after a run folder, cross-validation and the correction for scripts have had it."""
+    train, held = rows(FEWEST_FOLDED, 0), rows(30, 2)
+    config = resolve({**FROZEN, "encoder": "mean", "prior_groups": "script"})
+    model = fit_model(train, config, held).model
+    probe, features = model.probe, model.features(held.texts).astype(np.float64)
+    length = np.linspace(0.1, 9, len(features))[:, None]
+    assert np.allclose(probe.decision(features * length), probe.decision(features))
+    assert not np.allclose(features * length, features)
+
+    unit = model.features(train.texts).astype(np.float64)
+    unit /= np.sqrt((unit**2).sum(axis=1))[:, None]
+    spread = np.sqrt(((unit - unit.mean(axis=0)) ** 2).mean())
+    assert np.allclose(probe.mean, unit.mean(axis=0), atol=1e-6)
+    assert np.allclose(probe.scale, spread, rtol=1e-5) and probe.scale.shape == probe.mean.shape
+
+    save_run(model, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["format"] == 6
+    loaded = load_model(tmp_path / "run")
+    assert loaded.probe.unit_length
+    assert np.array_equal(loaded.probabilities(held.texts), model.probabilities(held.texts))
+
+
+def test_rows_of_zeros_stay_and_equal_rows_are_no_division_by_zero():
+    zeros = np.zeros((2, 3), np.float32)
+    assert not of_unit_length(zeros).any()
+    same = np.ones((4, 3), np.float32)
+    probe = fit_probe(same, np.array([0, 1, 0, 1]), grid=(1.0,), unit_length=True)
+    assert np.allclose(probe.probabilities(np.vstack([same, zeros])), 0.5)
+
+
+def test_folds_of_a_correction_scale_as_the_probe_does():
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 2, 60)
+    features = (draw.standard_normal((60, 4)) + labels[:, None]).astype(np.float32)
+    longer = features * draw.uniform(0.1, 9, 60)[:, None].astype(np.float32)
+    probe = fit_probe(features, labels, grid=(0.1,), unit_length=True)
+    expected = probe_out_of_fold(probe, features, labels)
+    assert np.allclose(probe_out_of_fold(probe, longer, labels), expected, atol=1e-3)
+    other = replace(probe, unit_length=False)
+    assert not np.allclose(probe_out_of_fold(other, longer, labels), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(FROZEN, {True}), (TRAINED, {False})])
+def test_cross_validation_scales_as_the_final_probe_does(given, expected, monkeypatch):
+    asked = set()
+
+    def recorded(features, labels, held, unit_length=False):
+        asked.add(unit_length)
+        return along_c(features, labels, held, unit_length)
+
+    monkeypatch.setattr(cross_validation, "along_c", recorded)
+    train = rows(90, 3)
+    SuperConTextClassifier(**given, cv=3).fit(train.texts, train.labels)
+    assert asked == expected
+
+
+def test_the_frozen_recipe_has_unit_length(monkeypatch):
+    asked = []
+
+    def recorded(features, labels, held, unit_length=False):
+        asked.append(unit_length)
+        return along_c(features, labels, held, unit_length)
+
+    monkeypatch.setattr(cross_validation, "along_c", recorded)
+    train = rows(90, 3)
+    config = resolve({**TRAINED, "preset": "auto"})
+    cv = cross_validation.CrossValidation(train, config, 3, Progress())
+    cv.add([cross_validation.VECTORS])
+    assert asked and all(asked)
