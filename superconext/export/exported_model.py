@@ -85,10 +85,14 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
     return None
 
 
-def file_texts(
-    path: str, asked: str | None, trained: object, encoding: str | None = None
-) -> Iterator[str]:
-    """The texts: the lines, or of a .csv or .tsv one column.
+def file_rows(
+    path: str,
+    asked: str | None,
+    trained: object,
+    encoding: str | None = None,
+    keep: Sequence[str] = (),
+) -> Iterator[tuple[str, list[str]]]:
+    """The texts, and of each the cells to keep: the lines, or of a .csv or .tsv one column.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
@@ -96,8 +100,9 @@ def file_texts(
         trained: that of the training file by name, or by number from 1 where it had no header;
             without it, or in a file that has no such column, the one named text is read.
         encoding: that of a file that is not UTF-8.
+        keep: names of the columns to keep; only a table with a header has them.
 
-    Raises DataError for what cannot be read; for a table without the column at once.
+    Raises DataError for what cannot be read; for a table without the columns at once.
     """
     file = open_file(path, encoding=encoding)
     refuse_other(file)
@@ -111,12 +116,13 @@ def file_texts(
             f"{file.name}: found an Excel workbook or a zip archive; expected text: save the sheet "
             "as CSV UTF-8"
         )
-    if asked and file.suffix not in _TABLES:
-        raise DataError(f"{file.name}: expected a .csv or .tsv with a column {asked!r}")
+    wanted = [asked] if asked else keep
+    if wanted and file.suffix not in _TABLES:
+        raise DataError(f"{file.name}: expected a .csv or .tsv with a column {wanted[0]!r}")
     lines = _lines(file)
     if file.suffix in _TABLES:
-        return _column(lines, file.name, _TABLES[file.suffix], asked, trained)
-    return (line.rstrip("\r\n") for line in lines)
+        return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep)
+    return ((line.rstrip("\r\n"), []) for line in lines)
 
 
 def _lines(file: OpenFile) -> Iterator[str]:
@@ -134,9 +140,14 @@ def _lines(file: OpenFile) -> Iterator[str]:
         raise DataError(f"{file.name} is empty; expected a text a line: check the file")
 
 
-def _column(
-    lines: Iterator[str], name: str, marks: str, asked: str | None, trained: object
-) -> Iterator[str]:
+def _columns(
+    lines: Iterator[str],
+    name: str,
+    marks: str,
+    asked: str | None,
+    trained: object,
+    keep: Sequence[str],
+) -> Iterator[tuple[str, list[str]]]:
     csv.field_size_limit(1 << 30)
     first = next(lines)
     heads = []
@@ -150,24 +161,43 @@ def _column(
         for cells, mark, quoted in heads:
             if (at := _place(cells, wanted)) is not None:
                 table = _rows(lines, mark, quoted)
+                kept = [_kept(cells, column, name) for column in keep]
                 if len(cells) == 1:  # a separator in a row is part of its text
-                    return (mark.join(row) for row in table)
-                return (row[at] if at < len(row) else "" for row in table)
-    if not asked and isinstance(trained, int):
+                    return ((text := mark.join(row), [text] * len(kept)) for row in table)
+                return ((_cell(row, at), [_cell(row, one) for one in kept]) for row in table)
+    if not asked and not keep and isinstance(trained, int):
         for cells, mark, quoted in heads:
             if 1 < len(cells) >= trained:
                 table = _rows(chain([first], lines), mark, quoted)
-                return (row[trained - 1] if trained <= len(row) else "" for row in table)
+                return ((_cell(row, trained - 1), []) for row in table)
     # In a .tsv a comma is a part of the text.
     cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
-    if asked or len(cells) > 1:
-        found = ", ".join(repr(cell[:_LONGEST]) for cell in cells[:_LISTED])
-        more = f" and {len(cells) - _LISTED} more" * (len(cells) > _LISTED)
+    if asked or keep or len(cells) > 1:
         raise DataError(
-            f"{name}: no column {' or '.join(map(repr, names))}, found {found}{more} in the first "
-            "row; expected the column of texts there: name it with --text-column"
+            f"{name}: no column {' or '.join(map(repr, names))}, found {_listed(cells)} in the "
+            "first row; expected the column of texts there: name it with --text-column"
         )
-    return (line.rstrip("\r\n") for line in chain([first], lines))
+    return ((line.rstrip("\r\n"), []) for line in chain([first], lines))
+
+
+def _kept(cells: list[str], wanted: str, name: str) -> int:
+    """Where a column to keep is."""
+    at = _place(cells, wanted)
+    if at is None:
+        raise DataError(
+            f"{name}: no column {wanted!r}, found {_listed(cells)} in the first row; expected the "
+            "one to keep there: check --keep"
+        )
+    return at
+
+
+def _listed(cells: list[str]) -> str:
+    more = f" and {len(cells) - _LISTED} more" * (len(cells) > _LISTED)
+    return ", ".join(repr(cell[:_LONGEST]) for cell in cells[:_LISTED]) + more
+
+
+def _cell(row: list[str], at: int) -> str:
+    return row[at] if at < len(row) else ""
 
 
 def _rows(lines: Iterable[str], mark: str, quoted: bool) -> Iterator[list[str]]:

@@ -31,6 +31,7 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
 
     python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header
+    python classify.py FILE.csv --keep id    with a column of the table, under a header
 
 Of a .csv or .tsv file the text column of training is read, else that named text, whatever the case
 of its letters; or that of --text-column NAME.
@@ -56,6 +57,8 @@ from pathlib import Path
 
 PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
+#: What would end a cell is written as a space.
+ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n"), " ")
 
 
 def needed(*packages: str) -> None:
@@ -73,14 +76,16 @@ def load(*, threads: int = 1):
     return @OPENED@
 
 
-def rows(model, texts: list[str], proba: bool) -> Iterator[str]:
+def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[str]:
     """A line for each text; the label of a blank one is empty."""
-    for text, shares in zip(texts, model.probabilities(texts), strict=True):
+    answers = model.probabilities([text for text, _ in part])
+    for (text, kept), shares in zip(part, answers, strict=True):
         blank = not text.strip()
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
             cells += ["" if blank else f"{share:.6f}" for share in shares]
-        yield "\\t".join([*cells, text.translate(dict.fromkeys(map(ord, "\\t\\r\\n"), " "))])
+        cells += [cell.translate(ONE_CELL) for cell in (text, *kept)]
+        yield "\\t".join(cells)
 
 
 def main() -> None:
@@ -107,19 +112,27 @@ def main() -> None:
         help="also every class's probability, rounded to 6 decimals, under a header",
     )
     about.add_argument(
+        "--keep",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="add this column of a table after the text, under a header; may be repeated",
+    )
+    about.add_argument(
         "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         model = load(threads=given.threads)
-        from superconext_runtime.export.exported_model import file_texts
+        from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
-        texts = file_texts(given.file, given.text_column, trained, given.encoding)
+        texts = file_rows(given.file, given.text_column, trained, given.encoding, given.keep)
         part = list(islice(texts, 1024))
-        if given.proba:
-            print(*["label", *model.classes, "text"], sep="\\t")
+        if given.proba or given.keep:
+            classes = model.classes if given.proba else []
+            print(*["label", *classes, "text", *given.keep], sep="\\t")
         while part:
             print(*rows(model, part, given.proba), sep="\\n")
             part = list(islice(texts, 1024))
@@ -158,6 +171,13 @@ def main() -> None:
         "--host", default="127.0.0.1", help="address to listen on; default: this machine alone"
     )
     about.add_argument("--port", type=int, default=8000, help="0: any free one; default: 8000")
+    about.add_argument(
+        "--keep",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="add this column of a table after the text, under a header; may be repeated",
+    )
     about.add_argument(
         "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
     )

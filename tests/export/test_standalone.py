@@ -205,6 +205,18 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert classify(str(table), "--text-column", "n").stdout.endswith(b"\t2\n")
     failed = classify(str(table), "--text-column", "body")
     assert failed.returncode == 1 and b"no column 'body', found 'n', 'text', 'lab" in failed.stderr
+    kept = classify(str(table), "--keep", "N", "--keep", "label")
+    rows = [row.split("\t") for row in kept.stdout.decode().splitlines()]
+    assert rows[0] == ["label", "text", "N", "label"] and kept.stderr == b""
+    assert [row[1:] for row in rows[1:]] == [['zwin; "bzaf" ', "1", "good"], ["khayb", "2", ""]]
+    both = classify(str(table), "--keep", "n", "--proba").stdout.decode().splitlines()
+    assert both[0].split("\t") == ["label", *model.classes, "text", "n"]
+    failed = classify(str(table), "--keep", "id")
+    assert failed.returncode == 1 and not failed.stdout
+    assert b"no column 'id', found 'n', 'text', 'label'" in failed.stderr
+    assert b"check --keep" in failed.stderr
+    failed = classify("-", "--keep", "id", given=b"zwin")
+    assert failed.returncode == 1 and b"expected a .csv or .tsv with a column 'id'" in failed.stderr
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr
