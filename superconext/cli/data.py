@@ -320,6 +320,11 @@ def pool(
     lock = Path(out).with_name(f".{Path(out).name}.lock")
     with only_writer(lock, Path(out), progress.say, "what it wrote", remove=True):
         report = as_usage(make_pool, request, progress)
+    if lost := sum(source["unreadable"] for source in report["sources"]):
+        progress.warn(
+            f"left out {plural(lost, 'line')} that cannot be read; expected text in "
+            f"{options['encoding'] or 'UTF-8'}: check them, or name another --encoding"
+        )
     if as_json:
         echo_json(report)
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from superconext.cli.options import (
+    COLUMNS,
     JSON,
     TEXT_READING,
     THREADS,
@@ -19,6 +20,7 @@ from superconext.cli.options import (
     say_next,
     switch,
 )
+from superconext.cli.use import unknown_labels
 from superconext.core.errors import plural
 from superconext.core.progress import WARNING
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from superconext.data.columns import Known
     from superconext.data.dataset import Dataset
     from superconext.data.duplicates import SeenTexts
-    from superconext.export.prune import PruneReport
     from superconext.fitting.model import Model
 
 
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out words that training saw fewer times, such as names.",
 )
+@COLUMNS
 @TEXT_READING
 @JSON
 def export(
@@ -88,13 +90,15 @@ def export(
     unlabelled: tuple[str, ...],
     expected: str | None,
     min_count: int,
+    text_column: str | None,
+    label_column: str | None,
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Convert RUN to another format, or to a smaller run folder.
 
     The export does not recognise training texts: their hashes are left out. Files are read as
-    training read its own (--encoding, --fix-text), unless these options say otherwise.
+    training read its own (columns, --encoding, --fix-text), unless these options say otherwise.
     """
     if pruned and not test:
         raise click.UsageError(
@@ -108,8 +112,12 @@ def export(
             "--format static needs --train FILE, may have --unlabelled, and excludes --prune; the "
             "other formats take neither --train nor --unlabelled."
         )
-    if any(reading.values()) and not (pruned or static):
-        raise click.UsageError("--encoding and --fix-text are for the files of static and --prune.")
+    columns = {"text_column": text_column, "label_column": label_column}
+    if any([*reading.values(), *columns.values()]) and not (pruned or static):
+        raise click.UsageError(
+            "--text-column, --label-column, --encoding and --fix-text are for the files of static "
+            "and --prune."
+        )
     from superconext.core.files import new_folder
     from superconext.runs.folder import load_model, save_model, write_manifest
     from superconext.runs.manifest import read_manifest
@@ -124,8 +132,12 @@ def export(
         model, facts["words_left_out"] = without_rare_words(model, min_count)
     with new_folder(Path(out)) as fresh:
         if pruned:
+            from superconext.export.prune import prune
+
             assert test is not None
-            model, report = _prune(model, test, expected, reading)
+            wanted = _texts([expected], reading, _known(model)) if expected else None
+            rows = _rows(model, run, test, columns | reading)
+            model, report = prune(model, rows.texts, rows.labels, wanted)
             facts["pruned"] = {"test": Path(test).name, **asdict(report)}
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
@@ -133,8 +145,11 @@ def export(
             facts["largest_difference"] = write_onnx(model, fresh, Path(run).resolve().name)
         elif static:
             assert train_file is not None
-            files = (train_file, test, unlabelled, reading)
-            facts["cost"] = _distil(model, seen, fresh, run, *files)
+            assert train_file is not None
+            rows = _rows(model, run, train_file, columns | reading)
+            dev = _rows(model, run, test, columns | reading) if test else None
+            more = _texts(unlabelled, reading)
+            facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -160,16 +175,22 @@ def _recorded(manifest: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
-def _rows(model: Model, path: str, reading: dict[str, Any]) -> Dataset:
+def _known(model: Model) -> Known:
+    from superconext.data.columns import Known
+
+    return Known.of(model.classes, model.columns)
+
+
+def _rows(model: Model, run: str, path: str, reading: dict[str, Any]) -> Dataset:
     """Labelled rows mended as training may have done: without those that lack a text or label, and
     with labels folded where no two classes of the run differ by case."""
-    from superconext.data.columns import Known
     from superconext.data.reading import read_labelled
 
     fold = len({name.strip().casefold() for name in model.classes}) == len(model.classes)
     mend = {"drop_unlabelled": True, "fold_label_case": fold, **reading}
-    rows = read_labelled(path, known=Known.of(model.classes, model.columns), **mend)
+    rows = read_labelled(path, known=_known(model), **mend)
     echo_notes(rows.notes, rows.source)
+    unknown_labels(rows, model.classes, run)
     return rows
 
 
@@ -190,24 +211,22 @@ def _distil(
     seen: SeenTexts | None,
     folder: Path,
     run: str,
-    train: str,
-    test: str | None,
-    unlabelled: Sequence[str],
-    reading: dict[str, Any],
+    rows: Dataset,
+    dev: Dataset | None,
+    more: Sequence[str],
 ) -> dict[str, Any]:
-    """Write the student."""
+    """Write the student, distilled on rows and more texts; its cost is measured on dev, else on the
+    rows that training held back."""
     from superconext.core.progress import TerminalProgress
     from superconext.data.splits import stratified_holdout
     from superconext.export.static_folder import write_static
     from superconext.runs.splits import HELD_BACK
 
-    rows = _rows(model, train, reading)
-    if test:
-        dev, texts = _rows(model, test, reading), list(rows.texts)
-    else:
+    texts = list(rows.texts)
+    if dev is None:
         kept, held = stratified_holdout(rows.texts, rows.labels, HELD_BACK, model.config.seed)
         dev, texts = rows.select(held), rows.select(kept).texts
-    texts += _texts(unlabelled, reading)
+    texts += more
     trained = 0
     if seen is not None and model.indexer is not None:
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
@@ -219,18 +238,6 @@ def _distil(
         mend = "expected others to measure the cost on: give them with --test"
         echo_notes([f"{WARNING * ('run' in cost)}{found}; {mend}"], dev.source)
     return cost
-
-
-def _prune(
-    model: Model, test: str, expected: str | None, reading: dict[str, Any]
-) -> tuple[Model, PruneReport]:
-    from superconext.data.columns import Known
-    from superconext.export.prune import prune
-
-    known = Known.of(model.classes, model.columns)
-    rows = _rows(model, test, reading)
-    wanted = _texts([expected], reading, known) if expected else None
-    return prune(model, rows.texts, rows.labels, wanted)
 
 
 def _show(facts: dict[str, Any], as_json: bool) -> None:

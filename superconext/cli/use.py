@@ -128,7 +128,7 @@ def _evaluated(
     from superconext.fitting.familiarity import Familiarity, overlap_report
     from superconext.probe.metrics import Evaluation, scored
 
-    unknown = _unknown_labels(corpus, model.classes, run, quiet)
+    unknown = unknown_labels(corpus, model.classes, run, quiet)
     if isinstance(model, ExportedModel):
         shares = model.probabilities(corpus.texts)
         metrics, predicted = scored(corpus.texts, corpus.labels, shares, model.classes)
@@ -181,7 +181,7 @@ def _show_beside(
     click.echo(f"accuracy against {runs[0]}\n{render(rows, list(rows[0]))}")
 
 
-def _unknown_labels(
+def unknown_labels(
     corpus: Dataset, classes: Sequence[str], run: str, quiet: bool = False
 ) -> dict[str, int]:
     """Rows of each label that is no class of the run, with a warning on stderr.
@@ -636,7 +636,7 @@ def report(
             return corpus
 
         corpus = read(file)
-        _unknown_labels(corpus, model.classes, run)
+        unknown_labels(corpus, model.classes, run)
         rows = None if train is None else read(train)
         with TerminalProgress().bar("drawing the page"):
             write_page(path, other_page(Path(run), model, corpus, rows))

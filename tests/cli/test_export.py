@@ -42,6 +42,37 @@ def test_pruning_prints_the_loss(call, finished, tmp_path):
     assert scores["accuracy"] == pytest.approx(told["accuracy_after"])
 
 
+def test_columns_of_any_name_can_be_said(call, finished, tmp_path):
+    lines = finished.data.test.read_text(encoding="utf-8").splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    odd = tmp_path / "odd.tsv"
+    told = ["id\tbody\tmark", *[f"{n}\t{row[1]}\t{row[0]}" for n, row in enumerate(rows)]]
+    odd.write_text("\n".join(told) + "\n", encoding="utf-8")
+    columns = ("--text-column", "body", "--label-column", "mark")
+    answers = []
+    for number, words in enumerate([(finished.data.test,), (odd, *columns)]):
+        out = tmp_path / str(number)
+        said = call("export", finished.folder, "--prune", "--out", out, "--test", *words)
+        assert said.code == 0, said.err
+        answers.append(said.out)
+    assert answers[0] == answers[1]
+    out = tmp_path / "none"
+    said = call("export", finished.folder, "--out", out, *columns)
+    assert said.code == 2 and "for the files of static and --prune" in said.err
+
+
+def test_labels_that_the_run_does_not_know_are_told(call, finished, tmp_path):
+    """Else a loss of 0 is measured on rows that are all wrong, before and after."""
+    other, out = tmp_path / "other.tsv", tmp_path / "out"
+    lines = finished.data.test.read_text(encoding="utf-8").splitlines()
+    other.write_text("\n".join(f"x{line}" for line in lines) + "\n", encoding="utf-8")
+    said = call("export", finished.folder, "--prune", "--test", other, "--out", out)
+    assert said.code == 1 and "found no label that" in said.err and not out.exists()
+    other.write_text("\n".join([*lines, "odd\tzwin"]) + "\n", encoding="utf-8")
+    said = call("export", finished.folder, "--prune", "--test", other, "--out", out)
+    assert said.code == 0 and "odd (1 row)" in said.err
+
+
 def test_only_expected_words_are_kept(call, finished, tmp_path):
     expected = tmp_path / "expected.txt"
     expected.write_text("kolchi zwin\n", encoding="utf-8")

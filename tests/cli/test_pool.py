@@ -34,6 +34,17 @@ def pooled(tmp_path, *words, name="pool.txt"):
     return lines, report["sources"]
 
 
+def test_lines_that_cannot_be_read_are_told_with_what_to_do(tmp_path):
+    bad = write(tmp_path / "bad.txt", b"zwin bzaf\n\xff\xe0 bad\n\xe0\xe1\n")
+    for words in ((), ("--json",)):
+        said = call_main("data", "pool", bad, "--out", tmp_path / "pool.txt", "--force", *words)
+        assert said.code == 0
+        assert "left out 2 lines that cannot be read; expected text in UTF-8" in said.err
+        assert "--encoding" in said.err
+    good = write(tmp_path / "good.txt", "zwin bzaf\n")
+    assert "--encoding" not in call_main("data", "pool", good, "--out", tmp_path / "g.txt").err
+
+
 def write(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
