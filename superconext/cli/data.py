@@ -231,6 +231,7 @@ def split(
     seed and fractions give the same split.
     """
     from superconext.core.progress import TerminalProgress
+    from superconext.data.reading import read_beside
     from superconext.data.splits import check_folder, split_dataset, write_folder
     from superconext.report.datasets import part_table
 
@@ -238,6 +239,10 @@ def split(
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
     check_folder(out, force)
     corpus = _read(file, text_column, label_column, reading)
+    others = next(iter(read_beside(corpus, text_column, reading["encoding"])[2].values()), {})
+    if others:
+        note = f"left out the columns {', '.join(others)}: label and text are written"
+        echo_notes([note], corpus.source)
     with TerminalProgress().bar("splitting"):
         parts, made = split_dataset(
             corpus, dev, test, seed, profile=normalize, deduplicate=deduplicate, near=near

@@ -314,11 +314,11 @@ def merge(
     """Merge the labelled rows of OLD and NEW into one file, every text once.
 
     A text with several labels is listed on stderr and kept with each of them, unless --keep
-    chooses one. Column names and encoding apply to both files.
+    chooses one. Column names and encoding apply to both files. Other columns of OLD are kept.
     """
     from superconext.data.labels import merge as merge_sets
     from superconext.data.lines import shown
-    from superconext.data.reading import read_labelled
+    from superconext.data.reading import read_beside, read_labelled
 
     say_waiting(old, new)
     first, second = (
@@ -339,11 +339,23 @@ def merge(
         err=True,
     )
     rows = [{"label": label, "text": text} for label, text in merged.rows]
+    cells = {
+        name: read_beside(part, text_column, reading["encoding"])[2]
+        for name, part in (("old", first), ("new", second))
+    }
+    others = list(next(iter(cells["old"].values()), {}))
+    kept = []
+    for sources in merged.sources:
+        found = [cells[name].get(line, {}) for name, line in sources]
+        kept.append({name: next((c[name] for c in found if name in c), "") for name in others})
     if as_json:
         counts = {"repeated": merged.repeated, "replaced": merged.replaced}
-        echo_json({**counts, "conflicts": merged.conflicts, "rows": rows})
+        whole = [
+            row | ({"kept": more} if more else {}) for row, more in zip(rows, kept, strict=True)
+        ]
+        echo_json({**counts, "conflicts": merged.conflicts, "rows": whole})
     if out or not as_json:
-        table = [named_as(row, first.columns) for row in rows]
+        table = [named_as(row, first.columns) | more for row, more in zip(rows, kept, strict=True)]
         give(table, out, separator=first.separator)
         if out:
             say_next(f"superconext train {reading_of(out, table)} --out RUN")
@@ -376,7 +388,7 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     told = [
         (
             summary["contradictions"],
-            "have another label than the same or nearly the same text in another row",
+            "have a copy or near copy with another label",
         ),
         (summary["disputed"], "have annotators who disagree"),
         (summary["mojibake"], "have a text that looks like mojibake"),

@@ -342,6 +342,7 @@ class Merged:
     """The rows of both sets, those of the old one first.
 
     rows: (label, text).
+    sources: of each row the places (set, line) of its text, that which it was taken from first.
     conflicts: of each text with several labels its `text` and, for each label, where it stands
         (`old:line`, `new:line`) under `labels`.
     repeated: rows left out because their text stands before with the same label.
@@ -349,6 +350,7 @@ class Merged:
     """
 
     rows: list[tuple[str, str]] = field(default_factory=list)
+    sources: list[list[tuple[str, int]]] = field(default_factory=list)
     conflicts: list[dict[str, Any]] = field(default_factory=list)
     repeated: int = 0
     replaced: int = 0
@@ -361,25 +363,26 @@ def merge(old: Dataset, new: Dataset, keep: str = "both") -> Merged:
         stands once with each), of "old" or of "new".
     """
     labels: dict[str, dict[str, list[str]]] = {}
-    sets: dict[str, set[str]] = {}
+    places: dict[str, list[tuple[str, int]]] = {}
     for name, label, _, key, line in _rows_of(old, new):
         labels.setdefault(key, {}).setdefault(label, []).append(f"{name}:{line}")
-        sets.setdefault(key, set()).add(name)
+        places.setdefault(key, []).append((name, line))
     merged = Merged()
     shown: set[str] = set()
     written: set[tuple[str, str]] = set()
-    for name, label, text, key, _ in _rows_of(old, new):
+    for name, label, text, key, line in _rows_of(old, new):
         torn = len(labels[key]) > 1
         if torn and key not in shown:
             shown.add(key)
             merged.conflicts.append({"text": text, "labels": labels[key]})
-        if torn and keep in sets[key] and name != keep:
+        if torn and name != keep and keep in {place[0] for place in places[key]}:
             merged.replaced += 1
         elif (key, label) in written:
             merged.repeated += 1
         else:
             written.add((key, label))
             merged.rows.append((label, text))
+            merged.sources.append([(name, line), *places[key]])
     return merged
 
 

@@ -328,7 +328,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if split == "cv":
         title, below = fold_lines(metrics[split])
     if any(name.endswith(ADJUSTED) for name in metrics.get("baselines", {})):
-        below = f"\nadjusted: corrected for class shares as superconext's rows are{below}"
+        below = f"\nadjusted: predicts rare classes more often, as superconext's rows do{below}"
     columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
 

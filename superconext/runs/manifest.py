@@ -116,7 +116,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def load_run(folder: Path, threads: int | None = None) -> tuple[Model, dict[str, Any]]:
     """The model of a run folder and its manifest. threads: torch's; None leaves them alone."""
     manifest = read_manifest(folder)
-    with gc_paused(), needs_training(f"{folder}, a run and no export of one,"):
+    with gc_paused(), needs_training(f"{folder}, which is a run and not an export of one,"):
         import torch
 
         from superconext.runs.folder import load_model

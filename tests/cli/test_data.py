@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -314,3 +315,39 @@ def test_inspect_counts_what_an_unlabelled_text_says_too(tmp_path):
     (tmp_path / "other.txt").write_text("فيلم زوين\n", encoding="utf-8")
     done = call_main(*words, "--unlabelled", tmp_path / "other.txt")
     assert f"in {text}, {tmp_path / 'other.txt'}: 2 of 2 texts of train" in done.out
+
+
+def test_split_tells_which_columns_it_leaves_out(tmp_path):
+    rows = [f"{n};text number {n};{'good' if n % 2 else 'bad'}" for n in range(60)]
+    odd = tmp_path / "odd.csv"
+    odd.write_text("\n".join(["ticket;text;label", *rows]) + "\n", encoding="utf-8")
+    said = call_main("data", "split", odd, "--out", tmp_path / "split")
+    assert said.code == 0 and "left out the columns ticket: label and text" in said.err
+    plain = tmp_path / "split" / "train.tsv"
+    said = call_main("data", "split", plain, "--out", tmp_path / "again")
+    assert said.code == 0 and "left out the columns" not in said.err
+
+
+def test_merge_keeps_the_columns_of_the_old_file(tmp_path):
+    """The cell of the row that is taken, else that of another row with the same text."""
+    old, new, plain = (tmp_path / name for name in ("old.csv", "new.csv", "plain.tsv"))
+    old.write_text("id;class;body\n1;good;zwin\n2;good;khayb\n3;bad;salam\n", encoding="utf-8")
+    new.write_text("id;body;class;why\n7;khayb;bad;x\n9;jdid;good;y\n", encoding="utf-8")
+    columns = ("--text-column", "body", "--label-column", "class", "--keep", "new")
+    out = tmp_path / "merged.csv"
+    assert call_main("data", "merge", old, new, *columns, "--out", out).code == 0
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    assert rows == [
+        {"class": "good", "body": "zwin", "id": "1"},
+        {"class": "bad", "body": "salam", "id": "3"},
+        {"class": "bad", "body": "khayb", "id": "7"},
+        {"class": "good", "body": "jdid", "id": "9"},
+    ]
+    told = json.loads(call_main("data", "merge", old, new, *columns, "--json").out)
+    assert told["rows"][2] == {"label": "bad", "text": "khayb", "kept": {"id": "7"}}
+    plain.write_text("class\tbody\nbad\tkhayb\n", encoding="utf-8")
+    lines = call_main("data", "merge", old, plain, *columns).out.splitlines()
+    assert lines[-1].split("\t") == ["bad", "khayb", "2"]
+    told = json.loads(call_main("data", "merge", plain, old, *columns, "--json").out)
+    assert all(set(row) == {"label", "text"} for row in told["rows"])

@@ -117,7 +117,7 @@ def test_the_counts_are_those_of_a_file_made_by_hand(tmp_path):
     found = json.loads(said.out)
     assert (found["rows"], found["contradictions"], found["mojibake"]) == (69, 5, 1)
     assert found["misspelt_labels"] == {"Neg": "neg"} and found["disputed"] == 0
-    assert "5 have another label than the same or nearly the same text in another row" in said.err
+    assert "5 have a copy or near copy with another label" in said.err
     assert "share of each class by script, in percent\nscript" in said.err
     suspects = [row for row in found["ranked"] if row["suggested"]]
     assert found["suspects"] == len(suspects)
