@@ -21,6 +21,7 @@ from superconext.config.parameters import (
     Parameter,
     removal,
 )
+from superconext.config.presets import PRESETS
 from superconext.core import files
 from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING
@@ -526,6 +527,8 @@ def _option(parameter: Parameter) -> Decorator:
         metavar = f"[{'|'.join(parameter.choices or ())}][+RULE][-RULE]"
     elif parameter.choices:
         kind = click.Choice(parameter.choices)
+    if parameter.name == "preset":  # without those of earlier versions
+        metavar = f"[{'|'.join(PRESETS)}]"
     return click.option(
         flag,
         parameter.name,
@@ -553,6 +556,13 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
     return check
 
 
+#: Defaults that depend on the command.
+_DEFAULTS = {
+    "preset": "auto in train, where no option names a recipe; else fast",
+    "threads": "in train one for each idle processor, up to 4; else 1",
+}
+
+
 def _help(parameter: Parameter) -> str:
     """The parameter's help and its default, under each preset and encoder where they differ."""
     values = parameter.defaults
@@ -561,8 +571,7 @@ def _help(parameter: Parameter) -> str:
     if default is None and not others:
         return parameter.help
     shown = "; ".join([_show(default), *others])
-    if parameter.name == "preset":
-        shown = "auto in train, where no option names a recipe; else fast"
+    shown = _DEFAULTS.get(parameter.name, shown)
     return f"{parameter.help}  [default: {shown}]"
 
 

@@ -266,8 +266,8 @@ class Config:
     )
     pretrain: bool = _text(
         False,
-        "First pretrain the encoder, from init on where given, to predict the words of the "
-        "unlabelled text; kept in the cache.",
+        "First pretrain the encoder to predict the words of the unlabelled text, starting from "
+        "init if that is given; kept in the cache.",
     )
     related: str | None = _data(
         None,
@@ -313,8 +313,8 @@ class Config:
     seed: int = _training(0, "Random seed.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
-        "Threads for matrix products; more than one helps only on an idle machine. Unset: one; in "
-        "train one for each idle processor, up to 4.",
+        "Threads for matrix products; more than one helps only on an idle machine, and changes "
+        "the last digits.",
         low=1,
         high=1024,
     )

@@ -175,8 +175,9 @@ def _notes(scores: Mapping[str, Any]) -> list[str]:
     if repeats == 1:
         return []
     return [
-        f"Scores are means over {repeats} cross-validations; matrix, map and sentences show the "
-        "mean probabilities of all of them, so they count other mistakes."
+        f"Scores are means over {repeats} cross-validations. Matrix, map, words and sentences show "
+        "the average of their answers, which is usually right more often than one of them: what a "
+        "new sentence can expect is the scores."
     ]
 
 
