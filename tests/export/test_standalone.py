@@ -189,6 +189,11 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     said = " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split())
     for told in ("--host HOST address to", "any free one", "of onnxruntime", "starlette uvicorn"):
         assert told in said
+    for program, *words in (["classify.py", "-", "--prob"], ["serve.py", "--keep", "id", "--po"]):
+        command = [sys.executable, str(folder / program), *words]
+        failed = subprocess.run(command, capture_output=True, input=b"zwin", env=env)
+        assert failed.returncode == 2 and not failed.stdout  # no part of a name is taken for it
+        assert f"unrecognized arguments: {words[-1]}".encode() in failed.stderr
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
     assert (
