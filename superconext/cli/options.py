@@ -558,12 +558,13 @@ def _help(parameter: Parameter) -> str:
     values = parameter.defaults
     default = values.pop("fast")
     others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
+    help = parameter.help + " The option may be repeated." * parameter.several
     if default is None and not others:
-        return parameter.help
+        return help
     shown = "; ".join([_show(default), *others])
     if parameter.name == "preset":
         shown = "auto in train, where no option names a recipe; else fast"
-    return f"{parameter.help}  [default: {shown}]"
+    return f"{help}  [default: {shown}]"
 
 
 def _show(value: Any) -> str:
