@@ -22,7 +22,7 @@ from superconext.config.parameters import (
     removal,
 )
 from superconext.core import files
-from superconext.core.errors import ConfigError, DataError, VectorsError
+from superconext.core.errors import ConfigError, DataError, OptionNameError, VectorsError
 from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
@@ -429,6 +429,15 @@ class GroupedCommand(Command):
                 help="Show every option and exit.",
             )
         )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OptionNameError as error:
+            given = (ctx.params.get("options") or "").split(",")
+            if error.name not in {part.partition("=")[0].strip() for part in given}:
+                raise  # it stands in a file
+            raise click.BadParameter(str(error), ctx, param_hint="'--options'") from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
