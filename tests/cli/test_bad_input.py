@@ -456,6 +456,25 @@ def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, 
             load(name)
 
 
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "embed", "report", "suggest"])
+@pytest.mark.parametrize("mark", ["manifest.json", "classify.py"])
+def test_a_file_before_the_run_is_to_be_swapped(call, data, tmp_path, verb, mark):
+    run = tmp_path / "my run"
+    run.mkdir()
+    more = ["--out", tmp_path / "x.npy"] if verb == "embed" else []
+    said = call(verb, data.test, run, *more)
+    assert "swap" not in said.err  # it is no run
+    (run / mark).write_text("{}", encoding="utf-8")
+    said = call(verb, data.test, run, *more)
+    assert said.code == 2 and not said.out and "Traceback" not in said.err
+    told = f"before the run {run}; expected the run first: swap them: superconext {verb} '{run}' "
+    assert said.err.rstrip().endswith(f"{told}{data.test}")
+    assert "swap" not in call(verb, run, data.test, *more).err
+    if verb == "evaluate":
+        told = call(verb, data.test, run, run).err
+        assert told.rstrip().endswith(f"superconext {verb} '{run}' '{run}' {data.test}")
+
+
 def test_an_export_without_its_model_is_called_so(call, finished, tmp_path):
     (tmp_path / "classify.py").touch()
     said = "neither model.onnx nor static.json found; expected a whole export: copy or export"
