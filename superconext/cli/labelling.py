@@ -33,7 +33,7 @@ from superconext.cli.options import (
     tables_or_json,
     tell,
 )
-from superconext.cli.use import _known, _load
+from superconext.cli.use import _known, _load, refuse_swapped
 from superconext.core.errors import plural
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ def suggest(
     from superconext.data.reading import read_texts
     from superconext.report import suggest as suggesting
 
+    refuse_swapped([run], file)
     model = _load(run, threads)
     known = _known(model)
     say_waiting(file)

@@ -23,7 +23,7 @@ from superconext.config.parameters import (
 )
 from superconext.config.presets import PRESETS
 from superconext.core import files
-from superconext.core.errors import ConfigError, DataError, VectorsError
+from superconext.core.errors import ConfigError, DataError, OptionNameError, VectorsError
 from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
@@ -431,6 +431,15 @@ class GroupedCommand(Command):
             )
         )
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OptionNameError as error:
+            given = (ctx.params.get("options") or "").split(",")
+            if error.name not in {part.partition("=")[0].strip() for part in given}:
+                raise  # it stands in a file
+            raise click.BadParameter(str(error), ctx, param_hint="'--options'") from None
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         if not ctx.meta.get(_ALL):
@@ -568,11 +577,12 @@ def _help(parameter: Parameter) -> str:
     values = parameter.defaults
     default = values.pop("fast")
     others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
+    help = parameter.help + " The option may be repeated." * parameter.several
     if default is None and not others:
-        return parameter.help
+        return help
     shown = "; ".join([_show(default), *others])
     shown = _DEFAULTS.get(parameter.name, shown)
-    return f"{parameter.help}  [default: {shown}]"
+    return f"{help}  [default: {shown}]"
 
 
 def _show(value: Any) -> str:

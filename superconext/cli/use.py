@@ -55,6 +55,21 @@ def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -
     return value
 
 
+def refuse_swapped(runs: Sequence[str], file: str | None) -> None:
+    """Raise UsageError where a file stands where a run belongs, and a run where FILE does."""
+    marks = "manifest.json", "classify.py"
+    if file is None or not any(Path(file, mark).is_file() for mark in marks):
+        return
+    if not Path(runs[0]).is_file():
+        return
+    verb = click.get_current_context().info_name
+    swapped = " ".join(map(shlex.quote, (*runs[1:], file, runs[0])))
+    raise click.UsageError(
+        f"found the file {runs[0]} before the run {file}; expected the run first: "
+        f"swap them: superconext {verb} {swapped}"
+    )
+
+
 @click.command(short_help="Score one or several runs on a labelled file.")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.argument("file")
@@ -85,6 +100,7 @@ def evaluate(
     from superconext.data.reading import read_labelled
     from superconext.report.table import class_table, render, score_rows, script_table
 
+    refuse_swapped(runs, file)
     models = [load_any(run, threads) for run in runs]
     known = _known(models[0])
     say_waiting(file)
@@ -311,6 +327,7 @@ def predict(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import RowStream
 
+    refuse_swapped([run], file)
     model = load_any(run, threads)
     texts = RowStream(
         file,
@@ -548,6 +565,7 @@ def embed(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_texts
 
+    refuse_swapped([run], file)
     model = load_any(run, threads)
     say_waiting(file)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
@@ -611,6 +629,7 @@ def report(
     from superconext.data.reading import read_labelled
     from superconext.runs.manifest import read_manifest
 
+    refuse_swapped([run], file)
     read_manifest(Path(run))  # what is no run is told before what is not installed
     from superconext.report.page import write_page
     from superconext.runs.page import PAGE, folder_page, other_page

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from superconext.config.presets import BY_ROWS, FORMER_PRESETS, OF_ENCODERS, PRESETS
-from superconext.core.errors import ConfigError, suggestion
+from superconext.core.errors import ConfigError, OptionNameError, suggestion
 
 #: Headings of `--help`, in their order.
 GROUPS = (
@@ -633,10 +633,16 @@ class CheckedOptions:
                 raise ConfigError(f"options: {error} ({row.help.rstrip('.')})") from None
 
 
-def parse_options(text: str | None, options: type[T]) -> T:
+def parse_options(
+    text: str | None, options: type[T], owner: str = "this objective", also: Sequence[str] = ()
+) -> T:
     """An `options` instance with the values that `text` ("margin=0.3,form=soft") names.
 
-    Raises ConfigError for a part without "=", an unknown name, or a value of another type.
+    owner, also: for messages, who has these options, and names of others that may stand beside
+    them.
+
+    Raises OptionNameError for an unknown name, ConfigError for a part without "=", or a value of
+    another type.
     """
     hints = typing.get_type_hints(options)
     known = [field.name for field in fields(options)]  # type: ignore[arg-type]
@@ -646,10 +652,18 @@ def parse_options(text: str | None, options: type[T]) -> T:
         if not equals:
             raise ConfigError(f"options: found {part!r}, expected name=value")
         if name not in known:
-            hint = suggestion(name, known, f"known: {', '.join(known) or 'none'}")
-            raise ConfigError(f"options: this objective has no option {name!r}; {hint}")
+            hint = _meant(name, [*known, *also])
+            raise OptionNameError(f"options: {owner} has no option {name!r}; {hint}", name)
         values[name] = _convert(name, value, hints[name])
     return options(**values)
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Advice on an unknown option: the nearest option or, if that is nearer, parameter."""
+    near = difflib.get_close_matches(name, [*known, *BY_NAME], 1)
+    if near and near[0] not in known:
+        return f"did you mean the parameter {near[0]} (--{near[0].replace('_', '-')})?"
+    return suggestion(name, known, f"known: {', '.join(known) or 'none'}")
 
 
 def own_options(text: str | None, options: type) -> str | None:

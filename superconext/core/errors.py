@@ -42,6 +42,14 @@ class UnregisteredError(ConfigError):
     kind = name = variable = ""
 
 
+class OptionNameError(ConfigError):
+    """Neither the objective nor the encoder has an option of that name."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+
 class VectorsError(SuperConTextError, ValueError):
     """A word vector file cannot be read."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 import unicodedata
 from collections import Counter
@@ -106,6 +107,9 @@ class Texts:
         return len(self.texts)
 
 
+#: Rows of a class that a label with a single row may be a misspelling of.
+_FREQUENT = 5
+
 #: How a note, and the error of training, tells of labels that `folded` makes one.
 ALIKE = "classes that differ in case, spaces, .0 or Arabic spelling alone"
 
@@ -191,9 +195,32 @@ def check_counts(
             f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
             "repeat: check --label-column, or make ranges of numbers classes"
         )
-    named = ", ".join(f"{shown(label)} (line {line_of(label)})" for label in single[:5])
+    named = ", ".join(
+        f"{shown(label)} (line {line_of(label)}{_meant(label, counts)})" for label in single[:5]
+    )
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     return [
         f"{source}: found {plural(len(single), 'class')} with a single row: {named}{more}; it is "
         "trained on and cannot be held out, so no score shows how well the model knows such a class"
     ]
+
+
+def _meant(label: str, counts: Mapping[str, int]) -> str:
+    """The frequent class whose name a label misspells, if any does.
+
+    Such a name has 4 letters or more, about as many as the label, and the same digits: names that
+    are short, numbered (class 1, class 2) or told apart by a syllable (legal, illegal) are others.
+    """
+    own = folded(label)
+    digits = re.findall(r"\d", own)
+    names = {
+        name: other
+        for other, count in counts.items()
+        if count >= _FREQUENT
+        and min(len(name := folded(other)), len(own)) >= 4
+        and abs(len(name) - len(own)) <= 1
+        and name != own
+        and re.findall(r"\d", name) == digits
+    }
+    near = difflib.get_close_matches(own, names, 1, 0.85)
+    return f", did you mean {shown(names[near[0]])}?" if near else ""

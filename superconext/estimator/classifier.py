@@ -21,7 +21,7 @@ from superconext.config.parameters import (
     docstring,
     with_files,
 )
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, suggestion
 from superconext.estimator.loading import (
     PredictMixin,
     check_rows,
@@ -54,7 +54,18 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     verbose: bool
 
     def __init__(self, *values: Any, **given: Any) -> None:
-        bound = inspect.signature(type(self)).bind(*values, **given)
+        signature = inspect.signature(type(self))
+        try:
+            bound = signature.bind(*values, **given)
+        except TypeError:
+            for name in given:
+                if name not in signature.parameters:
+                    known = signature.parameters
+                    hint = suggestion(name, known, f"known: {', '.join(known)}")
+                    raise TypeError(
+                        f"{type(self).__name__}: unknown parameter {name!r}; {hint}"
+                    ) from None
+            raise
         bound.apply_defaults()
         for name, value in bound.arguments.items():
             setattr(self, name, value)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from superconext.core.errors import DataError, check_texts
+from superconext.core.errors import DataError, RunError, check_texts
 from superconext.data.lines import OpenFile, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
@@ -73,7 +73,10 @@ class ExportedModel:
 
 
 def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
-    """What `export --format onnx` or `static` made of a run; None for any other folder."""
+    """What `export --format onnx` or `static` made of a run; None for any other folder.
+
+    Raises RunError for an export that is not whole.
+    """
     if (folder / "static.json").is_file():
         from superconext.export.static_model import StaticModel
 
@@ -82,7 +85,18 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
         from superconext.export.onnx_model import OnnxModel
 
         return OnnxModel(folder, threads)
+    if (folder / "classify.py").is_file() and not (folder / "manifest.json").is_file():
+        if (folder / "static.safetensors").is_file():
+            raise not_whole(folder / "static.json")
+        if (folder / "model.json").is_file():
+            raise not_whole(folder / "model.onnx")
+        raise not_whole(folder, "neither model.onnx nor static.json found")
     return None
+
+
+def not_whole(path: Path | str, found: str = "missing") -> RunError:
+    """The error of an export that lacks a file."""
+    return RunError(f"{path}: {found}; expected a whole export: copy or export it again")
 
 
 def file_rows(

@@ -18,7 +18,7 @@ from superconext.core.files import file_sha256
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.export.exported_model import ExportedModel
+from superconext.export.exported_model import ExportedModel, not_whole
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.group_priors import GroupPriors
@@ -70,6 +70,8 @@ class OnnxModel(ExportedModel):
             arrays = read_arrays(folder / "ngrams.safetensors")
         except MissingExtraError:
             raise
+        except FileNotFoundError as error:
+            raise not_whole(error.filename or folder) from None
         except (
             OSError,
             ValueError,

@@ -90,6 +90,7 @@ def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[str]
 
 def main() -> None:
     about = argparse.ArgumentParser(
+        allow_abbrev=False,
         description="Print label TAB text for each text of FILE; a blank text has an empty label.",
         epilog=f"Needs Python 3.11 or newer, and: pip install {' '.join(PACKAGES)}",
     )
@@ -164,6 +165,7 @@ from classify import PACKAGES, load, needed
 
 def main() -> None:
     about = argparse.ArgumentParser(
+        allow_abbrev=False,
         description='Answer POST /predict {"texts": ["...", ...]}; GET /health, GET /metrics.',
         epilog=f"Needs: pip install {' '.join(PACKAGES)} starlette uvicorn",
     )

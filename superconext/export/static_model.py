@@ -25,7 +25,7 @@ from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError, check_texts
 from superconext.core.files import file_sha256
 from superconext.core.process import gc_paused
-from superconext.export.exported_model import ExportedModel
+from superconext.export.exported_model import ExportedModel, not_whole
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -94,6 +94,8 @@ class StaticModel(ExportedModel):
             sizes = [len(array) for array in self._layers]
             if [table.shape[1], sizes[1], sizes[1], len(self.classes)] != sizes:
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
+        except FileNotFoundError as error:
+            raise not_whole(error.filename or folder) from None
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise RunError(
                 f"{folder}: not a readable static export ({error}); expected what superconext "

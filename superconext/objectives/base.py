@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Real
 from typing import Any, Protocol
 
@@ -176,10 +176,12 @@ class Objective(nn.Module):
     def build(cls, config: Config, shape: Shape) -> Objective:
         """Check the options and call `from_config` with those that are the objective's own. Raises
         ConfigError for an unknown or impossible option."""
-        own = other_options(config.options, encoder_class(config.encoder).options_type)
+        of_encoder = encoder_class(config.encoder).options_type
+        own = other_options(config.options, of_encoder)
         if own and cls.options_type is CheckedOptions and not cls.__module__.startswith(_OURS):
             raise own_fault(cls, f"no options_type for {own}", "a dataclass with these fields")
-        parse_options(own, cls.options_type)
+        also = [field.name for field in fields(of_encoder)]
+        parse_options(own, cls.options_type, f"the objective {config.objective}", also)
         return cls.from_config(replace(config, options=own), shape)
 
     @classmethod

@@ -434,10 +434,6 @@ def test_debug_shows_the_traceback_and_the_line(call, tmp_path):
 FOLDERS = {
     "above": (lambda f: f.joinpath("inside").mkdir(), "found no manifest.json"),
     "runs": (None, "in it; expected a run made by superconext train: name one of these"),
-    "export": (
-        lambda f: f.joinpath("classify.py").touch(),
-        "an export, which predict, evaluate, embed and",
-    ),
     "sentences": (lambda f: f.joinpath("modules.json").touch(), "a sentence-transformers model"),
     "comparison": (lambda f: f.joinpath("results.jsonl").touch(), "of a comparison, which keeps"),
     "stopped": (lambda f: f.joinpath("checkpoint").mkdir(), "superconext train --resume "),
@@ -458,3 +454,33 @@ def test_a_folder_that_is_no_run_is_called_what_it_is(call, finished, tmp_path, 
     for name in (folder, "."):
         with pytest.raises(RunError, match="expected a run made by superconext train"):
             load(name)
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "embed", "report", "suggest"])
+@pytest.mark.parametrize("mark", ["manifest.json", "classify.py"])
+def test_a_file_before_the_run_is_to_be_swapped(call, data, tmp_path, verb, mark):
+    run = tmp_path / "my run"
+    run.mkdir()
+    more = ["--out", tmp_path / "x.npy"] if verb == "embed" else []
+    said = call(verb, data.test, run, *more)
+    assert "swap" not in said.err  # it is no run
+    (run / mark).write_text("{}", encoding="utf-8")
+    said = call(verb, data.test, run, *more)
+    assert said.code == 2 and not said.out and "Traceback" not in said.err
+    told = f"before the run {run}; expected the run first: swap them: superconext {verb} '{run}' "
+    assert said.err.rstrip().endswith(f"{told}{data.test}")
+    assert "swap" not in call(verb, run, data.test, *more).err
+    if verb == "evaluate":
+        told = call(verb, data.test, run, run).err
+        assert told.rstrip().endswith(f"superconext {verb} '{run}' '{run}' {data.test}")
+
+
+def test_an_export_without_its_model_is_called_so(call, finished, tmp_path):
+    (tmp_path / "classify.py").touch()
+    said = "neither model.onnx nor static.json found; expected a whole export: copy or export"
+    for words in (["predict"], ["evaluate"], ["embed", "--out", tmp_path / "x.npy"]):
+        assert said in blame(call(words[0], tmp_path, finished.data.test, *words[1:]))
+    with pytest.raises(RunError, match=said):
+        load(tmp_path)
+    line = blame(call("report", tmp_path))
+    assert "found an export, which predict, evaluate, embed and serve read" in line

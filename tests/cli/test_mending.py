@@ -187,6 +187,13 @@ def test_a_class_with_one_row_is_trained_on(train, call, tmp_path, features):
     assert len(found) == 41
 
 
+def test_a_class_with_one_row_that_is_a_misspelling_is_told_of(train):
+    extra = [("complaint", f"kan {text}") for _, text in rows(8, seed=5)]
+    classes, said = train([*extra, ("complant", "kan had wasat")])
+    assert classes["complant"] == 1 and classes["complaint"] == 8
+    assert "'complant' (line 50, did you mean 'complaint'?); it is trained on" in said.err
+
+
 def test_a_column_of_numbers_is_no_text(train, call, data, tmp_path):
     for marks in (",", "."):
         table = [(label, f"{n}{marks}5") for n, (label, _) in enumerate(rows(60, seed=3))]

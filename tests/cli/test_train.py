@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from superconext import SuperConTextClassifier
 from superconext._version import __version__
 from superconext.config.files import read_config
 from superconext.config.parameters import PARAMETERS
+from superconext.core.errors import ConfigError
 from superconext.report.figures import available as can_draw
 from superconext.report.table import BASELINE_NAMES
 from superconext.text.tokenize import Tokenizer
-from tests.cli.conftest import environment, write_table
+from tests.cli.conftest import environment, rows, write_table
 
 FROZEN_ENCODER = Path(__file__).parents[1] / "frozen" / "pretrained"
 HEAVY = ("torch", "sklearn", "gensim", "scipy", "matplotlib", "numpy")
@@ -513,20 +515,48 @@ def test_help_and_version_import_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "code", "told"),
     [
-        (["--pretrain"], "no unlabelled text"),
-        (["--options", "margin=2"], "no option 'margin'"),
-        (["--objective", "dualcl", "--options", "ensemble=some"], "ensemble"),
+        (["--pretrain"], 1, "no unlabelled text"),
+        (["--options", "margin=2"], 2, "the objective superloss has no option 'margin'"),
+        (["--objective", "dualcl", "--options", "ensemble=some"], 1, "ensemble"),
     ],
 )
 def test_what_cannot_be_is_refused_before_baselines_are_fitted(
-    words, told, call, data, tmp_path, monkeypatch
+    words, code, told, call, data, tmp_path, monkeypatch
 ):
     def fitted(*args):
         raise AssertionError("baselines were fitted first")
 
     monkeypatch.setattr("superconext.baselines.baseline.baseline_report", fitted)
     said = call("train", data.train, "--out", tmp_path / "run", *data.small, *words)
-    assert said.code == 1 and told in said.err and "Traceback" not in said.err
+    assert said.code == code and told in said.err and "Traceback" not in said.err
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("temprature=3", "did you mean the parameter temperature (--temperature)?"),
+        ("batch_size=3", "did you mean the parameter batch_size (--batch-size)?"),
+        ("mning=topk", "did you mean 'mining'?"),
+        ("zzz=1", "known: "),
+    ],
+)
+def test_an_option_that_the_objective_lacks_is_wrong_usage(words, told, call, data, tmp_path):
+    given = ("train", data.train, "--out", tmp_path / "run", *data.small)
+    said = call(*given, "--options", words)
+    line = " ".join(said.err.splitlines()[-1:])
+    assert said.code == 2 and line.startswith("Error: Invalid value for '--options': options: the ")
+    assert f"the objective superloss has no option {words.split('=')[0]!r}; {told}" in line
+    assert "Traceback" not in said.err
+    several = ("--objectives", "superloss,triplet", "--seeds", 1, *given[2:])
+    said = call("compare", data.train, *several, "--options", words)
+    assert said.code == 2 and told in said.err and "superloss: options: the obj" in said.err
+    file = tmp_path / "given.toml"
+    file.write_text(f'options = "{words}"\n', encoding="utf-8")
+    said = call(*given, "--config", file)
+    assert said.code == 1 and told in said.err  # the file is at fault
+    labels, texts = zip(*rows(24, seed=3), strict=True)
+    with pytest.raises(ConfigError, match="the objective superloss has no option"):
+        SuperConTextClassifier(options=words).fit(texts, labels)

@@ -50,6 +50,13 @@ def test_a_run_learns_from_all_of_them(call, data, small, texts, tmp_path, door)
     assert call("predict", out, data.test).code == 0
 
 
+@pytest.mark.parametrize("verb", ["train", "compare", "fewshot", "sweep"])
+def test_help_says_that_the_option_may_be_repeated(call, verb):
+    words = " ".join(call(verb, "--help-all").out.split())
+    about = words[words.index("--unlabelled TEXT") :]
+    assert "one file or several. The option may be repeated." in about[:200]
+
+
 def test_the_estimator_takes_a_list(texts, tmp_path):
     labels, sentences = zip(*rows(40, seed=3), strict=True)
     settings = {"epochs": 1, "hidden_size": 4, "vector_dimension": 8}

@@ -169,6 +169,33 @@ def test_check_training():
     assert "9 classes" in line and "and 4 more" in line
 
 
+@pytest.mark.parametrize(
+    ("label", "frequent", "meant"),
+    [
+        ("complant", "complaint", True),
+        ("Complaints", "complaint", True),
+        ("شكوىى", "شكوى", True),
+        ("2023 complant", "2023 complaint", True),
+        ("b", "a", False),
+        ("2", "1", False),
+        ("pas", "pos", False),
+        ("no", "not", False),
+        ("class 10", "class 11", False),
+        ("complaint 2", "complaint", False),
+        ("illegal", "legal", False),
+        ("unrelated", "related", False),
+        ("negative", "positive", False),
+        ("Complaint", "complaint", False),  # told apart on purpose, or told already
+    ],
+)
+def test_a_single_row_of_a_misspelt_class_is_told_of(label, frequent, meant):
+    (line,) = check_training(corpus_of([frequent] * 5 + ["other"] * 2 + [label]))
+    hint = f", did you mean {frequent!r}?" if meant else ""
+    assert f"with a single row: {label!r} (line 8{hint});" in line
+    (line,) = check_training(corpus_of([frequent] * 2 + [label]))
+    assert "did you mean" not in line  # neither is frequent
+
+
 # -- bytes ----------------------------------------------------------------------------------
 
 

@@ -131,3 +131,14 @@ def test_unfitted_and_misconfigured():
         SuperConTextClassifier().predict(["a"])
     with pytest.raises(ConfigError, match="epochs = 0"):
         SuperConTextClassifier(epochs=0).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("kind", [SuperConTextClassifier, SuperConTextEncoder])
+def test_an_unknown_parameter_is_told_with_the_one_that_it_resembles(kind):
+    with pytest.raises(TypeError, match=f"^{kind.__name__}: unknown parameter 'epoch'; did you"):
+        kind(epoch=3)
+    with pytest.raises(TypeError, match=r"parameter 'zzzz'; known: objective, .*, verbose$"):
+        kind(epochs=3, zzzz=1)
+    with pytest.raises(TypeError, match="multiple values"):
+        kind("superloss", objective="superloss")
+    assert clone(kind(epochs=3)).get_params()["epochs"] == 3

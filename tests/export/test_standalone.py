@@ -7,6 +7,7 @@ missing, so that all the rest is tested everywhere.
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+import superconext
 from superconext import SuperConTextClassifier, __version__
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import DataError, RunError
@@ -25,6 +27,7 @@ from superconext.export.onnx_folder import (
     write_rest,
 )
 from superconext.export.onnx_model import OnnxModel
+from tests.cli.conftest import call_main
 from tests.estimator.test_contract import LABELS, TEXTS, TINY
 from tests.export.conftest import labels_of
 
@@ -189,6 +192,11 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     said = " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split())
     for told in ("--host HOST address to", "any free one", "of onnxruntime", "starlette uvicorn"):
         assert told in said
+    for program, *words in (["classify.py", "-", "--prob"], ["serve.py", "--keep", "id", "--po"]):
+        command = [sys.executable, str(folder / program), *words]
+        failed = subprocess.run(command, capture_output=True, input=b"zwin", env=env)
+        assert failed.returncode == 2 and not failed.stdout  # no part of a name is taken for it
+        assert f"unrecognized arguments: {words[-1]}".encode() in failed.stderr
     failed = classify(str(tmp_path / "none"))
     assert failed.returncode == 1 and failed.stderr.decode().startswith("error: ")
     assert (
@@ -240,6 +248,22 @@ def test_a_damaged_export_is_refused(export, tmp_path):
         with pytest.raises(RunError, match="export it again"):
             OnnxModel(copy)
         shutil.rmtree(copy)
+
+
+def test_a_file_that_is_gone_is_named(export, tmp_path):
+    import shutil
+
+    _, folder = export
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    for name in ("model.json", *json.loads((folder / "model.json").read_text())["files"]):
+        (copy / name).rename(tmp_path / "away")
+        told = f"{copy / name}: missing; expected a whole export: copy or export it again"
+        said = call_main("predict", copy, stdin=b"zwin\n")
+        assert (said.code, said.err.strip()) == (1, f"error: {told}")
+        with pytest.raises(RunError, match=f"^{re.escape(told)}$"):
+            superconext.load(copy)
+        (tmp_path / "away").rename(copy / name)
 
 
 def test_arrays_are_read_as_the_library_reads_them(tmp_path):

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -313,6 +314,18 @@ def test_a_damaged_student_is_refused(made, tmp_path):
             StaticModel(tmp_path)
         said = call_main("predict", tmp_path, stdin=b"a\n")
         assert said.code == 1 and said.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", [FACTS, WEIGHTS])
+def test_a_file_that_is_gone_is_named(made, tmp_path, name):
+    place, _ = made
+    shutil.copytree(place / "out", tmp_path / "copy")
+    (tmp_path / "copy" / name).unlink()
+    said = call_main("predict", tmp_path / "copy", stdin=b"a\n")
+    told = f"{tmp_path / 'copy' / name}: missing; expected a whole export: copy or export it again"
+    assert (said.code, said.err.strip()) == (1, f"error: {told}")
+    with pytest.raises(RunError, match=f"^{re.escape(told)}$"):
+        superconext.load(tmp_path / "copy")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,10 @@ def test_values_are_read_by_type_and_the_rest_keeps_its_default():
     [
         ("margin", "expected name=value"),
         ("margn=1", "did you mean 'margin'"),
+        (
+            "temprature=3",
+            "this objective has no .*parameter temperature .--temperature.\\?",
+        ),
         ("zzz=1", "known: margin, form, heads, stable"),
         ("heads=1.5", "type int"),
         ("margin=inf", "finite"),
