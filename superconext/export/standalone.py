@@ -174,13 +174,6 @@ def main() -> None:
     )
     about.add_argument("--port", type=int, default=8000, help="0: any free one; default: 8000")
     about.add_argument(
-        "--keep",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="add this column of a table after the text, under a header; may be repeated",
-    )
-    about.add_argument(
         "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()

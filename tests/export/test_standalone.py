@@ -192,7 +192,8 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     said = " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split())
     for told in ("--host HOST address to", "any free one", "of onnxruntime", "starlette uvicorn"):
         assert told in said
-    for program, *words in (["classify.py", "-", "--prob"], ["serve.py", "--keep", "id", "--po"]):
+    assert "--keep" not in said and "--proba" not in said, "no table is read here"
+    for program, *words in (["classify.py", "-", "--prob"], ["serve.py", "--po"]):
         command = [sys.executable, str(folder / program), *words]
         failed = subprocess.run(command, capture_output=True, input=b"zwin", env=env)
         assert failed.returncode == 2 and not failed.stdout  # no part of a name is taken for it
