@@ -3,8 +3,8 @@
 Each set is trained on as `superconext train TRAIN --test TEST` does it, with no option but those
 after `--` (word vectors, a pretrained encoder); the rival is fitted on all rows of TRAIN, its C by
 cross-validation within them, and adjusted for rare classes as the default is. A set of one file is
-parted 80/20 at random after its repeated texts are removed. The interval of the difference is that
-of a bootstrap over test rows, one seed.
+parted 80/20 at random after its repeated texts are removed; training rows whose text is in the test
+file are left out. The interval of the difference is that of a bootstrap over test rows, one seed.
 
     python scripts/default_sets.py results.csv --set trec=train.tsv,test.tsv --set cr=all.tsv -- \
         --vectors vectors.txt
@@ -33,7 +33,7 @@ from superconext import load
 from superconext.baselines.baseline import fit_baseline
 from superconext.config.parameters import resolve
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import deduplicate
+from superconext.data.duplicates import deduplicate, leaks
 from superconext.data.reading import read_labelled
 from superconext.experiments.paired_tests import hierarchical_bootstrap, holm
 from superconext.report.table import Grid
@@ -48,7 +48,9 @@ HEAD = [
 def parts(paths: list[str]) -> tuple[Dataset, Dataset]:
     """Training and test rows of two files, or of one that is parted."""
     if len(paths) == 2:
-        return read_labelled(paths[0]), read_labelled(paths[1])
+        train, test = (read_labelled(path) for path in paths)
+        leaking = leaks(test.texts, train.texts)
+        return train.select(np.setdiff1d(np.arange(len(train)), leaking)), test
     rows = read_labelled(paths[0])
     rows = rows.select(deduplicate(rows.texts))
     known, asked = train_test_split(
