@@ -268,23 +268,26 @@ def _module() -> Any:
 
 
 def _train(fasttext: Any, file: Path, epochs: int, lengths: tuple[int, int], seed: int) -> Any:
-    try:
-        return fasttext.train_supervised(
-            str(file),
-            epoch=epochs,
-            minn=lengths[0],
-            maxn=lengths[1],
-            label=_PREFIX,
-            thread=1,
-            seed=seed,
-            verbose=0,
-            **FIXED,
-        )
-    except (RuntimeError, ValueError) as error:
-        raise TrainingError(
-            f"fastText with {epochs} epochs gave up ({error}); expected it to end: leave the "
-            "baseline fasttext out"
-        ) from None
+    """A model, tried three times: now and then a fit meets NaN that ends well when repeated."""
+    for _ in range(3):
+        try:
+            return fasttext.train_supervised(
+                str(file),
+                epoch=epochs,
+                minn=lengths[0],
+                maxn=lengths[1],
+                label=_PREFIX,
+                thread=1,
+                seed=seed,
+                verbose=0,
+                **FIXED,
+            )
+        except (RuntimeError, ValueError) as error:
+            reason = str(error)
+    raise TrainingError(
+        f"fastText with {epochs} epochs gave up three times ({reason}); expected it to end: leave "
+        "the baseline fasttext out"
+    )
 
 
 def _line(text: str) -> str:

@@ -23,7 +23,7 @@ from superconext.config.parameters import (
 )
 from superconext.config.presets import PRESETS
 from superconext.core import files
-from superconext.core.errors import ConfigError, DataError, OptionNameError, VectorsError
+from superconext.core.errors import ConfigError, DataError, OptionError, VectorsError
 from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
@@ -434,7 +434,7 @@ class GroupedCommand(Command):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except OptionNameError as error:
+        except OptionError as error:
             given = (ctx.params.get("options") or "").split(",")
             if error.name not in {part.partition("=")[0].strip() for part in given}:
                 raise  # it stands in a file

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from superconext.config.presets import BY_ROWS, FORMER_PRESETS, OF_ENCODERS, PRESETS
-from superconext.core.errors import ConfigError, OptionNameError, suggestion
+from superconext.core.errors import ConfigError, OptionError, suggestion
 
 #: Headings of `--help`, in their order.
 GROUPS = (
@@ -616,7 +616,7 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 class CheckedOptions:
     """Base class of options, with fields made by `config.parameters.parameter`; it has none itself.
 
-    Raises ConfigError for a value that its field does not allow.
+    Raises OptionError for a value that its field does not allow.
 
     >>> @dataclass(frozen=True)
     ... class Options(CheckedOptions):
@@ -630,7 +630,8 @@ class CheckedOptions:
             try:
                 row.check(getattr(self, row.name))
             except ConfigError as error:
-                raise ConfigError(f"options: {error} ({row.help.rstrip('.')})") from None
+                help = row.help.rstrip(".")
+                raise OptionError(f"options: {error} ({help})", row.name) from None
 
 
 def parse_options(
@@ -641,8 +642,7 @@ def parse_options(
     owner, also: for messages, who has these options, and names of others that may stand beside
     them.
 
-    Raises OptionNameError for an unknown name, ConfigError for a part without "=", or a value of
-    another type.
+    Raises OptionError for an unknown name, a part without "=", or a value that cannot be used.
     """
     hints = typing.get_type_hints(options)
     known = [field.name for field in fields(options)]  # type: ignore[arg-type]
@@ -650,10 +650,10 @@ def parse_options(
     for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise ConfigError(f"options: found {part!r}, expected name=value")
+            raise OptionError(f"options: found {part!r}, expected name=value", part)
         if name not in known:
             hint = _meant(name, [*known, *also])
-            raise OptionNameError(f"options: {owner} has no option {name!r}; {hint}", name)
+            raise OptionError(f"options: {owner} has no option {name!r}; {hint}", name)
         values[name] = _convert(name, value, hints[name])
     return options(**values)
 
@@ -688,9 +688,9 @@ def _convert(name: str, value: str, kind: type) -> Any:
             return _TRUTH[value.lower()]
         converted = kind(value)
     except (ValueError, KeyError):
-        raise ConfigError(
-            f"options: {name} = {value!r}; expected a value of type {kind.__name__}"
+        raise OptionError(
+            f"options: {name} = {value!r}; expected a value of type {kind.__name__}", name
         ) from None
     if kind is float and not math.isfinite(converted):
-        raise ConfigError(f"options: {name} = {value}; expected a finite number")
+        raise OptionError(f"options: {name} = {value}; expected a finite number", name)
     return converted

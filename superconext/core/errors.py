@@ -42,8 +42,8 @@ class UnregisteredError(ConfigError):
     kind = name = variable = ""
 
 
-class OptionNameError(ConfigError):
-    """Neither the objective nor the encoder has an option of that name."""
+class OptionError(ConfigError):
+    """An option of the objective or of the encoder is unknown, or its value cannot be used."""
 
     def __init__(self, message: str, name: str = "") -> None:
         super().__init__(message)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from superconext._version import __version__
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
-from superconext.core.errors import ConfigError, OptionNameError, RunError, StoppedEarly
+from superconext.core.errors import ConfigError, OptionError, RunError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report, with_folds
 from superconext.experiments.plan import (
@@ -275,8 +275,8 @@ def _check_parameters(request: Request, progress: Progress) -> None:
                 check_folds(replace(config, cv=data.cv))
                 if system.is_baseline:
                     check_run(system.objective, config)
-            except OptionNameError as error:
-                raise OptionNameError(f"{system.name}: {error}", error.name) from None
+            except OptionError as error:
+                raise OptionError(f"{system.name}: {error}", error.name) from None
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
     warn_where_slow(configs, progress)

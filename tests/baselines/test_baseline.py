@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from superconext.baselines import linear as fasttext_baseline
 from superconext.baselines.baseline import fit_baseline
 from superconext.baselines.linear import NBSVM_GRID, FastText, NbSvm
-from superconext.core.errors import ConfigError, MissingExtraError
+from superconext.core.errors import ConfigError, MissingExtraError, TrainingError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare, fewshot
 from superconext.experiments.plan import make_plan
@@ -228,6 +228,28 @@ def test_fasttext_reads_odd_texts_as_texts(small):
     )
     found = FastText().fit(train, None)
     assert found.predict(["zwin bzaf", "KHAYB", "\n", "\ue0000"])[:2] == ["good", "bad"]
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_fasttext_tries_a_fit_that_met_nan_three_times(small, monkeypatch, failures):
+    import fasttext
+
+    tries, learn = [], fasttext.train_supervised
+
+    def uncertain(*arguments, **options):
+        tries.append(options["seed"])
+        if len(tries) <= failures:
+            raise RuntimeError("Encountered NaN.")
+        return learn(*arguments, **options)
+
+    monkeypatch.setattr(fasttext, "train_supervised", uncertain)
+    train = split(30, 2, 0)
+    if failures == 2:
+        assert FastText().fit(train, None, 5).predict(train[0][:3]) == train[1][:3]
+    else:
+        with pytest.raises(TrainingError, match=r"three times \(Encountered NaN"):
+            FastText().fit(train, None, 5)
+    assert tries == [5, 5, 5]
 
 
 def test_fasttext_stands_in_a_comparison(small, request_of, tmp_path):

@@ -519,7 +519,9 @@ def test_help_and_version_import_nothing_heavy():
     [
         (["--pretrain"], 1, "no unlabelled text"),
         (["--options", "margin=2"], 2, "the objective superloss has no option 'margin'"),
-        (["--objective", "dualcl", "--options", "ensemble=some"], 1, "ensemble"),
+        (["--objective", "dualcl", "--options", "ensemble=some"], 2, "ensemble"),
+        (["--options", "margin"], 2, "found 'margin', expected name=value"),
+        (["--options", "n_positives=x"], 2, "expected a value of type int"),
     ],
 )
 def test_what_cannot_be_is_refused_before_baselines_are_fitted(
