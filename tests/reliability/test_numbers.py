@@ -46,7 +46,7 @@ def test_rates_and_temperatures_are_positive_numbers(train_file, tmp_path, name,
 @pytest.mark.parametrize("value", ["nan", "inf", "-0.1", "2.5", "x", ""])
 def test_margins_lie_in_their_limits(train_file, tmp_path, value):
     words = ("--objective", "triplet", "--options", f"margin={value}")
-    line = error_of(train(train_file, tmp_path / "run", *words))
+    line = error_of(train(train_file, tmp_path / "run", *words), 2)
     assert "margin" in line and "expected" in line
     assert not list(tmp_path.iterdir())
 
@@ -61,8 +61,7 @@ def test_margins_lie_in_their_limits(train_file, tmp_path, value):
 )  # fmt: skip
 def test_options_of_an_objective_are_checked(train_file, tmp_path, objective, options):
     words = ("--objective", objective, "--options", options)
-    code = 2 if "nonsense" in options else 1
-    assert "option" in error_of(train(train_file, tmp_path / "run", *words), code)
+    assert "option" in error_of(train(train_file, tmp_path / "run", *words), 2)
     assert not list(tmp_path.iterdir())
 
 
