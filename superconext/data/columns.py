@@ -198,7 +198,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
             f"{source}: each of {_listed(several)} could be the {default} column, expected one: "
             f"name it with {flag}"
         )
-    mend = f"name it with {flag}, or rename it"
+    mend = f"give one of these with {flag}, or rename a column"
     if (spec, default) == (None, "label"):
         mend = f"name the column of labels with {flag}; {WITHOUT_LABELS}"
     raise RowsError(

@@ -143,9 +143,9 @@ def check_held(dataset: Dataset) -> None:
     several = sum(count > 1 for count in texts.values())
     if several < 2:
         raise DataError(
-            f"{dataset.source}: found {several} classes with two different texts or more in "
-            f"{len(dataset)} rows, expected two, so that a score means something: label more rows, "
-            "or give a dev file with --dev"
+            f"{dataset.source}: found {several} class{'es' * (several != 1)} with two different "
+            f"texts or more in {len(dataset)} rows, expected two, so that a score means something: "
+            "label more rows, or give a dev file with --dev"
         )
 
 

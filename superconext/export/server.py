@@ -275,7 +275,8 @@ def app_of(model: Any, limits: Limits | None = None) -> Any:
         task.cancel()
 
     async def refused(request: Any, error: Any) -> Any:
-        return _json({"error": f"{error.detail}: POST /predict, GET /health"}, error.status_code)
+        expected = "expected POST /predict, GET /health or GET /metrics"
+        return _json({"error": f"{error.detail}: {expected}"}, error.status_code)
 
     routes = [
         Route("/predict", service.predict, methods=["POST"]),

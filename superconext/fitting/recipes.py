@@ -348,20 +348,24 @@ def _decided(
     these have shown it."""
     mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
     ready = ready or min((r for r in mean if not r.trained), key=lambda r: mean[r])
-    chosen, error = ready, 0.0
+    chosen, gain, error = ready, 0.0, 0.0
     trained = [recipe for recipe in mean if recipe.trained]
     if trained:
         best = min(trained, key=lambda r: mean[r])
         difference = losses[ready] - losses[best]
+        gain = float(difference.mean())
         error = float(difference.std()) / math.sqrt(len(difference))
-        if float(difference.mean()) > max(error, WORTH_TRAINING):
+        if gain > max(error, WORTH_TRAINING):
             chosen = best
     if not trained:
         why = "the trained encoder was left out, as it takes longer than the budget"
     elif chosen.trained:
-        why = f"its log loss is lower by more than one standard error ({error:.3f})"
+        why = f"its log loss is {gain:.4f} lower, more than one standard error ({error:.4f})"
     else:
-        why = f"the trained encoder is not better by more than one standard error ({error:.3f})"
+        why = (
+            f"the trained encoder gains {gain:.4f} in log loss, not more than one standard error "
+            f"({error:.4f}) or {WORTH_TRAINING}"
+        )
     rows = {
         recipe.name: {
             "title": recipe.title(config),

@@ -277,6 +277,6 @@ def collapse_warning(report: dict[str, Any]) -> str | None:
     return (
         "the encoder maps nearly every sentence to the same point "
         f"(mean cosine {report['mean_cosine']:.2f}, {report['effective_rank']:.1f} of "
-        f"{report['dimensions']} directions in use), so classes cannot be told apart; "
+        f"{report['dimensions']} directions in use), so classes may be hard to tell apart; "
         "try a lower learning_rate, a higher temperature or more epochs"
     )

@@ -252,10 +252,11 @@ def out_of_fold(
     _, first, members = np.unique(groups[known], return_index=True, return_inverse=True)
     first = known[first]
     counts = np.bincount(labels[first], minlength=labels.max() + 1)
-    if (counts >= 2).sum() < 2 or not any(map(str.split, texts)):
+    several = int((counts >= 2).sum())
+    if several < 2 or not any(map(str.split, texts)):
         raise DataError(
-            f"{source or 'rows'}: found {(counts >= 2).sum()} classes with two different texts or "
-            "more, expected two: label more rows, or check --label-column"
+            f"{source or 'rows'}: found {several} class{'es' * (several != 1)} with two different "
+            "texts or more, expected two: label more rows, or check --label-column"
         )
     shares = np.zeros((len(texts), len(counts)))
     ngrams = NgramCounts(texts)

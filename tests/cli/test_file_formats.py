@@ -476,7 +476,7 @@ ONE_A_ROW = 'all rows in one object, expected {"text": "...", "label": "..."} fo
         ({"pos": [row["text"] for row in ROWS]}, None, ONE_A_ROW),
         ({"data": ROWS}, 2, "line 1: found an object that does not end on its line"),
         ([row["text"] for row in ROWS], None, "found a JSON array"),
-        ({"the tweet": "zwin", "the class": "pos"}, None, "name it with --text-column"),
+        ({"the tweet": "zwin", "the class": "pos"}, None, "give one of these with --text-column"),
     ],
 )
 def test_json_of_another_shape_is_told_what_to_make_of_it(

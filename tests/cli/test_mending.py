@@ -213,7 +213,7 @@ def test_a_column_of_numbers_is_no_text(train, call, data, tmp_path):
 def test_a_score_needs_two_texts_of_two_classes(call, data, tmp_path):
     path = write_table(tmp_path / "x.tsv", [("neg", "khayb"), ("pos", "zwin"), ("pos", "bnin")])
     line = blame(call("train", path, "--out", tmp_path / "run", *data.small))
-    assert "found 1 classes with two different texts or more in 3 rows" in line and "--dev" in line
+    assert "found 1 class with two different texts or more in 3 rows" in line and "--dev" in line
 
 
 # Garbled texts

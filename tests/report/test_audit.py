@@ -174,7 +174,7 @@ def test_suspicion_is_the_log_likelihood_ratio_of_the_likeliest_other_class():
 def test_too_few_rows_are_refused(pairs):
     if pairs[0][1] == "...":
         pairs = [(label, " ") for label, _ in pairs]
-    with pytest.raises(DataError, match=r"found \d classes with two different texts"):
+    with pytest.raises(DataError, match=r"found \d class(es)? with two different texts"):
         audit(data_set(pairs))
 
 
