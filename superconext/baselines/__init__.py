@@ -44,6 +44,7 @@ BASELINES: Registry[type[Baseline]] = Registry(
         ),
     },
     "SUPERCONEXT_BASELINES",
+    home=__name__,
 )
 
 #: Fitted beside the systems on every split, in this order.

@@ -128,10 +128,11 @@ def inspect(
     parts = {name: _read(path, text_column, label_column, reading) for name, path in named.items()}
     texts = {name: part.texts for name, part in parts.items()}
     progress = TerminalProgress(quiet)
+    refused = False
     try:
         doubts = check_training(next(iter(parts.values())))
     except DataError as error:
-        doubts = [str(error)]
+        doubts, refused = [str(error)], True
     for line in doubts:
         progress.warn(line)
     with progress.bar("looking for near-duplicates") as advance:
@@ -170,7 +171,9 @@ def inspect(
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
         click.echo(f"in {listed}: {said}")
-    if not quiet:
+    if refused:
+        say_next("mend what is said above: `superconext train` refuses the file as it is")
+    elif not quiet:
         advice = " ".join(note for part in parts.values() for note in part.notes)
         mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
         given = {

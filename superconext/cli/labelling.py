@@ -381,10 +381,11 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     from superconext.report.table import render
 
     source = summary["file"]
+    few = summary["likely_wrong"] or "hardly any"
     counts = (
-        f"about {summary['likely_wrong']} of {summary['rows']} labels are likely wrong (a rough "
-        f"estimate): look for them among the {plural(summary['suspects'], 'row')} that another "
-        "label fits better, which come first, the clearest at the top"
+        f"estimate: {few} of {summary['rows']} labels are wrong; "
+        f"the {plural(summary['suspects'], 'row')} that another label fits better "
+        f"{'come' if summary['suspects'] != 1 else 'comes'} first, the clearest at the top"
     )
     told = [
         (

@@ -345,7 +345,9 @@ _GROUP_OF = {
 _ELSEWHERE = {
     **dict.fromkeys(("lr", "body-learning-rate"), "learning-rate"),
     **dict.fromkeys(("random-state", "random-seed"), "seed seeds"),
-    **dict.fromkeys(("num-epochs", "n-epochs", "num-train-epochs", "max-epochs"), "epochs"),
+    **dict.fromkeys(
+        ("epoch", "num-epochs", "n-epochs", "num-train-epochs", "max-epochs"), "epochs"
+    ),
     **dict.fromkeys(("output", "output-dir", "o"), "out"),
     **dict.fromkeys(("model-name", "model-name-or-path", "base-model"), "model"),
     **dict.fromkeys(("train-batch-size", "bs"), "batch-size"),

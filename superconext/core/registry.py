@@ -55,6 +55,7 @@ class Registry(Generic[T]):
         built_in: the project's own entries.
         variable: environment variable of more entries, "name=path/to/file.py:Class" after
             commas, which worker processes see too; None for none.
+        home: the module that holds the registry, as OBJECTIVES of kind "objective".
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Registry(Generic[T]):
         base: str | None,
         built_in: Mapping[str, Entry],
         variable: str | None = None,
+        home: str = "",
     ) -> None:
+        self.home = home
         self.kind, self.base, self.built_in, self.variable = kind, base, dict(built_in), variable
         self.group = f"superconext.{kind}s".replace(" ", "_")
         self._added: dict[str, Entry | T] = {}
@@ -122,13 +125,19 @@ class Registry(Generic[T]):
         self._tell()
         near = difflib.get_close_matches(name, self.names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        own = f" or be named in {self.variable}={name}=path/to/file.py:Class" * bool(self.variable)
         error = UnregisteredError(
-            f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}; one of "
-            f"your own has to be registered{own}{hint}"
+            f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}, or "
+            f"{self.how_to_add(name)}{hint}"
         )
         error.kind, error.name, error.variable = self.kind, name, self.variable or ""
         raise error
+
+    def how_to_add(self, name: str) -> str:
+        """How an entry of the user's own becomes known, for messages."""
+        named = f"named in {self.variable}={name}=path/to/file.py:Class" if self.variable else ""
+        constant = f"{self.kind}s".replace(" ", "_").upper()
+        added = f"added in Python with {constant}.register of {self.home}" if self.home else ""
+        return f"one of your own, {' or '.join(filter(None, [named, added]))}"
 
     def check_entry(self, name: str) -> None:
         """Raise ConfigError where a wrong entry of the environment variable is for this name, or

@@ -420,6 +420,7 @@ FILE_FORMATS: Registry[type[FileFormat]] = Registry(
         "xlsx": Entry("superconext.data.binary_formats:Spreadsheet", "columns of an Excel sheet"),
     },
     "SUPERCONEXT_FILE_FORMATS",
+    home=__name__,
 )
 
 

@@ -103,7 +103,7 @@ def duplicates_of(parts: Mapping[str, Dataset], keys: Keys) -> dict[str, list[di
 
     Returns:
         `within`: for each part `rows` that repeat an earlier one of it after normalisation, and
-        `identical` ones that do so exactly.
+        `identical` ones that do so exactly, and how many with the `same_label` (as an earlier one).
         `across`: for each later part `of` and earlier part `in`, the `rows` of the first whose
         text is in the second after normalisation, how many of them `identical`ly, and how
         many with the `same_label` (some copy of which has it).
@@ -114,6 +114,8 @@ def duplicates_of(parts: Mapping[str, Dataset], keys: Keys) -> dict[str, list[di
             "name": name,
             "rows": len(keys[name]) - len(set(keys[name])),
             "identical": len(parts[name]) - len(set(parts[name].texts)),
+            "same_label": len(keys[name])
+            - len(set(zip(keys[name], parts[name].labels, strict=True))),
         }
         for name in names
     ]

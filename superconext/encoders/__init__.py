@@ -26,6 +26,7 @@ ENCODERS: Registry[type[Encoder]] = Registry(
         ),
     },
     "SUPERCONEXT_ENCODERS",
+    home=__name__,
 )
 
 register = ENCODERS.register

@@ -62,6 +62,7 @@ def initial_vectors(
     known ones. A folder of vectors whose words are spelt otherwise than the run's is told of.
     """
     words = list(vocabulary.words)
+    cleared = 0
     brought = config.vectors or config.init
     if config.vectors and config.init:
         raise ConfigError(
@@ -88,7 +89,7 @@ def initial_vectors(
         nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
         source, origin = WordVectors([], nothing, name="random"), "nothing"
     else:
-        source, origin = _trained(config, tokens, tokenizer, progress, held)
+        source, origin, cleared = _trained(config, tokens, tokenizer, progress, held)
     rows, found = source.lookup(words)
     known = rows[found]
     spread = float(known.std()) if len(known) else 0.1
@@ -106,6 +107,8 @@ def initial_vectors(
             "dimension": source.dimension,
             "scale": scale,
             "trained_on": origin,
+            # Labelled texts, lines with whose words were left out of the unlabelled text.
+            "cleared_of": cleared,
             "coverage": round(float(found[2:].sum()) / count, 4),
         }
     }
@@ -119,8 +122,9 @@ def _trained(
     tokenizer: Tokenizer,
     progress: Progress,
     held: Sequence[str],
-) -> tuple[WordVectors, str]:
-    """Vectors trained by the run, and the text they are of, in words."""
+) -> tuple[WordVectors, str, int]:
+    """Vectors trained by the run, the text they are of, in words, and of how many labelled texts it
+    was cleared."""
     lines = Lines(files_of(config.unlabelled))
     left_out, alone = text_to_clear(lines, tokenizer, held, tokens)
     text = Sentences(lines, tokenizer, None, progress, None if alone else tokens, left_out)
@@ -135,10 +139,12 @@ def _trained(
             seed=VECTOR_SEED,
             progress=advance,
         )
+    if left_out and not text.tokenised:
+        progress.say("word vectors: cached, made without lines that repeat a labelled text")
     for note in lines.notes:
         progress.say(f"note: {note}")
     sources = [*([] if alone else ["training text"]), *filter(None, [names_of(config.unlabelled)])]
-    return trained, " and ".join(sources)
+    return trained, " and ".join(sources), len(left_out)
 
 
 def spelt_otherwise(source: str, tokenizer: Tokenizer) -> str:

@@ -187,7 +187,11 @@ class Service:
         texts = given.get("texts") if isinstance(given, dict) else None
         if not isinstance(texts, list) or len(given) > 1:
             more = [key for key in given if key != "texts"] if isinstance(given, dict) else []
-            found = f"the key {json.dumps(more[0][:40])}" if more else "other JSON"
+            found = "other JSON"
+            if more:
+                found = f"the key {json.dumps(more[0][:40])}"
+            elif texts is not None:
+                found = "texts that are no list"
             raise Refusal(400, f'found {found}; expected {{"texts": ["...", ...]}} alone')
         for place, text in enumerate(texts):
             if not isinstance(text, str):

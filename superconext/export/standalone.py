@@ -62,7 +62,9 @@ ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n"), " ")
 
 
 def needed(*packages: str) -> None:
-    """Exit with one line if a package is missing."""
+    """Exit with one line if a package is missing, or the folder of modules beside this file."""
+    if not (HERE / "superconext_runtime").is_dir():
+        sys.exit(f"error: {HERE}: found no superconext_runtime; expected the whole exported folder")
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         sys.exit(f"error: found no {missing[0]}; expected it: pip install {' '.join(missing)}")

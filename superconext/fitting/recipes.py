@@ -172,7 +172,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     )
     # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
     first = sum(fold.repeat == 0 for fold in cv.folds)
-    cv.add_encoder(began + seconds, first if dealt > 2 * first else None)
+    once = dealt > 2 * first
+    cv.add_encoder(began + seconds, first if once else None)
     every, done = cv.folds, len(cv.models[ENCODER])
 
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
@@ -191,7 +192,10 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     rows, _ = tried[ready].mean(len(cv.classes))
     losses = {recipe: lost(one)[rows] for recipe, one in tried.items()}
     scores = {recipe: one.scores(cv.train, cv.classes) for recipe, one in tried.items()}
-    where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds)"
+    limit = "; more would exceed the budget" * (len(cv.folds) < dealt)
+    if once and len(cv.folds) == first:
+        limit = f"; encoders are trained in the first {first} only"
+    where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
     choice = _decided(losses, scores, config, where, began, progress, ready)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all

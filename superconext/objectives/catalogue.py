@@ -45,6 +45,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         for name, (target, summary) in _BUILT_IN.items()
     },
     "SUPERCONEXT_OBJECTIVES",
+    home=__name__,
 )
 
 BUILT_IN = frozenset(OBJECTIVES.built_in)

@@ -81,13 +81,13 @@ class Miner:
     def __post_init__(self) -> None:
         if self.mode == "topk" and self.level < 1:
             raise ConfigError(
-                f"mining_threshold = {self.level}: with mining = topk it is the number of "
-                "negatives each anchor keeps; expected at least 1"
+                f"mining = topk with mining_threshold = {self.level:g}; expected the number of "
+                "negatives that each anchor keeps, 1 or more: add mining_threshold=20, say"
             )
         if self.mode == "quantile" and not 0 < self.level <= 1:
             raise ConfigError(
-                f"mining_threshold = {self.level}: with mining = quantile it is the share of "
-                "negatives each anchor keeps; expected more than 0 and at most 1"
+                f"mining = quantile with mining_threshold = {self.level:g}; expected the share of "
+                "negatives that each anchor keeps, above 0 and at most 1: add mining_threshold=0.2"
             )
 
     def active(self, epoch: int, epochs: int) -> bool:

@@ -26,6 +26,7 @@ PROBES: Registry[type[Probe]] = Registry(
         )
     },
     "SUPERCONEXT_PROBES",
+    home=__name__,
 )
 
 #: Values of `probe_features` under which a model of n-grams predicts together with the probe.
@@ -43,6 +44,7 @@ METRICS: Registry[Callable[..., float]] = Registry(
         ),
     },
     "SUPERCONEXT_METRICS",
+    home=__name__,
 )
 
 
@@ -62,9 +64,8 @@ def check_probe_features(name: str) -> None:
     near = difflib.get_close_matches(name, probe_feature_names(), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     error = UnregisteredError(
-        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}; a "
-        "probe of your own has to be registered or be named in "
-        f"{PROBES.variable}={name}=path/to/file.py:Class{hint}"
+        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}, or "
+        f"{PROBES.how_to_add(name)}{hint}"
     )
     error.kind, error.name, error.variable = PROBES.kind, name, PROBES.variable or ""
     raise error

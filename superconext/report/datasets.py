@@ -184,7 +184,7 @@ def _copies(report: Mapping[str, Any]) -> str:
             "rows": part["rows"],
             "%": 100 * part["rows"] / sizes[part["name"]],
             "identical": part["identical"],
-            "same label": None,
+            "same label": part["same_label"],
         }
         for part in report["duplicates"]["within"]
     ]

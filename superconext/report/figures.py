@@ -283,6 +283,7 @@ FIGURES: Registry[type[Figure]] = Registry(
         "bands": Entry(f"{_HERE}.experiment_figures:Bands", "scores over a parameter's values"),
     },
     variable="SUPERCONEXT_FIGURES",
+    home=__name__,
 )
 
 #: Adds a figure: see `Registry.register`.

@@ -154,12 +154,15 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         dev, folds = None, folds_of(config, train, request.test)
         times = repeats(len(train), folds, config)
         often = f", {times} times" * (times > 1)
-        most = f" in {config.budget:g} minutes of processor time at most (--budget)"
-        most *= config.preset == "auto"
+        fits = f"{folds * times} fits"
+        if config.preset == "auto":
+            fits = (
+                f"up to {fits} of a recipe, in {config.budget:g} minutes of processor time at most "
+                "(--budget)"
+            )
         progress.say(
             f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
-            f" {folds * times} fits{most}, then one on all rows (--cv 0: a tenth is held out "
-            "instead)"
+            f" {fits}, then one on all rows (--cv 0: a tenth is held out instead)"
         )
     elif big_dev is not None:
         dev = big_dev

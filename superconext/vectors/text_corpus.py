@@ -253,9 +253,11 @@ class Sentences:
             )
         self._keep(kept, "", flush=True)
         if self.left_out:
+            lines = f"{self.left_out.removed} of {count} unlabelled lines"
             self.progress.say(
-                f"left out: {self.left_out.removed} of {count} lines, which repeat one of "
-                f"{len(self.left_out)} texts to leave out"
+                f"left out: {lines}, because they repeat a labelled text"
+                if self.left_out.removed
+                else f"{lines} repeat a labelled text"
             )
         return kept
 

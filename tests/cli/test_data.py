@@ -70,11 +70,19 @@ def test_inspect_finds_the_leak_and_warns(folder):
     assert "warning: 4 of 24 rows of test (16.7%) are in train too" in said.err
     assert re.search(r"test in train +4 +16.7 +0 +4", said.out)
     assert re.search(r"dev in train +0 ", said.out)
+    assert re.search(r"within train +2 +2.4 +2 +1", said.out)
+    assert said.err.splitlines()[-1].startswith("next: superconext train FILE --out RUN")
     assert "texts with several labels: 1, in 3 rows" in said.out
     report = document("inspect", "train.tsv", "dev.tsv", "test.tsv")
     assert [part["rows"] for part in report["parts"]] == [82, 20, 24]
     assert report["parts"][0]["classes"] == {"neg": 42, "pos": 40}
     assert report["profile"] == "arabic" and report["near_duplicates"]["threshold"] == 0.8
+
+
+def test_after_a_file_of_one_class_comes_no_training(folder):
+    (folder / "one.csv").write_text("text,label\nzwin,pos\nmzyan,pos\n", encoding="utf-8")
+    last = run("inspect", "one.csv").err.splitlines()[-1]
+    assert last.startswith("next: mend") and "--out" not in last
 
 
 def test_inspect_orders_parts_by_what_they_are(folder):

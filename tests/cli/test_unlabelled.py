@@ -161,7 +161,7 @@ def test_little_text_is_learned_from_with_the_training_rows(call, data, small, t
     texts[0].write_text("wa3r bzaf\n" * 9 + "\n".join(f"{text} !" for text in held), "utf-8")
     words = ["train", data.train, "--no-baselines", *small, "--unlabelled", texts[0]]
     said = call(*words, "--test", data.test, "--out", tmp_path / "run")
-    assert said.code == 0 and "left out: 12 of 21 lines" in said.err
+    assert said.code == 0 and "left out: 12 of 21 unlabelled lines" in said.err
     assert vectors_of(tmp_path / "run")[0]["trained_on"] == "training text and a.txt"
 
 
@@ -172,7 +172,7 @@ def test_a_labelled_text_file_given_as_unlabelled_lets_no_test_text_in(
     texts[0].write_text("\n".join(["pos\twa3r bzaf"] * 20 + lines), "utf-8")
     words = ["train", data.train, "--no-baselines", *small, "--unlabelled", texts[0]]
     said = call(*words, "--test", data.test, "--out", tmp_path / "run")
-    assert said.code == 0 and "left out: 12 of 32 lines" in said.err
+    assert said.code == 0 and "left out: 12 of 32 unlabelled lines" in said.err
     pool = tmp_path / "pool.txt"
     said = call("data", "pool", texts[0], "--leave-out", data.test, "--out", pool, "--no-near")
     assert said.code == 0 and pool.read_text("utf-8") == "wa3r bzaf\n"

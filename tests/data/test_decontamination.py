@@ -73,7 +73,7 @@ def test_the_commands_leave_them_out(tmp_path, monkeypatch):
         assert done.code == 0
         known.append("وحيدة" in WordVectors.load(tmp_path / name))
     assert known == [True, False]
-    assert "left out: 2 of 122 lines" in done.err
+    assert "left out: 2 of 122 unlabelled lines" in done.err
     done = call_main(
         "pretrain", text, "--out", tmp_path / "encoder", "--vectors", tmp_path / "without",
         "--hidden-size", 4, "--leave-out", test, "--json",

@@ -55,8 +55,8 @@ def test_every_figure():
     assert test["scripts"] == {"Latin": 3, "Arabic": 1}
     assert report["duplicates"] == {
         "within": [
-            {"name": "train", "rows": 2, "identical": 1},
-            {"name": "test", "rows": 1, "identical": 0},
+            {"name": "train", "rows": 2, "identical": 1, "same_label": 1},
+            {"name": "test", "rows": 1, "identical": 0, "same_label": 0},
         ],
         "across": [{"of": "test", "in": "train", "rows": 2, "identical": 1, "same_label": 1}],
     }

@@ -52,7 +52,11 @@ def test_what_a_dev_or_test_text_says_is_not_learned_from(tmp_path):
     progress = Listening()
     initial = start(progress=progress, held=["sirr, kbir"], unlabelled=str(path))
     assert initial.oov_vectors.words == ["hadchi"]
-    assert any("left out: 40 of 60 lines" in line for line in progress.said)
+    assert any("left out: 40 of 60 unlabelled lines" in line for line in progress.said)
+    assert initial.facts["vectors"]["cleared_of"] == 1
+    again = Listening()
+    assert start(progress=again, held=["sirr, kbir"], unlabelled=str(path)).facts == initial.facts
+    assert any("without lines that repeat a labelled text" in line for line in again.said)
     assert "sirr" in start(unlabelled=str(path)).oov_vectors.words
 
 

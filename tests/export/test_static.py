@@ -141,6 +141,13 @@ def test_the_commands_read_it(made):
     words = [sys.executable, str(place / "out" / "classify.py"), "-"]
     said = subprocess.run(words, input=b"zwin bzaf\n", capture_output=True, check=False)
     assert said.stdout == b"pos\tzwin bzaf\n", said.stderr
+    alone = place / "alone"
+    alone.mkdir()
+    shutil.copy(words[1], alone)
+    words[1] = str(alone / "classify.py")
+    said = subprocess.run(words, input=b"zwin\n", capture_output=True, check=False, text=False)
+    expected = "found no superconext_runtime; expected the whole exported folder"
+    assert said.returncode == 1 and said.stderr.decode() == f"error: {alone.resolve()}: {expected}\n"
 
 
 def classify(made, *words):

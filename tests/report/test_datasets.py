@@ -50,7 +50,7 @@ def test_columns_stand_under_their_headings():
 def test_what_was_found_is_said():
     report = inspect_parts(PARTS, "arabic")
     text = inspection(report)
-    assert re.search(r"within train +1 +33.3 +1 +-", text)
+    assert re.search(r"within train +1 +33.3 +1 +0", text)
     assert re.search(r"test in train +1 +50.0 +1 +1", text)
     assert "texts with several labels: 1, in 3 rows" in text
     assert "سلبي 2, إيجابي 1  (train:1, train:3, test:1)" in text
