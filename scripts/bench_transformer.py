@@ -56,6 +56,7 @@ SETS = {
         },
     ),
     "cr": ("cr", {"0": "negative", "1": "positive"}),
+    "subj": ("subj", {"0": "subjective", "1": "objective"}),
 }
 
 #: 24 steps, chosen on dev draws of SST-2, 16 rows a class. What was stored with it learned from
@@ -66,19 +67,20 @@ BRIEF: dict[str, Any] = {
     "temperature": 0.1,
     "options": "unit=true",
 }
+#: A small pool of which few rows are retrieved, for the time of CSS-LM.
+SMALL_POOL = "pool_size=1000,queries=4,retrieved=8,negative_rows=16"
 #: Parameters of each of ours that is fine-tuned, beside the defaults.
 FINE_TUNED: dict[str, dict[str, Any]] = {
     "cross_entropy_24": {**BRIEF, "objective": "cross_entropy"},
     "ce_scl_24": {**BRIEF, "objective": "ce_scl"},
     "superloss_24": {**BRIEF, "objective": "superloss"},
     "supcon_24": {**BRIEF, "objective": "supcon", "temperature": 0.3},
-    "dualcl": BRIEF,
-    "lacon": BRIEF,
-    # A small pool of which few rows are retrieved, for the time.
-    "css_lm": {
-        **BRIEF,
-        "options": "unit=true,pool_size=1000,queries=4,retrieved=8,negative_rows=16",
-    },
+    "dualcl_24": {**BRIEF, "objective": "dualcl"},
+    "lacon_24": {**BRIEF, "objective": "lacon"},
+    "css_lm_24": {**BRIEF, "objective": "css_lm", "options": f"unit=true,{SMALL_POOL}"},
+    "dualcl": {},
+    "lacon": {},
+    "css_lm": {"options": SMALL_POOL},
     "cross_entropy": {},
     "ce_scl": {},
     "superloss": {},

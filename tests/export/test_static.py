@@ -147,7 +147,9 @@ def test_the_commands_read_it(made):
     words[1] = str(alone / "classify.py")
     said = subprocess.run(words, input=b"zwin\n", capture_output=True, check=False, text=False)
     expected = "found no superconext_runtime; expected the whole exported folder"
-    assert said.returncode == 1 and said.stderr.decode() == f"error: {alone.resolve()}: {expected}\n"
+    assert (
+        said.returncode == 1 and said.stderr.decode() == f"error: {alone.resolve()}: {expected}\n"
+    )
 
 
 def classify(made, *words):
