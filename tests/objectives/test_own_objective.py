@@ -185,3 +185,11 @@ def test_a_run_whose_code_is_elsewhere_asks_for_the_code_and_no_copy(names, plac
     with pytest.raises(RunError, match=r"found no file .*; expected name=path") as caught:
         load_model(place / "run")
     assert "copy the run" not in str(caught.value)
+
+
+def test_an_unknown_name_is_told_where_to_add_ones_own():
+    with pytest.raises(ConfigError) as caught:
+        objective_class("nope")
+    said = str(caught.value)
+    assert "SUPERCONEXT_OBJECTIVES=nope=path/to/file.py:Class" in said
+    assert said.endswith("with OBJECTIVES.register of superconext.objectives.catalogue")
