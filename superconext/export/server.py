@@ -191,7 +191,7 @@ class Service:
             if more:
                 found = f"the key {json.dumps(more[0][:40])}"
             elif texts is not None:
-                found = "texts that are no list"
+                found = "a value of texts that is not a list"
             raise Refusal(400, f'found {found}; expected {{"texts": ["...", ...]}} alone')
         for place, text in enumerate(texts):
             if not isinstance(text, str):

@@ -73,6 +73,7 @@ def test_what_is_no_list_of_texts_is_refused():
             service._texts(body)
         assert refused.value.status == status and "\n" not in str(refused.value)
         assert ('the key "proba"' in str(refused.value)) == (b"proba" in body)
+        assert ("texts that is not a list" in str(refused.value)) == (body == b'{"texts": "a"}')
 
 
 @pytest.fixture
