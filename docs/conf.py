@@ -12,7 +12,6 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = f"superconext {__version__}"
 root_doc = "index"
-exclude_patterns = ["measured"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 suppress_warnings = ["myst.header"]

@@ -9,8 +9,8 @@ them; medians of contestants that take turns.
 
 PYTHON is the interpreter of an environment with the extra `serve` and nothing else (pip and
 setuptools do not count): its packages are measured in megabytes, byte code included. That needs the
-extra `onnx` here. `--store` puts the figures into docs/measured/bench_cold_start.csv and the table
-of it into docs/inference.md; `--table` writes the table alone.
+extra `onnx` here. `--store` puts the figures into scripts/results/bench_cold_start.csv and their
+table into docs/inference.md; `--table` writes the table alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from superconext.report.table import Grid
 
 NAME = "cold_start"
 ROOT = Path(__file__).resolve().parents[1]
-STORED = ROOT / "docs" / "measured" / "bench_cold_start.csv"
+STORED = ROOT / "scripts" / "results" / "bench_cold_start.csv"
 PAGE = ROOT / "docs" / "inference.md"
 FIELDS = ("installed", "megabytes", "process", "processor", "wall")
 ALONE = "the interpreter alone"

@@ -5,7 +5,7 @@
 `data pool`, `vectors train` (5 epochs, its number for much text) and `pretrain` with their defaults
 read so many lines of TEXT, spread over the file, with one thread. Processor seconds, the peak of
 resident memory and that of what lies on disk (results, cache, temporary files) go to
-docs/measured/bench_much_text.csv, and what they come to at a hundred million lines into
+scripts/results/bench_much_text.csv, and what they come to at a hundred million lines into
 docs/performance.md: on straight lines through them over the number of lines, but memory and disk of
 the last two over the number of distinct words (seen twice or more), whose growth by a power of the
 lines is measured on an eighth to the whole of TEXT. `--table` writes the table alone.
@@ -30,7 +30,7 @@ from superconext.report.table import Grid
 
 NAME = "much_text"
 ROOT = Path(__file__).parents[1]
-STORED = ROOT / "docs" / "measured" / f"bench_{NAME}.csv"
+STORED = ROOT / "scripts" / "results" / f"bench_{NAME}.csv"
 PAGE = ROOT / "docs" / "performance.md"
 ASKED = 100_000_000
 WORDS = "text"

@@ -25,7 +25,7 @@ installed are left out with a line. All run in one process and in one allocator 
 Sentences are random words with lengths as in SST-2 (`short`: mean 21, 95th percentile 39) or in
 IMDB (`long`: mean 230, at most 400).
 
-`--machine` puts the efficiencies into docs/measured/bench_step.csv in the place of those of that
+`--machine` puts the efficiencies into scripts/results/bench_step.csv in the place of those of that
 machine, and the table of it into docs/performance.md; `--table` writes the table alone.
 """
 
@@ -51,7 +51,7 @@ from superconext.report.table import Grid
 
 NAME = "step"
 ROOT = Path(__file__).parents[1]
-STORED = ROOT / "docs" / "measured" / "bench_step.csv"
+STORED = ROOT / "scripts" / "results" / "bench_step.csv"
 PAGE = ROOT / "docs" / "performance.md"
 FIELDS = ("machine", "commit", "size", "lengths", "contestant", "share", "low", "high")
 KEY = ("machine", "size", "lengths", "contestant")

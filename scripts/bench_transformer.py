@@ -8,7 +8,7 @@ which the rows to score are held out. All systems that read
 the model start from the same weights, and all learn from the same drawn rows. `run` adds one line
 of results for each fit, and does none again that is there. With `--dev` it draws other training
 rows, and scores are those of training rows that were not drawn: what is chosen is chosen there.
-`collect` makes docs/results/transformer.csv of the lines, which `reproduce_results.py render`
+`collect` makes scripts/results/transformer.csv of the lines, which `reproduce_results.py render`
 prints into the page. Packages: superconext[transformers] and setfit.
 """
 
@@ -39,7 +39,7 @@ from superconext.baselines import BASELINES
 from superconext.data.reading import read_labelled
 
 ROOT = Path(__file__).parents[1]
-STORED = ROOT / "docs" / "results"
+STORED = ROOT / "scripts" / "results"
 
 #: Folder of each set, and what its labels are called: DualCL and LaCon read the names.
 SETS = {
@@ -274,7 +274,7 @@ def rows_of(
 
 
 def collect(arguments: argparse.Namespace) -> None:
-    """Copy the lines, which were made by the present commit's package, into docs/results/."""
+    """Copy the lines, which were made by the present commit's package, into scripts/results/."""
     lines = [
         {"rows": rows, **json.loads(line)}
         for rows in ("dev", "test")

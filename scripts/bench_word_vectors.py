@@ -11,7 +11,7 @@ The traffic is what the floats come to that one token's updates read and write, 
 from cache: of each pair of words within the window the rows of the word and its n-grams once, and
 again twice for their update, and six rows of output read and written. Where it comes to more than
 the measured rate of copying 256 MB, memory is not what limits. Training in blocks needs less, and
-has no share. Everything goes to docs/measured/bench_word_vectors.csv; with `--blocks`, which takes
+has no share. All figures go to scripts/results/bench_word_vectors.csv; with `--blocks`, which takes
 the package's two trainers alone on one thread, to bench_word_vectors_blocks.csv. It is printed too.
 """
 
@@ -34,7 +34,7 @@ from doc_tables import write_rows
 from superconext.report.table import Grid
 
 NAME = "word_vectors"
-STORED = Path(__file__).parents[1] / "docs" / "measured" / f"bench_{NAME}.csv"
+STORED = Path(__file__).parents[1] / "scripts" / "results" / f"bench_{NAME}.csv"
 FIELDS = ("method", "trainer", "threads", "per_processor_second", "per_second", "copied_share")
 DIMENSION, WINDOW, NEGATIVE, LEAST, SAMPLE = 100, 5, 5, 2, 1e-3
 GRAMS = {"min_n": 3, "max_n": 6}

@@ -6,7 +6,7 @@ in weighted F1 is tested twice, by resampling test rows alone and by resampling 
 (`superconext.experiments.paired_tests.hierarchical_bootstrap`). A test that keeps its promise
 rejects 5 percent.
 
-    python scripts/bootstrap_false_positives.py docs/measured/bootstrap_false_positives.csv
+    python scripts/bootstrap_false_positives.py scripts/results/bootstrap_false_positives.csv
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which recipe is the default: chosen on training rows, judged on test rows afterwards.
 
     python scripts/choose_defaults.py choose DATA ENCODER --out DIR
-    git commit docs/results/choice.json docs/results/choice.csv
+    git commit scripts/results/choice.json scripts/results/choice.csv
     python scripts/choose_defaults.py judge
     python scripts/choose_defaults.py vary DATA VECTORS --out DIR
 
@@ -54,7 +54,7 @@ NEIGHBOURS = (
 OF_VECTORS = (
     *("vector_dimension=50", "vector_dimension=200", "vector_method=word2vec", "subwords=false"),
 )
-VARIED = STORED.parent / "measured" / "choose_defaults.csv"
+VARIED = STORED / "choose_defaults.csv"
 
 
 SUPERCONEXT = [sys.executable, "-m", "superconext"]

@@ -8,8 +8,8 @@ For each set, `superconext pretrain` trains ENCODER, which was made from TEXT wi
 both encoders, frozen, and on MSAC and arq SuperLoss from both, are then trained on 8, 16 and 32
 rows of each class (five draws) and judged on test. The controls are logistic regressions on mean
 word vectors, those of ENCODER and, for MSAC, others of TEXT and of the same training rows; those of
-arq, ary and TSAC stand in TEXT. `collect` writes docs/measured/indomain.csv and prints the sentence
-that docs/pretrain.md has. DATA is as for reproduce_results.py.
+arq, ary and TSAC are in TEXT. `collect` writes scripts/results/indomain.csv and prints the
+sentence that docs/pretrain.md has. DATA is as for reproduce_results.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reproduce_results import FOLDERS, LEAKING, ROOT, SETS, Step, note_commit, s
 from superconext.experiments.paired_tests import hierarchical_bootstrap
 
 NAME = "indomain"
-STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
+STORED = ROOT / "scripts" / "results" / f"{NAME}.csv"
 SHOTS = ("8", "16", "32")
 ALL = "8 to 32"
 FOUND = ("difference", "low", "high", "p")

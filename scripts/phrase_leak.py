@@ -14,7 +14,7 @@ those that have a training phrase of four words or more as a part, and any of th
 part of a training phrase has been seen word for word: of those, and the copies, `same label` says
 how many have its label.
 Then the accuracy of TF-IDF + logistic regression on all test rows, on those that leak, and on the
-others. They go to docs/measured/phrase_leak.csv.
+others. They go to scripts/results/phrase_leak.csv.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from doc_tables import write_rows
 
 from superconext.data.reading import read_labelled
 
-STORED = Path(__file__).parents[1] / "docs" / "measured" / "phrase_leak.csv"
+STORED = Path(__file__).parents[1] / "scripts" / "results" / "phrase_leak.csv"
 SIZES = (60_000, 3_500, 3_500)
 PART = 4  # words of a training phrase that a test row holds
 LONGEST = 12  # words of a test row that is still looked for inside training phrases

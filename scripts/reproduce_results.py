@@ -7,10 +7,10 @@
 `run` makes word vectors and an encoder of the unlabelled TEXT files, then compares on the
 labelled sets of DATA (a folder for each set with train.tsv, dev.tsv and test.tsv, or all.tsv:
 label TAB text). Run it again to resume; it refuses to resume on another commit. `collect` copies
-its tables to docs/results/ and names the sets it leaves out because their step was not run.
+its tables to scripts/results/ and names the sets it leaves out because their step was not run.
 `render` prints them into the pages between `<!-- results NAME -->` and `<!-- end -->`, where
 nothing is typed; with `--check` it writes nothing and fails if a page differs from the tables.
-Published figures of others are in docs/results/published.csv, with their source.
+Published figures of others are in scripts/results/published.csv, with their source.
 SetFit is fitted too where SETFIT_MODEL and SUPERCONEXT_BASELINES are set as setfit_baseline.py
 says.
 """
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-STORED = ROOT / "docs" / "results"
+STORED = ROOT / "scripts" / "results"
 PAGES = ("README.md", "docs/results.md", "docs/protocols.md", "docs/transformer.md")
 
 #: Sets in the order of the tables, with their heading.
@@ -742,13 +742,13 @@ def rendered(page: str, parts: dict[str, str]) -> str:
 
 def render(check: bool, root: Path = ROOT) -> None:
     """Print the results into the pages. Raises SystemExit where `check` finds another text."""
-    parts = blocks(root / "docs" / "results")
+    parts = blocks(root / "scripts" / "results")
     for name in PAGES:
         path = root / name
         page = path.read_text(encoding="utf-8")
         now = rendered(page, parts)
         if now != page and check:
-            sys.exit(f"error: {name} is not what docs/results/ says; run this script's render")
+            sys.exit(f"error: {name} is not what scripts/results/ says; run this script's render")
         if now != page:
             path.write_text(now, encoding="utf-8")
 

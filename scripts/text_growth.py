@@ -7,7 +7,7 @@ For each share of the lines of TEXT, drawn so that a larger share holds the smal
 vectors and two encoders are trained, one as a language model alone, one also on emoji. Logistic
 regressions on them, frozen, are fitted to 8, 16 and 64 rows of each class of MSAC and arq (five
 draws) and judged on test. `collect` writes
-docs/measured/text_growth.csv and the table with its slopes, points for ten times the text, in
+scripts/results/text_growth.csv and the table with its slopes, points for ten times the text, in
 docs/pretrain.md. DATA is as for reproduce_results.py.
 """
 
@@ -27,7 +27,7 @@ from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, note_commit, s
 from superconext.report.table import Grid
 
 NAME = "text_growth"
-STORED = ROOT / "docs" / "measured" / f"{NAME}.csv"
+STORED = ROOT / "scripts" / "results" / f"{NAME}.csv"
 PAGE = ROOT / "docs" / "pretrain.md"
 SHARES = (0.1, 0.3, 1.0)
 SHOTS = ("8", "16", "64")

@@ -6,7 +6,7 @@ Both trainers learn vectors from TEXT with the settings of `vectors train`. A ro
 mean of the vectors of its words (by n-grams where a word is new); logistic regression is fitted to
 some rows of each class, drawn anew each time, and scored by macro recall on 1,000 other rows. The
 interval is over the draws, which the trainers share, of the mean over the seeds of the vectors.
-Everything goes to docs/measured/word_vector_controls.csv, and a table of it is printed.
+Everything goes to scripts/results/word_vector_controls.csv, and a table of it is printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from doc_tables import write_rows
 from superconext.report.table import Grid
 from superconext.vectors.table import WordVectors
 
-STORED = Path(__file__).parents[1] / "docs" / "measured" / "word_vector_controls.csv"
+STORED = Path(__file__).parents[1] / "scripts" / "results" / "word_vector_controls.csv"
 ROWS = (8, 16, 32, 64)
 
 

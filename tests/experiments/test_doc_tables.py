@@ -43,7 +43,7 @@ def script(monkeypatch):
 @pytest.mark.parametrize("name", TABLES)
 def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
     module, tables = script(name), script("doc_tables")
-    (stored,) = (ROOT / "docs" / "measured").glob(f"{name}.*")
+    (stored,) = (ROOT / "scripts" / "results").glob(f"{name}.*")
     with stored.open(encoding="utf-8", newline="") as stream:
         read = json.load(stream) if stored.suffix == ".json" else list(csv.DictReader(stream))
     grid = module.grid(read)
@@ -59,7 +59,7 @@ def test_the_sentence_on_own_texts_is_that_of_the_stored_results(script):
 
 def test_what_the_page_says_of_word_vectors_in_blocks_is_measured(script):
     rows = script("doc_tables").read_rows
-    measured = ROOT / "docs" / "measured"
+    measured = ROOT / "scripts" / "results"
     rates = {
         (row["method"], row["trainer"], row["threads"]): float(row["per_processor_second"])
         for row in rows(measured / "bench_word_vectors_blocks.csv")

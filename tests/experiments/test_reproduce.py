@@ -139,15 +139,16 @@ def results(tmp_path):
 
 
 def test_pages_say_what_the_tables_say(script, results, tmp_path):
-    stored = tmp_path / "docs" / "results"
+    stored = tmp_path / "scripts" / "results"
     script.collect(results, stored)
     shutil.copy(script.STORED / "published.csv", stored)
     page = "before\n<!-- results all-labels -->\nold\n<!-- end -->\nafter\n"
+    (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text(page.replace("all-labels", "front"), encoding="utf-8")
     (tmp_path / "docs" / "results.md").write_text(page, encoding="utf-8")
     (tmp_path / "docs" / "protocols.md").write_text(page, encoding="utf-8")
     (tmp_path / "docs" / "transformer.md").write_text("no table", encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"README.md is not what docs/results/ says"):
+    with pytest.raises(SystemExit, match=r"README.md is not what scripts/results/ says"):
         script.render(check=True, root=tmp_path)
     script.render(check=False, root=tmp_path)
     script.render(check=True, root=tmp_path)
@@ -174,7 +175,7 @@ def test_setfit_counts_only_on_the_draws_of_all_others(script, results, tmp_path
         (peer / "results.jsonl").write_text(text, encoding="utf-8")
 
     write([0, 0, 0, 0, 1, 1, 1, 1])
-    stored = tmp_path / "docs" / "results"
+    stored = tmp_path / "scripts" / "results"
     script.collect(results, stored)
     rows = script.read_csv(stored / "few-labels.csv")
     found = [row for row in rows if row["system"] == "setfit"]
