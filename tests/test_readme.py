@@ -1,9 +1,11 @@
 """The README's commands and Python run and print what it shows; its figures stand in the docs."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,7 @@ def test_it_is_short():
 
 def test_two_commands_and_a_result_within_the_first_forty_lines():
     head = README.splitlines()[:40]
-    assert "$ make demo" in head and "$ make test" in head
+    assert "$ make demo" in head and "$ make test  # ten minutes" in head
     assert any("superconext, linear probe" in line for line in head)
     targets = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in targets and "\ntest:" in targets
@@ -127,3 +129,15 @@ def test_every_figure_of_the_table_stands_in_the_docs():
 def test_every_link_leads_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_the_folder_that_holds_a_checkout_does_not_hide_what_is_installed(tmp_path):
+    try:
+        version("superconext")
+    except PackageNotFoundError:
+        pytest.skip("superconext is not installed")
+    (tmp_path / "superconext").mkdir()
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    program = [sys.executable, "-c", "import superconext; print(superconext.__file__)"]
+    said = subprocess.run(program, cwd=tmp_path, env=known, capture_output=True, text=True)
+    assert said.stdout.strip().endswith("__init__.py"), said.stdout + said.stderr

@@ -62,12 +62,13 @@ ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n"), " ")
 
 
 def needed(*packages: str) -> None:
-    """Exit with one line if a package is missing, or the folder of modules beside this file."""
+    """Raise ImportError if a package is missing, or the folder of modules beside this file."""
     if not (HERE / "superconext_runtime").is_dir():
-        sys.exit(f"error: {HERE}: found no superconext_runtime; expected the whole exported folder")
+        lacks = "found no superconext_runtime; expected the whole exported folder"
+        raise ImportError(f"{HERE}: {lacks}")
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        sys.exit(f"error: found no {missing[0]}; expected it: pip install {' '.join(missing)}")
+        raise ImportError(f"found no {missing[0]}; expected it: pip install {' '.join(missing)}")
 
 
 def load(*, threads: int = 1):
@@ -143,7 +144,7 @@ def main() -> None:
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (OSError, ValueError, csv.Error) as error:
+    except (ImportError, OSError, ValueError, csv.Error) as error:
         sys.exit(f"error: {error}")
 
 
@@ -179,12 +180,12 @@ def main() -> None:
         "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
-    needed(*PACKAGES, "starlette", "uvicorn")
-    from superconext_runtime.export.server import run_server
-
     try:
+        needed(*PACKAGES, "starlette", "uvicorn")
+        from superconext_runtime.export.server import run_server
+
         run_server(load(threads=given.threads), given.host, given.port)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -373,7 +373,7 @@ def _verdict(
     known = [(value, name) for value, name in known if value is not None]
     if accuracy is None or not known:
         return ""
-    best, name = max(known)
+    best, name = max(known, key=lambda pair: pair[0])  # of a tie the first, as on the page
     gap, name = accuracy - best, escape_markdown(name)
     if round(abs(gap), 3) == 0:
         return f"Its accuracy equals that of the best baseline ({name})."

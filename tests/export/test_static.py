@@ -150,6 +150,12 @@ def test_the_commands_read_it(made):
     assert (
         said.returncode == 1 and said.stderr.decode() == f"error: {alone.resolve()}: {expected}\n"
     )
+    program = (
+        "import classify\ntry:\n    classify.load()\nexcept ImportError as error:\n    print(error)"
+    )
+    words = [sys.executable, "-c", program]
+    said = subprocess.run(words, cwd=alone, capture_output=True, check=False, text=True)
+    assert said.stdout == f"{alone.resolve()}: {expected}\n", said.stderr
 
 
 def classify(made, *words):

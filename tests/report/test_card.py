@@ -197,6 +197,9 @@ def test_comparison_with_the_best_baseline_claims_no_more_than_it_may():
     assert "may be chance" not in results
     better = changed(baselines={"tfidf_logreg": {"test": {"accuracy": 0.95}}})
     assert "0.090 below that of the best baseline" in section(render_card(better), "Results")
+    tied = {"majority": {"test": {"accuracy": 0.5}}, "tfidf_logreg": {"test": {"accuracy": 0.5}}}
+    results = section(render_card(changed(baselines=tied)), "Results")
+    assert "best baseline (majority class)." in results, "the first of a tie, as on the page"
 
 
 def test_dev_figures_are_called_dev_figures():
