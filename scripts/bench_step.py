@@ -16,7 +16,8 @@ so a busy neighbour disturbs less (`--clock wall` for the other).
 shapes, strides and order as in encoders/packed_lstm.py, and nothing else.
 `ours` is the package's own trainer with frozen vectors, `ours, padded` the same over padded
 LSTMs in four sub-batches of alike length (how it runs where there is no CPU path), `ours, vectors
-tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too. The rivals stand
+tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too; `compiled`,
+`compiled bf16` and `compiled, n-grams` are the same with `--compile`. The rivals stand
 in step_rivals.py: `packed`, a loop as people write it around nn.LSTM and packed sequences;
 sentence-transformers' WordEmbeddings + LSTM + pooling with its batch-hard loss; flair's document
 RNN classifier; fastText, of which only tokens a second mean something. Those that are not
@@ -59,7 +60,9 @@ KEY = ("machine", "size", "lengths", "contestant")
 SHOWN = {
     "products": "its matrix products alone",
     "ours": "superconext",
+    "compiled": "--compile",
     "ours bf16": "--precision bfloat16",
+    "compiled bf16": "--compile --precision bfloat16",
     "packed": "packed nn.LSTM, as usually written",
     "sentence-transformers": "sentence-transformers 6.2, LSTM, batch-hard loss",
     "flair": "flair 0.15, document RNN",
@@ -249,6 +252,9 @@ def measure(
         "ours, padded": lambda: ours(size, sentences, steps, ragged=False),
         "ours, vectors tuned": lambda: ours(size, sentences, steps, tune=True),
         "ours, n-grams": lambda: ours(size, sentences, steps, subwords=True),
+        "compiled": lambda: ours(size, sentences, steps, compile=True),
+        "compiled bf16": lambda: ours(size, sentences, steps, compile=True, precision="bfloat16"),
+        "compiled, n-grams": lambda: ours(size, sentences, steps, compile=True, subwords=True),
     }
     for rival, make in RIVALS.items():
         makers[rival] = functools.partial(make, size, sentences, steps, VOCABULARY)

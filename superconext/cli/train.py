@@ -203,6 +203,9 @@ _SHARE = click.FloatRange(0.0, 0.95)
     click.IntRange(0),
 )
 @number("--seed", 0, "Random seed.", click.IntRange(0))
+@click.option(
+    "--compile", is_flag=True, help="Compile part of a step with g++ or clang++, for speed."
+)
 @THREADS
 @normalize(
     None,

@@ -322,6 +322,11 @@ class Config:
     precision: str = _training(
         "float32", "Arithmetic of the encoder.", choices=("float32", "bfloat16")
     )
+    compile: bool = _training(
+        False,
+        "Compile part of a BiLSTM's training step with g++ or clang++, for speed; changes the "
+        "last digits.",
+    )
     baselines: bool = _output(
         True,
         "Also fit baselines: majority class, and logistic regression on TF-IDF, on mean word "
@@ -392,7 +397,7 @@ OF_TRAINING = frozenset(
 #: Parameters that nothing reads where n-grams predict without an encoder.
 OF_ENCODER = OF_TRAINING | {
     *(row.name for row in PARAMETERS if row.group in ("text and vectors", "encoder", "data")),
-    *("options", "members", "device", "precision", "calibrate", "prior_groups"),
+    *("options", "members", "device", "precision", "compile", "calibrate", "prior_groups"),
 }
 
 #: Parameters whose value is a file or a folder.

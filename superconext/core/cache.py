@@ -29,6 +29,7 @@ KINDS = {
     "vectors": ("word vectors", False),
     "encoders": ("pretrained encoder", False),
     "transformers": ("sentence vectors of a frozen transformer", False),
+    "compiled": ("compiled part of a training step", False),
     "tokens": ("tokens of a large training file", False),
     "downloads": ("download", True),
     "datasets": ("download", True),

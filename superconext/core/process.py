@@ -23,10 +23,12 @@ import atexit
 import ctypes
 import gc
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 #: Rounds that a waiting thread of libgomp, torch's on Linux, spins before it sleeps: long enough
 #: for the short gaps between the pieces of a training step, shorter than a time slice by far.
@@ -192,3 +194,15 @@ def skip_final_collection() -> None:
     """End the program without a last collection: what it leaves goes with the process."""
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
+
+
+def processor_kind() -> str:
+    """What tells apart processors that compute differently: model and features, as Linux lists
+    them; elsewhere the name alone."""
+    about = [platform.machine(), platform.processor()]
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        about += dict.fromkeys(
+            line for line in lines if line.startswith(("model name", "flags", "Features"))
+        )
+    return "\n".join(about)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from superconext.encoders import compiled_gates
 from superconext.encoders.layers import drop, random_bits, rounded
 from superconext.encoders.packed_lstm import DOUBLED, Packing, turned
 
@@ -64,10 +65,15 @@ class _Max(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, packing: Packing, share: float) -> Tensor:
         bits = random_bits(states.shape) if share else None
-        largest = states.new_full((packing.steps[0], states.shape[1]), -torch.inf)
-        for part, _ in _dropped(states, bits, packing, share):
-            torch.maximum(largest[: len(part)], part, out=largest[: len(part)])
         ctx.packing, ctx.share, ctx.bits = packing, share, bits
+        ctx.kernel = None if bits is None else compiled_gates.active(states)
+        if ctx.kernel:
+            states = states.contiguous()
+            largest = ctx.kernel.largest(states, packing, bits, rounded(share)[0])
+        else:
+            largest = states.new_full((packing.steps[0], states.shape[1]), -torch.inf)
+            for part, _ in _dropped(states, bits, packing, share):
+                torch.maximum(largest[: len(part)], part, out=largest[: len(part)])
         ctx.save_for_backward(states, largest)
         return largest * rounded(share)[1]
 
@@ -76,22 +82,34 @@ class _Max(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         states, largest = ctx.saved_tensors
         gradient = gradient * rounded(ctx.share)[1]
-        result = torch.empty_like(states)
-        parts, ties = result.split(ctx.packing.steps), torch.zeros_like(largest)
-        steps = _dropped(states, ctx.bits, ctx.packing, ctx.share)
-        for found, (part, kept) in zip(parts, steps, strict=True):
-            count = len(part)
-            torch.eq(part, largest[:count], out=found)
-            if kept is not None:
-                found.mul_(kept)
-            ties[:count].add_(found)
-            found.mul_(gradient[:count])
+        if ctx.kernel:
+            given = states, ctx.packing, ctx.bits, rounded(ctx.share)[0]
+            result, ties = ctx.kernel.largest_backward(*given, largest, gradient)
+        else:
+            result, ties = _largest_backward(states, largest, gradient, ctx)
+        parts = result.split(ctx.packing.steps)
         # Tokens that share the largest value share its gradient, as in torch.amax.
         if bool((ties > 1).any()):
             share = 1 / ties.clamp(min=1)
             for found in parts:
                 found.mul_(share[: len(found)])
         return result, None, None
+
+
+def _largest_backward(
+    states: Tensor, largest: Tensor, gradient: Tensor, ctx: Any
+) -> tuple[Tensor, Tensor]:
+    """Gradient of the states, and how many share each of the largest."""
+    result, ties = torch.empty_like(states), torch.zeros_like(largest)
+    steps = _dropped(states, ctx.bits, ctx.packing, ctx.share)
+    for found, (part, kept) in zip(result.split(ctx.packing.steps), steps, strict=True):
+        count = len(part)
+        torch.eq(part, largest[:count], out=found)
+        if kept is not None:
+            found.mul_(kept)
+        ties[:count].add_(found)
+        found.mul_(gradient[:count])
+    return result, ties
 
 
 def _dropped(states: Tensor, bits: Tensor | None, packing: Packing, share: float) -> Any:

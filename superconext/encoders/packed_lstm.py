@@ -30,6 +30,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from superconext.encoders import compiled_gates
+
 
 class Packing:
     """Where every token of N sentences stands among the P = sum of lengths packed ones.
@@ -162,8 +164,9 @@ class _Layer(torch.autograd.Function):
         with torch.autocast("cpu", enabled=False):
             joined = _joined_input(x, packing, weights[1].shape[1], kind)
             matrices = [_joined_weights(weights[d : d + 3], DOUBLED).to(kind) for d in (0, 3)]
-            gates, cells, states = _in_time(joined, matrices, packing, weights[0].dtype)
-        ctx.packing, ctx.aligned = packing, aligned
+            kernel = compiled_gates.active(weights[0])
+            gates, cells, states = _in_time(joined, matrices, packing, weights[0].dtype, kernel)
+        ctx.packing, ctx.aligned, ctx.kernel = packing, aligned, kernel
         ctx.save_for_backward(joined, gates, cells, *weights)
         return turned(states, packing) if aligned else states
 
@@ -182,7 +185,8 @@ class _Layer(torch.autograd.Function):
         # that spares a block as large and what it costs to fetch it into cache.
         spent = not _graph_is_kept() and joined.dtype == gates.dtype
         delta = gates if spent else torch.empty_like(gates, dtype=joined.dtype)
-        into = _through_time(gradient, gates, cells, matrices, packing, needs_input, delta)
+        given = gradient, gates, cells, matrices, packing, needs_input, delta
+        into = _through_time(*given, ctx.kernel)
         results: list[Tensor | None] = []
         for d in (0, 1):
             whole = (joined[:, d].t() @ delta[:, d]).t().to(gates.dtype)
@@ -228,7 +232,11 @@ def _joined_input(x: Tensor, packing: Packing, before: int, kind: torch.dtype) -
 
 
 def _in_time(
-    joined: Tensor, matrices: list[Tensor], packing: Packing, dtype: torch.dtype
+    joined: Tensor,
+    matrices: list[Tensor],
+    packing: Packing,
+    dtype: torch.dtype,
+    kernel: compiled_gates.Kernel | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gates `[P, 2, 4h]`, cells 2c and states h, both `[P, 2, h]`.
 
@@ -246,12 +254,16 @@ def _in_time(
     c, h = cells.split(steps), states.split(steps)
     x = [joined[:, d].split(steps) for d in (0, 1)]
     room = joined[:, :, -1 - width : -1].split(steps)
+    step = kernel and kernel.forward(packing, joined, products, gates, cells, states)
     for t, n in enumerate(steps):
         for d in (0, 1):
             if products is None:
                 torch.mm(x[d][t], columns[d], out=halves[d][t])
             else:
                 torch.mm(x[d][t], columns[d], out=products[:n, d])
+        if step:
+            step(t)
+            continue
         if products is not None:
             whole[t].copy_(products[:n])
         whole[t].sigmoid_()
@@ -279,6 +291,7 @@ def _through_time(
     packing: Packing,
     keep_input: bool,
     delta: Tensor,
+    kernel: compiled_gates.Kernel | None,
 ) -> Tensor:
     """Gradients of what the gates' non-linearities got, over `_FACTORS`, into `delta`
     `[P, 2, 4h]`, which may be the gates themselves. Gives back those times the matrices (whose
@@ -303,8 +316,15 @@ def _through_time(
     deltas, halves = delta.split(steps), [delta[:, d].split(steps) for d in (0, 1)]
     results = into.split(steps) if keep_input else [into[:n] for n in steps]
     i, f, g, o = (gates[:, :, k * width : (k + 1) * width].split(steps) for k in range(4))
+    gradient = gradient.contiguous()
+    step = kernel and kernel.backward(packing, results, delta, gates, cells, gradient)
     after = 0
     for t in range(len(steps) - 1, -1, -1):
+        if step:
+            step(t)
+            for d in (0, 1):
+                torch.mm(halves[d][t], matrices[d], out=results[t][:, d])
+            continue
         n = steps[t]
         q, k, m, b, d_whole = q_all[:n], k_all[:n], m_all[:n], b_all[:n], exact[:n]
         if after:

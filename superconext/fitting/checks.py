@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from timeit import repeat
 
 import torch
@@ -18,8 +17,10 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError
 from superconext.core.files import cache_dir, write_json
+from superconext.core.process import processor_kind
 from superconext.core.progress import Progress
 from superconext.encoders import encoder_class
+from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.cross_validation import check_folds
 from superconext.fitting.stages import reads_dev
@@ -141,7 +142,11 @@ def check_device(name: str) -> None:
 
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:
-    """Warn, once, where one of the configurations asks for an arithmetic that is slower here."""
+    """Warn, once, where one of the configurations asks for an arithmetic that is slower here, or
+    for a compiler that is not."""
+    configs = list(configs)
+    if any(one.compile and one.device == "cpu" for one in configs):
+        warn_without_kernel(progress)
     asked = any(one.precision == "bfloat16" and one.device == "cpu" for one in configs)
     if asked and (ratio := _remembered()) > SLOWER:
         progress.warn(
@@ -163,10 +168,7 @@ def slowdown() -> float:
 
 def _remembered() -> float:
     """`slowdown` of this kind of processor, version of torch and limit for torch's library."""
-    about = [torch.__version__, os.environ.get("ONEDNN_MAX_CPU_ISA", "")]
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-        about += dict.fromkeys(line for line in lines if line.startswith(("model name", "flags")))
+    about = [torch.__version__, os.environ.get("ONEDNN_MAX_CPU_ISA", ""), processor_kind()]
     kind = hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
     file, known = cache_dir() / FILE, {}
     with suppress(OSError, ValueError, TypeError):

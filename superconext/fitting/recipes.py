@@ -78,6 +78,7 @@ OPEN = (
         "threads",
         "device",
         "precision",
+        "compile",
     ),
     *("baselines", "cv", "budget", "logit_adjustment"),
 )

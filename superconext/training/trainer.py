@@ -22,6 +22,7 @@ from superconext.data.sampler import Batches
 from superconext.data.token_store import TokenStore
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
+from superconext.encoders.compiled_gates import compiled
 from superconext.objectives.base import Batch, Objective
 from superconext.training.cached_gradients import encode_for_training
 from superconext.training.callbacks import Callback, EpochSoFar, Record
@@ -163,7 +164,8 @@ class Trainer:
         self._call("on_train_begin")
         self.stop = self.world.broadcast(self.stop)
         while self.epoch < self.epochs and not self.stop:
-            record = self._run_epoch()
+            with compiled(self.config.compile):
+                record = self._run_epoch()
             self.history.append(record)
             self.epoch, self.so_far = self.epoch + 1, EpochSoFar()
             self._end_epoch(record)

@@ -117,6 +117,7 @@ def emoji_training(
         temperature=TEMPERATURE,
         epochs=settings.emoji_epochs,
         seed=settings.seed,
+        compile=settings.compile,
     )
     batch = min(BATCH_SIZE, len(rows.labels))
     steps = len(rows.labels) // batch

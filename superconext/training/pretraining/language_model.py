@@ -80,7 +80,7 @@ class Settings:
 
     hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
     its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
-    emoji_epochs: of the second part, see `emoji`; 0 for none.
+    emoji_epochs: of the second part, see `emoji`; 0 for none. compile: as in training.
     """
 
     hidden_size: int = 128
@@ -92,6 +92,7 @@ class Settings:
     sample: int = 2048
     emoji_epochs: int = 8
     seed: int = 0
+    compile: bool = False
 
 
 #: What differs by default where training goes on from another encoder, on less text.
@@ -365,6 +366,7 @@ def pretraining(
         word_dropout=settings.word_dropout,
         pooling="mean",
         seed=settings.seed,
+        compile=settings.compile,
     )
     encoder = encoder_to_pretrain(words, config)
     if init:

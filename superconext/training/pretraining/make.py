@@ -42,6 +42,7 @@ from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows, TokenStore
 from superconext.encoders.base import Encoder
+from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise
 from superconext.encoders.pretrained import (
     read_facts,
@@ -199,7 +200,8 @@ def pretrained_encoder(
     left_out, _ = text_to_clear(lines, tokenizer, held_out, rows)
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, source, config.vector_dimension, progress)
-    settings = Settings(hidden_size=config.hidden_size, **(CONTINUED if config.init else {}))
+    more = CONTINUED if config.init else {}
+    settings = Settings(hidden_size=config.hidden_size, compile=config.compile, **more)
     # Of several fits at a time the first makes it, and the others take it out of the cache.
     # Other processes of a run wait too.
     with (
@@ -345,6 +347,8 @@ def _make(
 ) -> None:
     """Train and put the folder `made` into the cache."""
     keep_freed_memory()
+    if settings.compile:
+        warn_without_kernel(progress)
     corpus = read_corpus(text, settings.seed)
     progress.say(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "

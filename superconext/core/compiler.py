@@ -1,0 +1,62 @@
+"""C++ sources of the package as libraries, made by this machine's compiler and kept in the cache.
+
+A library is made for the processor it is made on, so the cache has one for each kind of processor
+and release of the compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from superconext.core.errors import SuperConTextError
+from superconext.core.files import cache_dir
+from superconext.core.process import processor_kind
+
+COMPILERS = ("g++", "clang++", "c++")
+FOLDER = "compiled"
+#: Faster arithmetic that keeps infinity, NaN and the order of sums.
+_OPTIONS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
+_PATIENCE = 120  # seconds; it takes two
+
+
+class CompilerError(SuperConTextError):
+    """There is no compiler, or it failed: what was found, what was expected."""
+
+
+def library_of(source: Path) -> Path:
+    """The library of a C++ file. Raises CompilerError where it can't be made."""
+    names = [os.environ.get("CXX", ""), *COMPILERS]
+    compiler = next((found for name in names if name and (found := shutil.which(name))), None)
+    if compiler is None:
+        raise CompilerError(f"found no C++ compiler, expected {' or '.join(COMPILERS[:-1])}")
+    arm = platform.machine().lower() in ("arm64", "aarch64")
+    options = [*_OPTIONS, "-std=c++17", "-mcpu=native" if arm else "-march=native"]
+    try:
+        about = [_said(compiler, "--version"), *options, processor_kind()]
+        key = hashlib.sha256(source.read_bytes() + "\n".join(about).encode()).hexdigest()[:16]
+        library = cache_dir() / FOLDER / f"{key}.so"
+        if not library.exists():
+            library.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=library.parent, prefix=".") as folder:
+                made = Path(folder) / library.name
+                _said(compiler, *options, "-shared", "-fPIC", str(source), "-o", str(made))
+                os.replace(made, library)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CompilerError(f"{compiler}: {error}") from None
+    return library
+
+
+def _said(*command: str) -> str:
+    run = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", timeout=_PATIENCE
+    )
+    if run.returncode:
+        first = (run.stderr.strip().splitlines() or ["no message"])[0]
+        raise CompilerError(f"{command[0]} failed: {first}")
+    return run.stdout
