@@ -17,11 +17,11 @@ shapes, strides and order as in encoders/packed_lstm.py, and nothing else.
 `ours` is the package's own trainer with frozen vectors, `ours, padded` the same over padded
 LSTMs in four sub-batches of alike length (how it runs where there is no CPU path), `ours, vectors
 tuned` and `ours, n-grams` with 15,000 word rows or 36,000 n-gram rows trained too; `compiled`,
-`compiled bf16` and `compiled, n-grams` are the same with `--compile`. The rivals stand
-in step_rivals.py: `packed`, a loop as people write it around nn.LSTM and packed sequences;
-sentence-transformers' WordEmbeddings + LSTM + pooling with its batch-hard loss; flair's document
-RNN classifier; fastText, of which only tokens a second mean something. Those that are not
-installed are left out with a line. All run in one process and in one allocator state.
+`compiled bf16` and `compiled, n-grams` are the same with `--compile`. The rivals stand in
+step_rivals.py: `packed`, a loop as people write it around nn.LSTM and packed sequences;
+sentence-transformers' (6.2) WordEmbeddings + LSTM + pooling with its batch-hard loss; flair's
+(0.15) document RNN classifier; fastText, of which only tokens a second mean something. Those that
+are not installed are left out with a line. All run in one process and in one allocator state.
 
 Sentences are random words with lengths as in SST-2 (`short`: mean 21, 95th percentile 39) or in
 IMDB (`long`: mean 230, at most 400).
@@ -63,9 +63,9 @@ SHOWN = {
     "compiled": "--compile",
     "ours bf16": "--precision bfloat16",
     "compiled bf16": "--compile --precision bfloat16",
-    "packed": "packed nn.LSTM, as usually written",
-    "sentence-transformers": "sentence-transformers 6.2, LSTM, batch-hard loss",
-    "flair": "flair 0.15, document RNN",
+    "packed": "packed nn.LSTM",
+    "sentence-transformers": "sentence-transformers, LSTM",
+    "flair": "flair, RNN",
 }
 COLUMNS = {
     ("small", "short"): "100-d, 1 × 128, batch 200",
