@@ -39,6 +39,7 @@ _ADVICE = {
     errno.EACCES: "expected permission: check who owns it",
     errno.EROFS: "expected a folder that can be written to: choose another",
     errno.EADDRINUSE: "expected a free port: choose another with --port",
+    errno.EADDRNOTAVAIL: "expected an address of this machine: check --host",
 }
 #: How torch, NumPy, C++ and the loader of libraries say that memory has run out.
 _SIGNS = (

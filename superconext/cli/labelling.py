@@ -91,7 +91,9 @@ def audit(
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None and model is not None:
-        if read_manifest(Path(run)).get("data", {}).get("train", {}).get("sha256") == rows.sha256:
+        manifest = read_manifest(Path(run))
+        known_rows = manifest.get("data", {}).get("train", {}).get("sha256") == rows.sha256
+        if known_rows and not manifest.get("freeze"):
             progress.warn(
                 f"{run} was trained on {rows.source}: its vectors agree with wrong labels too; "
                 "expected a run of other rows, or none"

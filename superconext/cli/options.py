@@ -385,7 +385,7 @@ class Command(click.Command):
                 for ours in _ELSEWHERE.get(flag.lstrip("-").replace("_", "-"), "").split():
                     if f"--{ours}" in known:
                         raise click.UsageError(
-                            f"found {flag}; expected --{ours}, as this option is called here", ctx
+                            f"no option {flag}; it is called --{ours} here", ctx
                         ) from None
                 raise
             following = dict(itertools.pairwise(words))

@@ -363,7 +363,8 @@ class Config:
     cv: int | None = _training(
         None,
         "Cross-validate on so many folds instead of choosing on dev rows, then fit on all rows; 0: "
-        "never. Unset: 5 in train for fewer than 300 rows without dev and test file, else never.",
+        "never. Unset: 5 in train without dev and test file where recipes are compared or rows "
+        "are fewer than 300, else never.",
         low=0,
         high=100,
     )

@@ -28,6 +28,10 @@ class RowsError(DataError):
     """The columns, rows or labels of a file that can be read are not as they have to be."""
 
 
+class ColumnError(RowsError):
+    """Which columns have the texts and the labels cannot be told."""
+
+
 class ConfigError(SuperConTextError, ValueError):
     """A parameter has an unknown name or an impossible value."""
 
@@ -124,9 +128,7 @@ def check_texts(texts: Iterable[str], some: bool = True) -> list[str]:
             "take the column of texts, such as frame['text']"
         )
     if isinstance(texts, (Mapping, AbstractSet)) or not isinstance(texts, Iterable):
-        raise DataError(
-            f"found a {type(texts).__name__}; expected texts in an order: pass a list of them"
-        )
+        raise DataError(f"found {type(texts).__name__}; expected a list of texts: pass one")
     rows: list[Any] = list(texts)
     for position, text in enumerate(rows):
         if isinstance(text, float) and text != text:

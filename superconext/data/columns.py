@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from superconext.core.errors import RowsError
+from superconext.core.errors import ColumnError, RowsError
 from superconext.core.progress import WARNING
 from superconext.data.lines import shown
 
@@ -175,7 +175,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     if number is not None:
         if 1 <= number <= len(found):
             return number - 1
-        raise RowsError(
+        raise ColumnError(
             f"{source}: no column number {number}, found {len(found)} "
             f"({_listed(found)}), counted from 1: change {flag}"
         )
@@ -185,7 +185,7 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     places = [place for place, cell in enumerate(found) if cell == name]
     places = places or [place for place, cell in enumerate(folded) if cell == wanted]
     if len(places) > 1:
-        raise RowsError(
+        raise ColumnError(
             f"{source}: column {shown(name)} occurs {len(places)} times, as columns "
             f"{' and '.join(str(place + 1) for place in places)}, expected it once: give its "
             f"number with {flag}, or rename the others"
@@ -194,14 +194,14 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
         return places[0]
     several = [cell for cell, low in zip(found, folded, strict=True) if low in _USUAL[default]]
     if spec is None and len(several) > 1:
-        raise RowsError(
+        raise ColumnError(
             f"{source}: each of {_listed(several)} could be the {default} column, expected one: "
             f"name it with {flag}"
         )
     mend = f"give one of these with {flag}, or rename a column"
     if (spec, default) == (None, "label"):
         mend = f"name the column of labels with {flag}; {WITHOUT_LABELS}"
-    raise RowsError(
+    raise ColumnError(
         f"{source}: no column {shown(name)}, found {_listed(found)}"
         f"{_hint(wanted, default, found, folded)}: {mend}"
     )
@@ -293,6 +293,16 @@ def usual(found: Sequence[str], spec: ColumnSpec, default: str) -> ColumnSpec:
     return places[0] + 1
 
 
+def refuse_predicted(found: Sequence[str], label: str, source: str) -> None:
+    """Raise ColumnError where nobody asked for the column `label`, and a program has written it."""
+    given = f"given_{label.strip()}"
+    if given.casefold() in _folded(found):
+        raise ColumnError(
+            f"{source}: found the columns {shown(label)}, which superconext predict wrote, and "
+            f"{shown(given)}; expected to be told which has the labels: add --label-column {given}"
+        )
+
+
 def _folded(cells: Iterable[str]) -> list[str]:
     return [cell.strip().casefold() for cell in cells]
 
@@ -319,9 +329,12 @@ def _with_known(
         guessed, unsure = above is True, above is None
         header = header or guessed
     if header:
-        return _under_header(
+        found = _under_header(
             rows, text_column, label_column, source, labelled, known.classes, commas, guessed
         )
+        if found.label is not None and wanted[1] is None:
+            refuse_predicted(first, first[found.label], source)
+        return found
     if specs == (None, None):
         if commas and not labelled and _one_sentence(rows, known.classes):
             note = "no header and no label column found: each line read as one text"

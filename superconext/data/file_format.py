@@ -19,6 +19,7 @@ from superconext.data.columns import (
     ANNOTATOR_NAMES,
     ColumnSpec,
     Known,
+    refuse_predicted,
     resolve,
     usual,
     voter_columns,
@@ -184,6 +185,8 @@ class RowFile:
         chosen = [names[self.wanted.place(names, name, self.name, only)] for name in wanted]
         self.columns = {"text": chosen[0], "label": (*chosen, None)[1], "header": True}
         asked = self.wanted.text_column, self.wanted.label_column
+        if len(chosen) > 1 and asked[1] is None:
+            refuse_predicted(names, chosen[1], self.name)
         unasked = [
             f"{shown(column, 24)} read as {name}"
             for name, column, spec in zip(wanted, chosen, asked, strict=False)
@@ -448,9 +451,12 @@ def open_rows(file: RowFile) -> FileFormat | None:
     for kind in (*_added(), *built_in):
         if kind.recognises(line, file):
             return kind(file)
+    instead = "name the file .csv, .tsv or .jsonl for what it is"
+    if file.suffix in ("", ".txt"):
+        instead += ", or leave out the columns of a file of plain text, which has no labels"
     raise DataError(
         f"{file.name}: format not recognised, first line is {shown(line)}, expected columns, "
-        "JSON lines or __label__ lines: name the file .csv, .tsv or .jsonl for what it is"
+        f"JSON lines or __label__ lines: {instead}"
     )
 
 

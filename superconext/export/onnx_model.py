@@ -5,6 +5,7 @@ This module and what it imports are copied into the folder (`export.standalone`)
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,6 +60,8 @@ class OnnxModel(ExportedModel):
             self.classes = [str(name) for name in facts["classes"]]
             self.columns = facts.get("columns")
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
+            if "subwords" not in facts and not (folder / "vectors").is_dir():
+                raise FileNotFoundError(errno.ENOENT, "", str(folder / "vectors"))
             self.indexer: TextIndexer = kind.from_onnx(folder, facts)
             if facts["ensemble"] is not None:
                 self.ensemble = ENSEMBLES[facts["ensemble"]].load(folder / ENSEMBLE)

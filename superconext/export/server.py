@@ -14,6 +14,7 @@ is logged or kept. Needs Starlette and uvicorn, and of the package what an expor
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import socket
@@ -308,7 +309,10 @@ def run_server(
     try:
         listening = socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, f"{host}, port {port}") from None
+        # Python's words name the address once more; an unknown host has no number of the system.
+        number = errno.EADDRNOTAVAIL if isinstance(error, socket.gaierror) else error.errno
+        reason = str(error.strerror).partition(" (while")[0]
+        raise OSError(number, reason, f"{host}, port {port}") from None
     # asyncio sends small packets at once where it is told that a socket is TCP's; else an answer
     # waits 40 ms for the client's acknowledgement of its head.
     listening = socket.socket(

@@ -71,6 +71,12 @@ def needed(*packages: str) -> None:
         raise ImportError(f"found no {missing[0]}; expected it: pip install {' '.join(missing)}")
 
 
+def threads(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def load(*, threads: int = 1):
     """The model of this folder."""
     needed(*PACKAGES)
@@ -123,7 +129,7 @@ def main() -> None:
         help="add this column of a table after the text, under a header; may be repeated",
     )
     about.add_argument(
-        "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
+        "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -163,7 +169,13 @@ POST /predict takes {"texts": ["...", ...]}; GET /health, GET /metrics.
 import argparse
 import sys
 
-from classify import PACKAGES, load, needed
+from classify import PACKAGES, load, needed, threads
+
+
+def port(text: str) -> int:
+    if not 0 <= int(text) < 1 << 16:
+        raise ValueError
+    return int(text)
 
 
 def main() -> None:
@@ -175,18 +187,22 @@ def main() -> None:
     about.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; default: this machine alone"
     )
-    about.add_argument("--port", type=int, default=8000, help="0: any free one; default: 8000")
+    about.add_argument("--port", type=port, default=8000, help="0: any free one; default: 8000")
     about.add_argument(
-        "--threads", type=int, default=1, help="of onnxruntime, if it answers; default: 1"
+        "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
     try:
         needed(*PACKAGES, "starlette", "uvicorn")
         from superconext_runtime.export.server import run_server
 
-        run_server(load(threads=given.threads), given.host, given.port)
+        model = load(threads=given.threads)
     except (ImportError, OSError, ValueError) as error:
         sys.exit(f"error: {error}")
+    try:
+        run_server(model, given.host, given.port)
+    except OSError as error:
+        sys.exit(f"error: {error.filename}: {error.strerror}; choose another --host or --port")
 
 
 if __name__ == "__main__":

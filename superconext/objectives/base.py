@@ -229,6 +229,8 @@ class Objective(nn.Module):
         for name, value in scalars.items():
             right = isinstance(value, Real) or getattr(value, "shape", None) == ()
             expect(right, self, f"forward as {name!r}", value, pair)
+            if name in RECORDED:
+                raise own_fault(self, f"a number named {name!r}", "another name: training has it")
         return loss, {
             name: float(value.detach() if isinstance(value, Tensor) else value)
             for name, value in scalars.items()

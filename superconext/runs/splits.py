@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.errors import DataError, RowsError, plural
+from superconext.core.errors import ColumnError, DataError, RowsError, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
@@ -136,7 +136,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     try:
         train, big_dev = _read_train(request, config, read, progress)
     except RowsError as error:  # one problem, and there may be more
-        if request.train == STDIN:
+        if request.train == STDIN or isinstance(error, ColumnError):
             raise
         raise RowsError(
             f"{error} (superconext data inspect FILE, with the same options, lists all problems "
@@ -221,9 +221,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             copies = corpus.repeats_of(test.texts)
             if copies:
                 points = 100 * copies / len(test)
+                told = f"they add at most {points:.1f} points to the accuracy"
+                if copies == len(test):
+                    told = "the score says nothing of new texts"
                 progress.warn(
                     f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
-                    f" too and not unseen: they add at most {points:.1f} points to the accuracy "
+                    f" too and not unseen: {told} "
                     "(superconext data inspect --deduplicate DIR leaves them out)"
                 )
     if config.preset != "auto" and (closing := naming(request.given)):

@@ -65,6 +65,15 @@ def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table,
     # As in the file that is read: where semicolons separate, spreadsheets open no other.
     mark = ";" if table.suffix == ".csv" and b"id;" in table.read_bytes() else ","
     assert read(out, mark) == expected and [*read(out, mark)[0]] == [*expected[0]]
+    lines = tmp_path / "labelled.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in expected), encoding="utf-8")
+    for file in (out, lines):
+        own = f"{file}: found the columns 'label', which superconext predict wrote"
+        assert own in blame(call("evaluate", finished.folder, file))
+        asked = ("--label-column", "given_label", "--json")
+        scores = json.loads(call("evaluate", finished.folder, file, *asked).out)
+        right = [row["label"] == row["given_label"] for row in expected]
+        assert scores["accuracy"] == sum(right) / len(right)
     found = json.loads(call(*given, "--keep", "VILLE", "--keep", "id", "--json").out)
     assert [row["kept"] for row in found] == [{"ville": r["ville"], "id": r["id"]} for r in TABLE]
     lines = call(*given, "--keep", "id", "--proba").out.splitlines()

@@ -143,6 +143,28 @@ def test_an_address_that_is_taken_is_said_in_one_line(finished, call):
     assert said.code == 1 and "Traceback" not in said.err
     assert f"127.0.0.1, port {port}: Address already in use; " in said.err
     assert "choose another with --port" in said.err
+    said = call("serve", finished.folder, "--host", "192.0.2.1")
+    assert said.code == 1 and said.err.count("192.0.2.1") == 1
+    assert said.err.endswith("; expected an address of this machine: check --host\n")
+
+
+@needs_extra
+def test_an_exports_program_says_what_is_wrong_with_an_address(exported):
+    folder, env = exported
+
+    def told(*words):
+        program = [sys.executable, folder / "serve.py", *words]
+        said = subprocess.run(program, capture_output=True, env=env, text=True)
+        assert said.returncode in (1, 2) and "Traceback" not in said.stderr
+        return said.stderr.splitlines()[-1]
+
+    for words in (("--port", "65536"), ("--port", "-1"), ("--threads", "0")):
+        assert f"argument {words[0]}: invalid" in told(*words) and words[1] in told(*words)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = told("--port", str(port))
+    end = "Address already in use; choose another --host or --port"
+    assert line == f"error: 127.0.0.1, port {port}: {end}"
 
 
 def test_without_the_packages_the_extra_is_named(finished, call, monkeypatch):

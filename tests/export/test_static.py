@@ -109,7 +109,7 @@ def test_what_are_no_texts_is_refused_by_the_run_and_its_student_alike(made, fol
                 ask(["a", odd])
         with pytest.raises(DataError, match=r"text 1 is missing \(NaN\): drop the row"):
             ask(["a", float("nan")])
-        with pytest.raises(DataError, match="found a NoneType; expected texts in an order"):
+        with pytest.raises(DataError, match="found NoneType; expected a list of texts"):
             ask(None)
         assert len(ask([])) == 0
     assert model.predict_proba([]).shape == (0, 2)
