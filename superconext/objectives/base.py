@@ -32,6 +32,8 @@ from superconext.encoders import encoder_class
 from superconext.encoders.base import EncoderOutput
 
 _OURS = "superconext."
+#: What a record of training has besides the numbers of an objective.
+RECORDED = ("epoch", "seconds", "dev_score")
 
 
 class Pool(Protocol):

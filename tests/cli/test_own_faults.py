@@ -47,6 +47,10 @@ class Scalars(Loss):
     def forward(self, batch):
         return batch.sentence.mean(), {"vectors": batch.sentence}
 
+class Epochs(Loss):
+    def forward(self, batch):
+        return batch.sentence.mean(), {"near": 0.5, "epoch": 3}
+
 class Raises(Loss):
     def forward(self, batch):
         return batch.sentences, {}
@@ -221,7 +225,8 @@ def own(call, mine):
         ("Number", "found float, returned by forward as loss; " + PAIR),
         ("Still", "found a loss without gradient; expected one computed from the batch"),
         ("Scalars", "returned by forward as 'vectors'; " + PAIR),
-        ("Raises", "has no attribute 'sentences') in forward, line 35; expected no error"),
+        ("Epochs", "found a number named 'epoch'; expected another name: training has it"),
+        ("Raises", "has no attribute 'sentences') in forward, line 39; expected no error"),
         ("Narrow", "expected __init__(self, size, classes, temperature, options), or from_config"),
         ("NoOptions", "found options_type = None; expected a dataclass that extends"),
         ("Pooled", "expected a dataclass that extends superconext.objectives.base.PoolOptions"),

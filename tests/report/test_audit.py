@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -285,13 +286,19 @@ def test_a_terminal_gets_the_first_rows_as_a_table(file, monkeypatch, capsys):
     assert "20 of 30 rows shown" in shown.err
 
 
-def test_a_run_lends_its_vectors_and_one_of_the_same_rows_is_warned_of(finished, file):
+def test_a_run_lends_its_vectors_and_one_of_the_same_rows_is_warned_of(finished, file, tmp_path):
     said = call_main("audit", file, "--run", finished.folder, "--json")
     assert said.code == 0, said.err
     plain = json.loads(call_main("audit", file, "--json").out)
     assert json.loads(said.out)["ranked"] != plain["ranked"] and "warning" not in said.err
     said = call_main("audit", finished.data.train, "--run", finished.folder)
     assert "was trained on" in said.err and said.code == 0
+    manifest = tmp_path / "run" / "manifest.json"
+    shutil.copytree(finished.folder, tmp_path / "run")
+    facts = json.loads(manifest.read_text("utf-8")) | {"freeze": True}
+    manifest.write_text(json.dumps(facts), "utf-8")
+    said = call_main("audit", finished.data.train, "--run", tmp_path / "run")
+    assert said.code == 0 and "was trained on" not in said.err, "its encoder saw no label"
 
 
 def test_what_cannot_be_done_is_one_line(file, tmp_path):
