@@ -41,7 +41,8 @@ In a program, with this folder on sys.path:
     from classify import load
     model = load()
     model.predict(["..."])            labels; "" for a blank text
-    model.predict_proba(["..."])      float64 [N, C], columns as model.classes
+    model.predict_proba(["..."])      float64 [N, C], columns as model.classes; of a blank text
+                                      without meaning
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ With Python 3.11 or newer, and without superconext, in this folder:
       from classify import load
       model = load()
       model.predict(["..."])        # labels, "" for a blank text
-      model.predict_proba(["..."])  # columns as model.classes
+      model.predict_proba(["..."])  # columns as model.classes; blank texts: no meaning
 
 - Over HTTP: `pip install starlette uvicorn`, then `python serve.py --port 8000`, and
   `curl -d '{"texts": ["..."]}' localhost:8000/predict`.

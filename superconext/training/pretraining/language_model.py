@@ -81,6 +81,7 @@ class Settings:
     hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
     its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
     emoji_epochs: of the second part, see `emoji`; 0 for none. compile: as in training.
+    precision: of the LSTM; all else is computed in float32.
     """
 
     hidden_size: int = 128
@@ -93,10 +94,11 @@ class Settings:
     emoji_epochs: int = 8
     seed: int = 0
     compile: bool = False
+    precision: str = "float32"
 
 
 #: What differs by default where training goes on from another encoder, on less text.
-CONTINUED = {"epochs": 10, "emoji_epochs": 0}
+CONTINUED: dict[str, Any] = {"epochs": 10, "emoji_epochs": 0}
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ class TwoWayLanguageModel(Objective):
         first: the id of the first of them.
         sample: the K other words that each batch is compared with.
         seed: of their draws.
+        low: whether the encoder reads in bfloat16.
     """
 
     batches = "shuffled"
@@ -170,9 +173,11 @@ class TwoWayLanguageModel(Objective):
         first: int = 2,
         sample: int = 2048,
         seed: int = 0,
+        low: bool = False,
     ) -> None:
         super().__init__()
         self._read, self.first, self.seed = encoder.read_both_ways, first, seed
+        self.low = low
         half = encoder.sentence_size // 2
         self.maps = nn.ModuleList(nn.Linear(half, words.shape[1], bias=False) for _ in range(2))
         self.words = row_table(words)
@@ -218,7 +223,8 @@ class TwoWayLanguageModel(Objective):
         packing = Packing(lengths)
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = tokens[starts[packing.row] + packing.time].astype(np.int64)
-        states = self._read(torch.from_numpy(ids), packing)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.low):
+            states = self._read(torch.from_numpy(ids), packing)
         # Each half is in its own reading order, so the next token is the next in time.
         before = np.flatnonzero(packing.time < packing.lengths[packing.row] - 1)
         after = packing.offsets[packing.time[before] + 1] + packing.row[before]
@@ -367,13 +373,19 @@ def pretraining(
         pooling="mean",
         seed=settings.seed,
         compile=settings.compile,
+        precision=settings.precision,
     )
     encoder = encoder_to_pretrain(words, config)
     if init:
         start_from(encoder, init)
     predicted = words[2 : 2 + len(corpus.counts)]
     model = TwoWayLanguageModel(
-        encoder, predicted, corpus.counts, sample=settings.sample, seed=settings.seed
+        encoder,
+        predicted,
+        corpus.counts,
+        sample=settings.sample,
+        seed=settings.seed,
+        low=settings.precision == "bfloat16",
     )
     saver = Checkpointer(states, 0, "pretraining", progress, every=SAVED_EVERY)
     trainer = Trainer(

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.encoders.bilstm import BiLSTMEncoder
+from superconext.encoders.compiled_gates import Kernel, kernel
 from superconext.encoders.pretrained import start_from
 from superconext.encoders.words import WordEmbedding
 from superconext.training.callbacks import Callback
@@ -87,6 +88,19 @@ def test_equal_seeds_give_equal_weights_and_others_others(tmp_path):
     one, other, third = made
     assert same(weights(one), weights(other))
     assert not same(weights(one), weights(third))
+
+
+@pytest.mark.parametrize("faster", [{"compile": True}, {"precision": "bfloat16"}])
+def test_faster_arithmetic_learns_the_same(tmp_path, faster):
+    plain, other = trainer(tmp_path / "a"), trainer(tmp_path / "b", **faster)
+    for made in (plain, other):
+        made.fit()
+    assert same(weights(plain), weights(other)) != (
+        "precision" in faster or isinstance(kernel(), Kernel)
+    )
+    assert all(value.dtype == torch.float32 for value in weights(other).values())
+    losses = [made.history[-1]["held_loss"] for made in (plain, other)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.01)
 
 
 def timeless(made):

@@ -1,0 +1,136 @@
+"""What makes pretraining faster, and what it costs the control that uses nothing else.
+
+    python scripts/pretraining_speed.py TEXT LABELLED... --out DIR [--seeds 2] [--draws 20]
+
+One set of word vectors is learned from TEXT, and encoders are pretrained on it with each setting of
+`SETTINGS` and each seed. A row of LABELLED is the frozen encoder's sentence vector at unit length;
+logistic regression is fitted to some rows of each class, drawn anew each time, and scored by macro
+recall on others. The interval is over the draws, which all encoders share, of the mean over seeds
+and sets. Times are processor seconds of the passes over the text, without the emoji part; their
+ratio to the defaults' is of the same seed. Figures go to scripts/results/pretraining_speed.csv;
+encoders stay in DIR, and are made anew only if they are not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from doc_tables import write_rows
+from word_vector_controls import score
+
+STORED = Path(__file__).parents[1] / "scripts" / "results" / "pretraining_speed.csv"
+#: Options of `pretrain` beside its defaults, which come first.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "--compile": {"compile": True},
+    "--sample 1024": {"sample": 1024},
+    "--sample 1024 --compile": {"sample": 1024, "compile": True},
+    "--sample 512 --compile": {"sample": 512, "compile": True},
+    "--sample 1024 --compile --precision bfloat16": {
+        "sample": 1024,
+        "compile": True,
+        "precision": "bfloat16",
+    },
+}
+FIRST = next(iter(SETTINGS))
+ROWS = (8, 16, 64)
+#: Rows of a labelled file, drawn once.
+MOST = 3000
+
+
+def pretrained(text: Path, vectors: Path, out: Path, seed: int, more: dict[str, Any]) -> float:
+    """Make the encoder; processor seconds of its passes over the text."""
+    from superconext.core.progress import Progress
+    from superconext.training.pretraining import language_model
+    from superconext.training.pretraining.make import pretrain, request_of
+
+    class Timed(language_model.Trainer):
+        seconds = 0.0
+
+        def fit(self) -> list:
+            began = time.process_time()
+            history = super().fit()
+            Timed.seconds += time.process_time() - began
+            return history
+
+    noted = out.with_suffix(".seconds")
+    if noted.exists():
+        return float(noted.read_text())
+    given = {"vectors": str(vectors), "seed": seed, **more}
+    plain, language_model.Trainer = language_model.Trainer, Timed
+    try:
+        pretrain(request_of(given, files=[str(text)], out=out), Progress())
+    finally:
+        language_model.Trainer = plain
+    noted.write_text(str(Timed.seconds))
+    return Timed.seconds
+
+
+def features(encoder: Path, labels: np.ndarray, texts: list[str]) -> np.ndarray:
+    """Sentence vectors `[n, d]` of unit length by the frozen encoder."""
+    from superconext import SuperConTextClassifier
+
+    model = SuperConTextClassifier(init=str(encoder), freeze=True)
+    some = np.concatenate([np.flatnonzero(labels == name)[:20] for name in np.unique(labels)])
+    model.fit([texts[row] for row in some], labels[some].tolist())
+    found = model.transform(texts)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("labelled", nargs="+", type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=20)
+    options = parser.parse_args()
+    os.environ["SUPERCONEXT_CACHE"] = str(options.out / "cache")
+
+    from superconext.cli import main as command
+    from superconext.data.reading import read_labelled
+
+    sets = {}
+    for path in options.labelled:
+        data = read_labelled(path)
+        kept = np.random.default_rng(0).permutation(len(data.labels))[:MOST]
+        sets[path.parent.name] = np.array(data.labels)[kept], [data.texts[row] for row in kept]
+    vectors = options.out / "vectors"
+    if not vectors.exists():
+        command(["vectors", "train", str(options.text), "--out", str(vectors), "--quiet"])
+    scores: dict[tuple[str, int], list[list[float]]] = {}
+    seconds: dict[str, list[float]] = {}
+    for seed in range(options.seeds):
+        for name, more in SETTINGS.items():
+            out = options.out / f"{seed} {name}"
+            seconds.setdefault(name, []).append(pretrained(options.text, vectors, out, seed, more))
+            for labels, texts in sets.values():
+                found = features(out, labels, texts)
+                for rows in ROWS:
+                    made = [score(found, labels, rows, draw) for draw in range(options.draws)]
+                    scores.setdefault((name, rows), []).append(made)
+            print(seed, name, f"{seconds[name][-1]:.1f} s", flush=True)
+    lines = []
+    for (name, rows), made in scores.items():
+        values = 100 * np.mean(made, axis=0)
+        more = values - 100 * np.mean(scores[FIRST, rows], axis=0)
+        reach = 1.96 * more.std(ddof=1) / len(more) ** 0.5
+        figures = {"recall": values.mean(), "difference": more.mean()}
+        figures |= {"low": more.mean() - reach, "high": more.mean() + reach}
+        line = {"options": name, "rows": rows} | {k: f"{v:.2f}" for k, v in figures.items()}
+        ratio = np.mean(np.divide(seconds[FIRST], seconds[name]))
+        line |= {"seconds": f"{np.mean(seconds[name]):.1f}", "times_as_fast": f"{ratio:.2f}"}
+        lines.append(line)
+        print(*line.values(), sep="\t")
+    write_rows(STORED, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
