@@ -229,9 +229,9 @@ def test_texts_come_in_any_container(fitted, form):
         (["one", None], "text 1 is NoneType"),
         ([["one"]], "text 0 is list"),
         (np.array([["one"], ["two"]]), r"shape \(2, 1\)"),
-        ({"one": 1}, "found a dict"),
-        ({"one", "two"}, "found a set"),
-        (3, "found a int"),
+        ({"one": 1}, "found dict"),
+        ({"one", "two"}, "found set"),
+        (3, "found int"),
     ],
 )
 def test_texts_that_are_none_are_named(fitted, texts, message):
