@@ -1,7 +1,7 @@
 """C++ sources of the package as libraries, made by this machine's compiler and kept in the cache.
 
 A library is made for the processor it is made on, so the cache has one for each kind of processor
-and release of the compiler.
+and release of the compiler. As it is code, one that somebody else could have put there is not used.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -41,15 +42,26 @@ def library_of(source: Path) -> Path:
         about = [_said(compiler, "--version"), *options, processor_kind()]
         key = hashlib.sha256(source.read_bytes() + "\n".join(about).encode()).hexdigest()[:16]
         library = cache_dir() / FOLDER / f"{key}.so"
-        if not library.exists():
-            library.parent.mkdir(parents=True, exist_ok=True)
+        library.parent.mkdir(0o700, parents=True, exist_ok=True)
+        if not _is_ours(library.parent):
+            raise CompilerError(f"{library.parent}: found a folder that others can write to")
+        if not (library.exists() and _is_ours(library)):
             with tempfile.TemporaryDirectory(dir=library.parent, prefix=".") as folder:
                 made = Path(folder) / library.name
                 _said(compiler, *options, "-shared", "-fPIC", str(source), "-o", str(made))
+                made.chmod(0o700)
                 os.replace(made, library)
     except (OSError, subprocess.SubprocessError) as error:
         raise CompilerError(f"{compiler}: {error}") from None
     return library
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether nobody else owns a path or may write to it; true where systems do not tell."""
+    about = path.stat()
+    return not hasattr(os, "getuid") or (
+        about.st_uid == os.getuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 def _said(*command: str) -> str:

@@ -24,6 +24,13 @@ def test_the_library_is_made_once_and_stands_in_the_cache(unmade, call):
     made = library.stat().st_mtime_ns
     kernel.cache_clear()
     assert isinstance(kernel(), Kernel) and library.stat().st_mtime_ns == made
+    library.chmod(0o777)  # anybody may have changed it
+    kernel.cache_clear()
+    assert isinstance(kernel(), Kernel) and library.stat().st_mtime_ns != made
+    assert library.stat().st_mode & 0o777 == 0o700
+    library.parent.chmod(0o777)
+    kernel.cache_clear()
+    assert kernel() == f"{library.parent}: found a folder that others can write to"
     said = call("cache")
     assert said.code == 0 and f"{compiler.FOLDER}/{library.stem[:8]}" in said.out, said
 
