@@ -32,11 +32,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "--sample 1024": {"sample": 1024},
     "--sample 1024 --compile": {"sample": 1024, "compile": True},
     "--sample 512 --compile": {"sample": 512, "compile": True},
-    "--sample 1024 --compile --precision bfloat16": {
-        "sample": 1024,
-        "compile": True,
-        "precision": "bfloat16",
-    },
 }
 FIRST = next(iter(SETTINGS))
 ROWS = (8, 16, 64)

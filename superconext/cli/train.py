@@ -206,13 +206,6 @@ _SHARE = click.FloatRange(0.0, 0.95)
 @click.option(
     "--compile", is_flag=True, help="Compile part of a step with g++ or clang++, for speed."
 )
-@click.option(
-    "--precision",
-    type=click.Choice(["float32", "bfloat16"]),
-    default="float32",
-    show_default=True,
-    help="Arithmetic of the encoder.",
-)
 @THREADS
 @normalize(
     None,

@@ -92,10 +92,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
-        from superconext.fitting.checks import check_config, needs_every_row
+        from superconext.fitting.checks import check_config, needs_every_row, warn_where_slow
         from superconext.fitting.fit import fit_model
         from superconext.fitting.recipes import check_open, fit_cross_validated
-        from superconext.training.arithmetic import warn_where_slow
 
         refuse_arguments(type(self).__name__, refused)
         config = self._config()

@@ -257,9 +257,8 @@ def _check_parameters(request: Request, progress: Progress) -> None:
     """
     from superconext.baselines import BASELINES
     from superconext.baselines.baseline import check_run
-    from superconext.fitting.checks import check_config
+    from superconext.fitting.checks import check_config, warn_where_slow
     from superconext.fitting.cross_validation import check_folds
-    from superconext.training.arithmetic import warn_where_slow
 
     configs = []
     for system in request.systems:

@@ -20,7 +20,7 @@ from superconext.core.files import remove_folder, staging_folder, sync_tree, wri
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.encoders.pretrained import resolve_sized
-from superconext.fitting.checks import check_config
+from superconext.fitting.checks import check_config, warn_where_slow
 from superconext.fitting.recipes import check_open
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
@@ -35,7 +35,6 @@ from superconext.runs.folder import (
 )
 from superconext.runs.manifest import CHECKPOINT
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
-from superconext.training.arithmetic import warn_where_slow
 from superconext.training.distributed import LeftToMain, World, current_world, led
 
 if TYPE_CHECKING:

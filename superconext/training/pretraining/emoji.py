@@ -118,7 +118,6 @@ def emoji_training(
         epochs=settings.emoji_epochs,
         seed=settings.seed,
         compile=settings.compile,
-        precision=settings.precision,
     )
     batch = min(BATCH_SIZE, len(rows.labels))
     steps = len(rows.labels) // batch

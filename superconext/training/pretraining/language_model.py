@@ -81,7 +81,6 @@ class Settings:
     hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
     its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
     emoji_epochs: of the second part, see `emoji`; 0 for none. compile: as in training.
-    precision: of the LSTM; all else is computed in float32.
     """
 
     hidden_size: int = 128
@@ -94,11 +93,10 @@ class Settings:
     emoji_epochs: int = 8
     seed: int = 0
     compile: bool = False
-    precision: str = "float32"
 
 
 #: What differs by default where training goes on from another encoder, on less text.
-CONTINUED: dict[str, Any] = {"epochs": 10, "emoji_epochs": 0}
+CONTINUED = {"epochs": 10, "emoji_epochs": 0}
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,6 @@ class TwoWayLanguageModel(Objective):
         first: the id of the first of them.
         sample: the K other words that each batch is compared with.
         seed: of their draws.
-        low: whether the encoder reads in bfloat16.
     """
 
     batches = "shuffled"
@@ -173,11 +170,9 @@ class TwoWayLanguageModel(Objective):
         first: int = 2,
         sample: int = 2048,
         seed: int = 0,
-        low: bool = False,
     ) -> None:
         super().__init__()
         self._read, self.first, self.seed = encoder.read_both_ways, first, seed
-        self.low = low
         half = encoder.sentence_size // 2
         self.maps = nn.ModuleList(nn.Linear(half, words.shape[1], bias=False) for _ in range(2))
         self.words = row_table(words)
@@ -223,8 +218,7 @@ class TwoWayLanguageModel(Objective):
         packing = Packing(lengths)
         starts = (np.cumsum(lengths) - lengths)[packing.order]
         ids = tokens[starts[packing.row] + packing.time].astype(np.int64)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.low):
-            states = self._read(torch.from_numpy(ids), packing)
+        states = self._read(torch.from_numpy(ids), packing)
         # Each half is in its own reading order, so the next token is the next in time.
         before = np.flatnonzero(packing.time < packing.lengths[packing.row] - 1)
         after = packing.offsets[packing.time[before] + 1] + packing.row[before]
@@ -373,19 +367,13 @@ def pretraining(
         pooling="mean",
         seed=settings.seed,
         compile=settings.compile,
-        precision=settings.precision,
     )
     encoder = encoder_to_pretrain(words, config)
     if init:
         start_from(encoder, init)
     predicted = words[2 : 2 + len(corpus.counts)]
     model = TwoWayLanguageModel(
-        encoder,
-        predicted,
-        corpus.counts,
-        sample=settings.sample,
-        seed=settings.seed,
-        low=settings.precision == "bfloat16",
+        encoder, predicted, corpus.counts, sample=settings.sample, seed=settings.seed
     )
     saver = Checkpointer(states, 0, "pretraining", progress, every=SAVED_EVERY)
     trainer = Trainer(

@@ -42,6 +42,7 @@ from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows, TokenStore
 from superconext.encoders.base import Encoder
+from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise
 from superconext.encoders.pretrained import (
     read_facts,
@@ -50,7 +51,6 @@ from superconext.encoders.pretrained import (
     write_layers,
 )
 from superconext.text.tokenize import Tokenizer, Vocabulary
-from superconext.training.arithmetic import warn_where_slow
 from superconext.training.callbacks import Record, StepBar
 from superconext.training.distributed import Arrays, T, World, current_world, led, within
 from superconext.training.pretraining.emoji import (
@@ -201,10 +201,7 @@ def pretrained_encoder(
     text = Sentences(lines, tokenizer, None, progress, left_out=left_out)
     vectors = text_vectors(text, source, config.vector_dimension, progress)
     more = CONTINUED if config.init else {}
-    same: dict[str, Any] = {
-        name: getattr(config, name) for name in ("hidden_size", "compile", "precision")
-    }
-    settings = Settings(**same, **more)
+    settings = Settings(hidden_size=config.hidden_size, compile=config.compile, **more)
     # Of several fits at a time the first makes it, and the others take it out of the cache.
     # Other processes of a run wait too.
     with (
@@ -350,7 +347,8 @@ def _make(
 ) -> None:
     """Train and put the folder `made` into the cache."""
     keep_freed_memory()
-    warn_where_slow([settings], progress)
+    if settings.compile:
+        warn_without_kernel(progress)
     corpus = read_corpus(text, settings.seed)
     progress.say(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "

@@ -90,15 +90,11 @@ def test_equal_seeds_give_equal_weights_and_others_others(tmp_path):
     assert not same(weights(one), weights(third))
 
 
-@pytest.mark.parametrize("faster", [{"compile": True}, {"precision": "bfloat16"}])
-def test_faster_arithmetic_learns_the_same(tmp_path, faster):
-    plain, other = trainer(tmp_path / "a"), trainer(tmp_path / "b", **faster)
+def test_compiled_steps_learn_the_same(tmp_path):
+    plain, other = trainer(tmp_path / "a"), trainer(tmp_path / "b", compile=True)
     for made in (plain, other):
         made.fit()
-    assert same(weights(plain), weights(other)) != (
-        "precision" in faster or isinstance(kernel(), Kernel)
-    )
-    assert all(value.dtype == torch.float32 for value in weights(other).values())
+    assert same(weights(plain), weights(other)) != isinstance(kernel(), Kernel)
     losses = [made.history[-1]["held_loss"] for made in (plain, other)]
     assert losses[0] == pytest.approx(losses[1], rel=0.01)
 
