@@ -72,7 +72,8 @@ def _check_encoder(config: Config) -> None:
             "texts with class tokens; expected an encoder that has them: use bilstm, or another "
             "objective"
         )
-    if (config.init or config.pretrain) and not encoder.reads_pretrained:
+    vectors_alone = config.freeze and config.encoder == "mean"
+    if (config.init or config.pretrain) and not (encoder.reads_pretrained or vectors_alone):
         asked = "pretrain" if config.pretrain else f"init = {config.init!r}"
         raise ConfigError(
             f"{asked} with encoder = {config.encoder!r}, which cannot start from a pretrained "

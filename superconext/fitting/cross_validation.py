@@ -425,10 +425,11 @@ def check_folds(config: Config) -> None:
         )
 
 
-def frozen(config: Config) -> Config:
-    """The configuration of the encoder as it is before any training: the pretrained one, its
-    states averaged, or the mean of the word vectors."""
+def frozen(config: Config, name: str) -> Config:
+    """The configuration of the model `name` that no label has trained: `PRETRAINED`, its states
+    averaged, or `VECTORS`, the mean of the word vectors, a pretrained encoder's where there is
+    one."""
     config = replace(config, freeze=True, members=1, finetune_epochs=0, pooling="mean")
-    if config.init or config.pretrain:
+    if name == PRETRAINED:
         return replace(config, layers=1)
     return replace(config, encoder="mean", subwords=False, options=None, objective="superloss")

@@ -88,7 +88,8 @@ class Model:
         config, title = self.config, "linear probe"
         if config.freeze:
             title = "mean word vectors" if config.encoder == "mean" else "frozen encoder"
-            title = "frozen pretrained encoder" if config.init or config.pretrain else title
+            if config.encoder != "mean" and (config.init or config.pretrain):
+                title = "frozen pretrained encoder"
         if self.ensemble is None:
             return {"probe_title": title}
         title = title if "encoder" in predicting(self.ensemble.settings) else ""

@@ -1,8 +1,8 @@
 """The preset `auto`: of a few recipes, the one that predicts held-out rows best.
 
 The recipes are n-grams alone, a probe on an encoder that is left as it is (the mean of the word
-vectors, or the pretrained encoder), the encoder that is trained on the labels, and a pool of
-n-grams with either. They are compared by log loss on the same held-out rows: those of a
+vectors and, where there is one, the pretrained encoder), the encoder that is trained on the labels,
+and a pool of n-grams with each. They are compared by log loss on the same held-out rows: those of a
 cross-validation within train, or dev where that has `FEWEST_DEV` rows. What has to be trained is
 chosen where it is better than the best of the others by more than the standard error of the
 difference; all others are ready within seconds, and the lowest log loss decides among them.
@@ -92,38 +92,54 @@ _FOR_THE_QUICK = 1 / 3
 
 @dataclass(frozen=True)
 class Recipe:
-    """What predicts: an encoder, trained or not, n-grams, or both."""
+    """What predicts: an encoder, n-grams, or both.
+
+    encoder: that model of a `CrossValidation`, None for n-grams alone.
+    """
 
     name: str
-    encoder: bool
-    trained: bool
+    encoder: str | None
     ngrams: bool
 
-    def models(self, untrained: str) -> dict[str, str]:
-        """Models of a `CrossValidation` by what `Settings` calls them; `untrained`: the name of
-        the one without training."""
-        found = {ENCODER: ENCODER if self.trained else untrained} if self.encoder else {}
+    @property
+    def trained(self) -> bool:
+        return self.encoder == ENCODER
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Models of a `CrossValidation` by what `Settings` calls them."""
+        found = {ENCODER: self.encoder} if self.encoder else {}
         return found | ({TFIDF: TFIDF, NGRAMS: NGRAMS} if self.ngrams else {})
 
     def config(self, config: Config) -> Config:
         """The configuration of a run by this recipe, under the preset whose values it has."""
         features = "encoder+ngrams" if self.ngrams else "encoder"
-        own = config if self.trained else frozen(config)
+        own = config if self.trained else frozen(config, self.encoder or VECTORS)
         return replace(own, probe_features=features, preset="fast")
 
-    def title(self, config: Config) -> str:
-        plain = "frozen pretrained encoder" if config.init or config.pretrain else "mean vectors"
-        encoder = "trained encoder" if self.trained else plain
-        return " + ".join([encoder] * self.encoder + ["n-grams"] * self.ngrams)
+    @property
+    def title(self) -> str:
+        encoder = [_TITLES[self.encoder]] if self.encoder else []
+        return " + ".join(encoder + ["n-grams"] * self.ngrams)
 
 
-RECIPES = (
-    Recipe("ngrams", encoder=False, trained=False, ngrams=True),
-    Recipe("frozen", encoder=True, trained=False, ngrams=False),
-    Recipe("frozen+ngrams", encoder=True, trained=False, ngrams=True),
-    Recipe("trained", encoder=True, trained=True, ngrams=False),
-    Recipe("trained+ngrams", encoder=True, trained=True, ngrams=True),
-)
+_TITLES = {
+    VECTORS: "mean vectors",
+    PRETRAINED: "frozen pretrained encoder",
+    ENCODER: "trained encoder",
+}
+
+
+def recipes_of(config: Config) -> tuple[Recipe, ...]:
+    """What is compared; `frozen` is the pretrained encoder where there is one."""
+    untrained = PRETRAINED if config.init or config.pretrain else VECTORS
+    pairs = {"frozen": untrained, "trained": ENCODER}
+    if untrained == PRETRAINED:
+        pairs = {"vectors": VECTORS, **pairs}
+    recipes = [Recipe("ngrams", None, True)]
+    for name, encoder in pairs.items():
+        recipes += [Recipe(name, encoder, False), Recipe(f"{name}+ngrams", encoder, True)]
+    return tuple(recipes)
 
 
 @dataclass(frozen=True)
@@ -166,9 +182,10 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     """
     config, began = cv.config, clock()
     seconds, dealt = 60 * config.budget, len(cv.folds)
-    untrained = PRETRAINED if config.init or config.pretrain else VECTORS
+    recipes = recipes_of(config)
+    untrained = [recipe.encoder for recipe in recipes if recipe.encoder and not recipe.trained]
     cv.add(
-        dict.fromkeys([TFIDF, NGRAMS, VECTORS, untrained]),
+        dict.fromkeys([TFIDF, NGRAMS, *untrained]),
         began + _FOR_THE_QUICK * seconds,
     )
     # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
@@ -180,16 +197,16 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
 
     def held_out(recipe: Recipe) -> OutOfFold:
-        return cv.out_of_fold(recipe.models(untrained), POOL if recipe.ngrams else ALONE)
+        return cv.out_of_fold(recipe.models, POOL if recipe.ngrams else ALONE)
 
     def lost(one: OutOfFold) -> np.ndarray:
         return _plain_losses(one.shares, one.folds, cv.labels, shift)
 
-    quick = {recipe: held_out(recipe) for recipe in RECIPES if not recipe.trained}
+    quick = {recipe: held_out(recipe) for recipe in recipes if not recipe.trained}
     ready = min(quick, key=lambda recipe: np.nanmean(lost(quick[recipe])))
     if done:
         cv.keep(done)
-    tried = {recipe: held_out(recipe) for recipe in RECIPES if done or not recipe.trained}
+    tried = {recipe: held_out(recipe) for recipe in recipes if done or not recipe.trained}
     rows, _ = tried[ready].mean(len(cv.classes))
     losses = {recipe: lost(one)[rows] for recipe, one in tried.items()}
     scores = {recipe: one.scores(cv.train, cv.classes) for recipe, one in tried.items()}
@@ -202,8 +219,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         cv.folds, tried = every, quick
     alone = None
-    if best.ngrams:
-        alone = cv.out_of_fold({ENCODER: ENCODER if best.trained else untrained}, ALONE)
+    if best.ngrams:  # of n-grams alone, beside an encoder that was left as it is
+        alone = cv.out_of_fold({ENCODER: best.encoder or untrained[0]}, ALONE)
     baselines = cv.baselines() if config.baselines else {}
     return choice, CrossValidated(tried[best], alone, baselines), tried[best].settings
 
@@ -225,19 +242,19 @@ def fit_on_dev(
     rows. Arguments are those of `fit_model`."""
     began = clock()
     hook = Clock(began + 60 * config.budget)
-    kinds = {recipe.trained: recipe for recipe in RECIPES if recipe.encoder and recipe.ngrams}
-    fits: dict[bool, Fitted] = {}
-    fits[False] = fit_model(
-        train,
-        kinds[False].config(config),
-        dev,
-        test_texts=test_texts,
-        progress=progress,
-    )
+    recipes = recipes_of(config)
+    pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
+    fits: dict[str | None, Fitted] = {}
+    for encoder, pool in pools.items():
+        if not pool.trained:
+            fits[encoder] = fit_model(
+                train, pool.config(config), dev, test_texts=test_texts, progress=progress
+            )
+    fits[None] = plain = next(iter(fits.values()))  # whose n-grams are those of all
     with contextlib.suppress(OutOfTime):
-        fits[True] = fit_model(
+        fits[ENCODER] = fit_model(
             train,
-            kinds[True].config(config),
+            pools[ENCODER].config(config),
             dev,
             test_texts=test_texts,
             progress=progress,
@@ -246,14 +263,14 @@ def fit_on_dev(
             monitor=monitor,
             on_prepared=on_prepared,
         )
-    classes = fits[False].model.classes
+    classes = plain.model.classes
     known = [row for row, label in enumerate(dev.labels) if label in classes]
     texts, truth = ([column[row] for row in known] for column in (dev.texts, dev.labels))
     labels = np.array([classes.index(label) for label in truth])
-    ngrams = _ngrams_alone(fits[False], texts, labels)
+    ngrams = _ngrams_alone(plain, texts, labels)
     shares: dict[Recipe, np.ndarray] = {}
-    for recipe in RECIPES:
-        fitted = fits.get(recipe.trained)
+    for recipe in recipes:
+        fitted = fits.get(recipe.encoder)
         if fitted is None:
             continue
         if not recipe.encoder:
@@ -274,7 +291,7 @@ def fit_on_dev(
     }
     where = f"on {len(labels)} dev rows"
     choice = _decided(losses, scores, config, where, began, progress)
-    fitted = fits[choice.recipe.trained]
+    fitted = fits[choice.recipe.encoder]
     model = fitted.model
     if not choice.recipe.ngrams:
         model.ensemble, fitted.dev_probabilities = None, None
@@ -368,12 +385,12 @@ def _decided(
         why = f"its log loss is {gain:.4f} lower, more than one standard error ({error:.4f})"
     else:
         why = (
-            f"the trained encoder gains {gain:.4f} in log loss, not more than one standard error "
-            f"({error:.4f}) or {WORTH_TRAINING}"
+            f"the trained encoder's log loss is {abs(gain):.4f} {'lower' if gain > 0 else 'higher'}"
+            f", not lower by more than one standard error ({error:.4f}) or {WORTH_TRAINING}"
         )
     rows = {
         recipe.name: {
-            "title": recipe.title(config),
+            "title": recipe.title,
             "log_loss": mean[recipe],
             **scores[recipe],
         }
@@ -387,7 +404,7 @@ def _decided(
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
-        f"auto: chosen: {chosen.title(config)}; {why}; {shift * bool(config.logit_adjustment)}"
+        f"auto: chosen: {chosen.title}; {why}; {shift * bool(config.logit_adjustment)}"
         f"as the best of {len(rows)}, its scores on these rows are a little too high"
     )
     facts = {

@@ -9,10 +9,13 @@ from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting import recipes
+from superconext.fitting.checks import check_config
 from superconext.fitting.cross_validation import CrossValidation
-from superconext.fitting.recipes import RECIPES, choose, fit_on_dev, is_open
+from superconext.fitting.fit import fit_model
+from superconext.fitting.recipes import choose, fit_on_dev, is_open, recipes_of
 from superconext.probe.ensemble import row_losses
 from superconext.runs.folder import load_model, save_run
+from superconext.training.pretraining.make import pretrain, request_of
 from tests.fitting.test_cross_validation import TINY, dataset
 
 AUTO = {**TINY, "preset": "auto"}
@@ -30,6 +33,23 @@ def noise(rows=60):
     draw = np.random.default_rng(3)
     texts = [" ".join(draw.choice(list("abcdefghij"), 6)) + f" {row}" for row in range(rows)]
     return Dataset(texts, [str(k) for k in draw.integers(0, 3, rows)], range(rows))
+
+
+RECIPES = recipes_of(resolve(AUTO))
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A pretrained encoder."""
+    folder = tmp_path_factory.mktemp("begun")
+    lines = [" ".join(reversed(text.split())) for text in dataset(200, seed=5).texts]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUPERCONEXT_CACHE", str(folder / "cache"))
+        sizes = {"hidden_size": 6, "vector_dimension": 8, "epochs": 1}
+        given = request_of(sizes, files=[str(folder / "text.txt")], out=folder / "encoder")
+        pretrain(given, Progress())
+    return folder / "encoder"
 
 
 def test_a_named_recipe_is_no_open_choice():
@@ -99,10 +119,45 @@ def test_a_trained_encoder_is_not_taken_where_all_are_nearly_right(trained, chos
     assert choice.recipe.name == chosen
 
 
-@pytest.mark.parametrize("wanted", [recipe.name for recipe in RECIPES])
+def with_init(folder):
+    return {**AUTO, "init": str(folder), "hidden_size": 6, "vector_dimension": 8}
+
+
+def test_beside_a_pretrained_encoder_its_vectors_are_compared_too(begun, monkeypatch):
+    said, real = Said(), recipes._decided
+    chosen = {}
+    for wanted in ("vectors", "vectors+ngrams", "frozen"):
+
+        def decided(losses, *rest, wanted=wanted):
+            losses = {r: loss + 9 * (r.name != wanted) for r, loss in losses.items()}
+            ready = min((r for r in losses if not r.trained), key=lambda r: losses[r].mean())
+            return real(losses, *rest[:-1], ready)
+
+        monkeypatch.setattr(recipes, "_decided", decided)
+        cv = CrossValidation(dataset(60), resolve(with_init(begun)), 5, said)
+        choice, folds, _ = choose(cv, said)
+        chosen[wanted] = choice
+        assert choice.recipe.name == wanted and len(choice.facts["recipes"]) == 7
+        fitted = fit_model(dataset(60), choice.config, progress=said)
+        assert fitted.model.features(["a b"]).shape == (1, 12 if wanted == "frozen" else 8)
+        assert {"vectors_logreg", "pretrained_logreg"} <= set(folds.baselines)
+    assert (
+        "mean vectors + n-grams" in said.lines[1] and "frozen pretrained encoder" in said.lines[1]
+    )
+    assert chosen["vectors"].config.encoder == "mean" and chosen["vectors"].config.init
+    assert chosen["frozen"].config.encoder == "bilstm"
+    check_config(chosen["vectors"].config)
+
+
+@pytest.mark.parametrize("pretrained", [False, True])
+@pytest.mark.parametrize("wanted", [*(r.name for r in RECIPES), "vectors", "vectors+ngrams"])
 def test_each_recipe_chosen_on_dev_is_a_run_that_loads_and_predicts_alike(
-    wanted, tmp_path, monkeypatch
+    wanted, pretrained, begun, tmp_path, monkeypatch
 ):
+    given = with_init(begun) if pretrained else AUTO
+    if wanted not in {recipe.name for recipe in recipes_of(resolve(given))}:
+        return
+
     def decided(losses, *rest):
         losses = {recipe: loss + 9 * (recipe.name != wanted) for recipe, loss in losses.items()}
         return real(losses, *rest)
@@ -110,13 +165,13 @@ def test_each_recipe_chosen_on_dev_is_a_run_that_loads_and_predicts_alike(
     real = recipes._decided
     monkeypatch.setattr(recipes, "_decided", decided)
     train, dev = dataset(30), dataset(60, seed=1)
-    fitted, choice = fit_on_dev(train, resolve(AUTO), dev, Progress())
+    fitted, choice = fit_on_dev(train, resolve(given), dev, Progress())
     assert choice.recipe.name == wanted
     model = fitted.model
     assert model.config.freeze != choice.recipe.trained
     assert (model.ensemble is not None) == choice.recipe.ngrams
     if choice.recipe.ngrams:
-        assert (model.ensemble.weights[0] == 0) == (not choice.recipe.encoder)
+        assert (model.ensemble.weights[0] == 0) == (choice.recipe.encoder is None)
     save_run(model, tmp_path / "run")
     again = load_model(tmp_path / "run")
     assert again.config == model.config
