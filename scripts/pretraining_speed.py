@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,13 @@ def pretrained(text: Path, vectors: Path, out: Path, seed: int, more: dict[str, 
         return float(noted.read_text())
     given = {"vectors": str(vectors), "seed": seed, **more}
     plain, language_model.Trainer = language_model.Trainer, Timed
-    try:
-        pretrain(request_of(given, files=[str(text)], out=out), Progress())
-    finally:
-        language_model.Trainer = plain
+    kept = os.environ["SUPERCONEXT_CACHE"]
+    with tempfile.TemporaryDirectory(dir=out.parent) as empty:  # nothing to resume from
+        os.environ["SUPERCONEXT_CACHE"] = empty
+        try:
+            pretrain(request_of(given, files=[str(text)], out=out), Progress())
+        finally:
+            language_model.Trainer, os.environ["SUPERCONEXT_CACHE"] = plain, kept
     noted.write_text(str(Timed.seconds))
     return Timed.seconds
 

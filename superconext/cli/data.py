@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from superconext.data.dataset import Dataset
 
 _OUT = out("a data set", "DIR")
+#: Lines from which on pretraining is worth trying.
+_ENOUGH = 20_000
 _SEED = number("--seed", 0, "Seed of the split.", click.IntRange(0, 2**32 - 1))
 _NORMALIZE = click.option(
     "--normalize",
@@ -341,7 +343,8 @@ def pool(
             for line in lines:
                 progress.say(f"{reason}: {line[:100]}")
     click.echo(pool_table(report["sources"]))
-    say_next(f"superconext train FILE --unlabelled {shlex.quote(out)} --pretrain --out RUN")
+    pretrain = " --pretrain" * (report["kept"] >= _ENOUGH)
+    say_next(f"superconext train FILE --unlabelled {shlex.quote(out)}{pretrain} --out RUN")
 
 
 @data.command()

@@ -385,7 +385,7 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     source = summary["file"]
     few = summary["likely_wrong"] or "hardly any"
     counts = (
-        f"estimate: {few} of {summary['rows']} labels are wrong; "
+        f"estimate: {few} of {summary['rows']} labels are wrong or hard to tell; "
         f"the {plural(summary['suspects'], 'row')} that another label fits better "
         f"{'come' if summary['suspects'] != 1 else 'comes'} first, the clearest at the top"
     )

@@ -47,6 +47,8 @@ SILENT = switch("--quiet", "Show nothing on stderr but errors.")
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096
+#: Rows from which on it is odd that all are right.
+_MANY = 100
 
 
 def _not_nan(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -153,6 +155,11 @@ def _evaluated(
         from superconext.fitting.model import evaluate as evaluate_model
 
         evaluation = evaluate_model(model, corpus.texts, corpus.labels)
+    if not quiet and len(corpus) >= _MANY and evaluation.metrics["accuracy"] == 1:
+        click.echo(
+            f"warning: {source}: {run} predicts every one of these labels: did it make them?",
+            err=True,
+        )
     familiarity = Familiarity()
     facts = familiarity.add(model, corpus.texts)
     overlap = overlap_report(facts, familiarity.seen, evaluation, corpus.labels, model.classes)
@@ -408,7 +415,8 @@ def write_predictions(
             _show_rows(texts.preview)
             preview = False
         if keep and not begun:
-            kept = _kept_columns(texts, block.beside, keep, heading)
+            labels = (model.columns or {}).get("label")
+            kept = _kept_columns(texts, block.beside, keep, heading, labels)
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             facts = familiarity.add(model, part)
@@ -470,8 +478,10 @@ def _kept_columns(
     cells: Sequence[Mapping[str, str]],
     keep: Sequence[str],
     heading: Sequence[str],
+    labels: str | None,
 ) -> dict[str, str]:
-    """The columns to keep, by the names that they have in the output."""
+    """The columns to keep, by the names that they have in the output: what had the labels of
+    training is not to be missed beside `label`, which says what is predicted."""
     from superconext.core.errors import DataError
     from superconext.data.columns import resolve
 
@@ -486,7 +496,8 @@ def _kept_columns(
     if "all" in found or "all" not in keep:
         places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
-    return {f"given_{name}" if name in heading else name: name for name in wanted}
+    renamed = {name: f"given_{name}" for name in heading} | {labels: "given_label"}
+    return {renamed.get(name, name): name for name in wanted}
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:

@@ -451,12 +451,10 @@ def open_rows(file: RowFile) -> FileFormat | None:
     for kind in (*_added(), *built_in):
         if kind.recognises(line, file):
             return kind(file)
-    instead = "name the file .csv, .tsv or .jsonl for what it is"
-    if file.suffix in ("", ".txt"):
-        instead += ", or leave out the columns of a file of plain text, which has no labels"
     raise DataError(
         f"{file.name}: format not recognised, first line is {shown(line)}, expected columns, "
-        f"JSON lines or __label__ lines: {instead}"
+        "JSON lines or __label__ lines: name the file .csv, .tsv or .jsonl for what it is; if it "
+        "is plain text, it has no columns and no labels"
     )
 
 

@@ -137,8 +137,8 @@ def check_device(name: str) -> None:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
         raise ConfigError(
-            f"device = {name!r} is not available here; expected 'cpu', or a device torch can "
-            "use such as 'cuda'"
+            f"device = {name!r} is not one that torch can train on here; expected 'cpu', or 'cuda' "
+            "where there is a GPU and a build of torch for it: use cpu"
         ) from None
 
 

@@ -293,6 +293,10 @@ def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
     return Tokenizer(Normalizer(profile, enable, disable), config.bridge, words=not whole)
 
 
+#: Share of the words that vectors have, from which they are of use.
+_FEW = 0.5
+
+
 def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
     """How much of each split the training vocabulary and the vectors lack, for the user."""
     words = f", {facts['words']} words" if "words" in facts else ""
@@ -311,5 +315,6 @@ def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
         vectors = facts["vectors"]
         size, name = vectors["dimension"], vectors["name"]
         size = "" if f" {size}d" in name else f" of {size} dimensions"
-        lines.append(f"vectors: {name}{size}, for {vectors['coverage']:.1%} of the words")
+        few = "; with so few they are of little use" * (vectors["coverage"] < _FEW)
+        lines.append(f"vectors: {name}{size}, for {vectors['coverage']:.1%} of the words{few}")
     return "\n".join(lines)

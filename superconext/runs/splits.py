@@ -150,6 +150,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         few = train.on_disk is None and len(dev) < FEWEST_DEV and not config.soft_labels
         if config.preset == "auto" and few:
             folds = config.cv or FOLDS
+        if copies := train.repeats_of(dev.texts):
+            progress.warn(
+                f"{copies} of {len(dev)} dev texts {'is' if copies == 1 else 'are'} in train too: "
+                "settings are chosen on rows that were learned, and scores on them are too high "
+                "(superconext data inspect --deduplicate DIR leaves them out)"
+            )
     elif folds_of(config, train, request.test):
         dev, folds = None, folds_of(config, train, request.test)
         times = repeats(len(train), folds, config)

@@ -267,6 +267,9 @@ class Normalizer:
     surrogates and NUL included, in time linear in its length. The profile `none` has no
     rule on and returns the text itself.
 
+    Rules are switched by the arguments or, as on the command line, behind the profile:
+    `arabic+skin_tones-lower`.
+
     Raises `ConfigError` for an unknown profile or rule.
 
     Example:
@@ -280,6 +283,7 @@ class Normalizer:
         enable: Sequence[str] = (),
         disable: Sequence[str] = (),
     ) -> None:
+        profile, *more = parse_normalize(profile)
         if profile not in PROFILES:
             raise ConfigError(
                 f"normalize: found profile {profile!r}, expected one of {', '.join(PROFILES)}; "
@@ -287,6 +291,7 @@ class Normalizer:
             )
         for option, names in (("enable", enable), ("disable", disable)):
             _check_names(option, names)
+        enable, disable = [*enable, *more[0]], [*disable, *more[1]]
         both = sorted(set(enable) & set(disable))
         if both:
             raise ConfigError(
@@ -353,8 +358,7 @@ def parse_normalize(text: str) -> tuple[str, list[str], list[str]]:
     enable, disable = (
         [rule[1:].strip() for rule in rules if rule[0] == sign] for sign in ("+", "-")
     )
-    _check_names("enable", enable)
-    _check_names("disable", disable)
+    _check_names("normalize", [*enable, *disable])
     return profile.strip(), enable, disable
 
 

@@ -232,3 +232,28 @@ def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
         assert call(*tool, tmp_path / "x.jsonl").code == 0
         line = blame(call(*given, "--for", "csv", "--out", tmp_path / "x.tsv"))
         assert line.endswith("found the ending .tsv, expected .csv: name the file so")
+
+
+def test_own_predictions_are_not_taken_for_labels_without_a_word(call, data, tmp_path):
+    table = [{"Tweet": text, "Sentiment": label} for label, text in rows(120, seed=6)]
+    mine = tmp_path / "mine.csv"
+    with mine.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, ["Tweet", "Sentiment"])
+        writer.writeheader()
+        writer.writerows(table)
+    run, out = tmp_path / "run", tmp_path / "out.csv"
+    columns = ("--text-column", "Tweet", "--label-column", "Sentiment")
+    said = call("train", mine, "--dev", mine, *columns, *data.small, "--out", run)
+    assert said.code == 0 and "120 of 120 dev texts are in train too: settings are" in said.err
+    assert call("predict", run, mine, "--keep", "all", "--out", out).code == 0
+    found = read(out)
+    assert [*found[0]] == ["label", "text", "given_label"]
+    assert [row["given_label"] for row in found] == [row["Sentiment"] for row in table]
+    assert "which superconext predict wrote" in blame(call("train", out, "--out", tmp_path / "no"))
+    odd = "predicts every one of these labels: did it make them?"
+    assert call("predict", run, mine, "--out", out, "--force").code == 0
+    assert odd in call("evaluate", run, out).err
+    head, first, *rest = out.read_text("utf-8-sig").splitlines()
+    first = f"{'pos' if first[0] == 'n' else 'neg'}{first[3:]}"
+    out.write_text("\n".join([head, first, *rest]), "utf-8")
+    assert odd not in call("evaluate", run, out).err

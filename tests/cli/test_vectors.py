@@ -215,7 +215,7 @@ def test_impossible_settings(folder):
     )
     assert "directory" in refused("train", ".", "--out", "m", *TINY)
     rule = refused("train", "tweets.txt", "--out", "m", "--normalize", "auto+nonsense", *TINY)
-    assert "'nonsense' in enable" in rule
+    assert "'nonsense' in normalize" in rule
 
 
 # What stands in the way

@@ -119,6 +119,8 @@ def test_options_go_by_rule_name():
         ({"disable": ["xyzzy"]}, ["'xyzzy'", "disable", "spaces"]),
         ({"enable": "lower"}, ["'lower'", "list"]),
         ({"enable": [3]}, ["3", "expected"]),
+        ({"profile": "arabic+xyzzy"}, ["'xyzzy'", "in normalize"]),
+        ({"profile": "latin-lower", "enable": ["lower"]}, ["'lower'", "both"]),
         ({"enable": ["lower"], "disable": ["lower"]}, ["'lower'", "both"]),
     ],
 )
@@ -127,6 +129,13 @@ def test_wrong_names_are_refused_with_the_known_ones(arguments, words):
         Normalizer(**arguments)
     assert all(word in str(error.value) for word in words)
     assert "\n" not in str(error.value)
+
+
+def test_rules_are_switched_behind_the_profile_as_by_arguments():
+    given = Normalizer("latin+tatweel-lower")
+    assert given.profile == "latin"
+    assert given.rules == Normalizer("latin", enable=["tatweel"], disable=["lower"]).rules
+    assert "lower" not in given.rules and "tatweel" in given.rules
 
 
 @given(
