@@ -70,7 +70,6 @@ SHOWN = {
 COLUMNS = {
     ("small", "short"): "100-d, 1 × 128, batch 200",
     ("large", "short"): "300-d, 2 × 256, batch 400",
-    ("small", "long"): "100-d, 1 × 128, long",
 }
 
 CLOCKS = {"cpu": time.process_time, "wall": time.perf_counter}
