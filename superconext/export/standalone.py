@@ -74,7 +74,7 @@ def needed(*packages: str) -> None:
 
 def threads(text: str) -> int:
     if int(text) < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"found {text}, expected 1 or more")
     return int(text)
 
 
@@ -175,7 +175,7 @@ from classify import PACKAGES, load, needed, threads
 
 def port(text: str) -> int:
     if not 0 <= int(text) < 1 << 16:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"found {text}, expected 0 to 65535")
     return int(text)
 
 
