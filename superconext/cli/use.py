@@ -496,8 +496,13 @@ def _kept_columns(
     if "all" in found or "all" not in keep:
         places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
-    renamed = {name: f"given_{name}" for name in heading} | {labels: "given_label"}
-    return {renamed.get(name, name): name for name in wanted}
+    kept: dict[str, str] = {}
+    for name in wanted:
+        new = "given_label" if name == labels else f"given_{name}" if name in heading else name
+        while new in kept or (new != name and new in wanted):  # so predicted before
+            new = f"given_{new}"
+        kept[new] = name
+    return kept
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:

@@ -298,8 +298,9 @@ def refuse_predicted(found: Sequence[str], label: str, source: str) -> None:
     given = f"given_{label.strip()}"
     if given.casefold() in _folded(found):
         raise ColumnError(
-            f"{source}: found the columns {shown(label)}, which superconext predict wrote, and "
-            f"{shown(given)}; expected to be told which has the labels: add --label-column {given}"
+            f"{source}: found the columns {shown(label)} and {shown(given)}, as superconext "
+            "predict writes them; expected to be told which has the labels: add --label-column "
+            f"{given}"
         )
 
 

@@ -68,7 +68,7 @@ def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table,
     lines = tmp_path / "labelled.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in expected), encoding="utf-8")
     for file in (out, lines):
-        own = f"{file}: found the columns 'label', which superconext predict wrote"
+        own = f"{file}: found the columns 'label' and 'given_label', as superconext predict"
         assert own in blame(call("evaluate", finished.folder, file))
         asked = ("--label-column", "given_label", "--json")
         scores = json.loads(call("evaluate", finished.folder, file, *asked).out)
@@ -249,7 +249,12 @@ def test_own_predictions_are_not_taken_for_labels_without_a_word(call, data, tmp
     found = read(out)
     assert [*found[0]] == ["label", "text", "given_label"]
     assert [row["given_label"] for row in found] == [row["Sentiment"] for row in table]
-    assert "which superconext predict wrote" in blame(call("train", out, "--out", tmp_path / "no"))
+    assert "as superconext predict writes" in blame(call("train", out, "--out", tmp_path / "no"))
+    again = tmp_path / "again.csv"
+    assert call("predict", run, out, "--keep", "all", "--out", again).code == 0
+    assert [*read(again)[0]] == ["label", "text", "given_given_label", "given_label"]
+    kept = [(row["given_given_label"], row["given_label"]) for row in read(again)]
+    assert kept == [(row["label"], row["given_label"]) for row in found]
     odd = "predicts every one of these labels: did it make them?"
     assert call("predict", run, mine, "--out", out, "--force").code == 0
     assert odd in call("evaluate", run, out).err
