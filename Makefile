@@ -25,11 +25,12 @@ lint: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt sphinx myst-parser furo
-	$(BIN)/python scripts/reference_pages.py docs/reference
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+	rm -rf build/pages && mkdir -p build && cp -Rp docs build/pages
+	$(BIN)/python scripts/reference_pages.py build/pages/reference
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs build/pages build/docs
 
 clean:
-	rm -rf $(VENV) build docs/reference *.egg-info
+	rm -rf $(VENV) build *.egg-info
 
 $(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
 	@echo "installing into $(VENV): 1.6 GB, which takes some minutes"

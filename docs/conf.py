@@ -1,6 +1,8 @@
-"""Sphinx: the site of these pages, which `make docs` builds."""
+"""Sphinx: the site of these pages, which `make docs` builds from a copy of this folder."""
 
 import re
+from os.path import relpath
+from pathlib import Path
 from typing import Any
 
 from superconext import __version__
@@ -68,7 +70,8 @@ def prepared(app: Any, name: str, source: list[str]) -> None:
             entries = "\n".join(pages)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{entries}\n```\n"
     for file in OUTSIDE:
-        source[0] = re.sub(rf"\]\(\.\./{file}(#[\w-]+)?\)", f"](path:../{file})", source[0])
+        there = Path(relpath(Path(app.confdir).parent / file, app.srcdir)).as_posix()
+        source[0] = re.sub(rf"\]\(\.\./{file}(#[\w-]+)?\)", f"](path:{there})", source[0])
 
 
 def not_ours(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:

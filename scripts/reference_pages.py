@@ -1,6 +1,6 @@
 """The generated pages of the site: commands, parameters, Python, losses, letters, papers, sets.
 
-    python scripts/reference_pages.py docs/reference
+    python scripts/reference_pages.py build/pages/reference
 
 `make docs` calls it before Sphinx.
 """
@@ -197,7 +197,7 @@ def write(folder: Path) -> None:
         "# Departures and misprints\n\nWhere the protocols depart from their papers, and the "
         "misprints known to us. Those of the losses are in the objectives' docstrings.\n\n"
     ) + papers()
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
         path = folder / f"{name}.md"
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
