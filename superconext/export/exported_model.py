@@ -24,6 +24,9 @@ _TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
 #: Suffixes of files that are neither lines of text nor a table.
 _OTHERS = {".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".parquet", ".arrow", ".feather"}
 
+#: What --keep has in place of names for every column beside the text.
+ALL = "all"
+
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
 
@@ -105,8 +108,9 @@ def file_rows(
     trained: object,
     encoding: str | None = None,
     keep: Sequence[str] = (),
-) -> Iterator[tuple[str, list[str]]]:
-    """The texts, and of each the cells to keep: the lines, or of a .csv or .tsv one column.
+) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+    """Names of the columns to keep; the texts, which are lines or one column of a .csv or .tsv,
+    each with its cells to keep.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
@@ -114,7 +118,7 @@ def file_rows(
         trained: that of the training file by name, or by number from 1 where it had no header;
             without it, or in a file that has no such column, the one named text is read.
         encoding: that of a file that is not UTF-8.
-        keep: names of the columns to keep; only a table with a header has them.
+        keep: names of the columns to keep, or "all"; only a table with a header has them.
 
     Raises DataError for what cannot be read; for a table without the columns at once.
     """
@@ -132,11 +136,12 @@ def file_rows(
         )
     wanted = [asked] if asked else keep
     if wanted and file.suffix not in _TABLES:
-        raise DataError(f"{file.name}: expected a .csv or .tsv with a column {wanted[0]!r}")
+        column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
+        raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
     lines = _lines(file)
     if file.suffix in _TABLES:
         return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep)
-    return ((line.rstrip("\r\n"), []) for line in lines)
+    return [], ((line.rstrip("\r\n"), []) for line in lines)
 
 
 def _lines(file: OpenFile) -> Iterator[str]:
@@ -161,7 +166,7 @@ def _columns(
     asked: str | None,
     trained: object,
     keep: Sequence[str],
-) -> Iterator[tuple[str, list[str]]]:
+) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
     csv.field_size_limit(1 << 30)
     first = next(lines)
     heads = []
@@ -175,15 +180,16 @@ def _columns(
         for cells, mark, quoted in heads:
             if (at := _place(cells, wanted)) is not None:
                 table = _rows(lines, mark, quoted)
-                kept = [_kept(cells, column, name) for column in keep]
+                kept = _kept(cells, at, keep, name)
+                titles = [cells[place] for place in kept]
                 if len(cells) == 1:  # a separator in a row is part of its text
-                    return ((text := mark.join(row), [text] * len(kept)) for row in table)
-                return ((_cell(row, at), [_cell(row, one) for one in kept]) for row in table)
+                    return titles, ((t := mark.join(row), [t] * len(kept)) for row in table)
+                return titles, ((_cell(row, at), [_cell(row, k) for k in kept]) for row in table)
     if not asked and not keep and isinstance(trained, int):
         for cells, mark, quoted in heads:
             if 1 < len(cells) >= trained:
                 table = _rows(chain([first], lines), mark, quoted)
-                return ((_cell(row, trained - 1), []) for row in table)
+                return [], ((_cell(row, trained - 1), []) for row in table)
     # In a .tsv a comma is a part of the text.
     cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
     if asked or keep or len(cells) > 1:
@@ -191,18 +197,23 @@ def _columns(
             f"{name}: no column {' or '.join(map(repr, names))}, found {_listed(cells)} in the "
             "first row; expected the column of texts there: name it with --text-column"
         )
-    return ((line.rstrip("\r\n"), []) for line in chain([first], lines))
+    return [], ((line.rstrip("\r\n"), []) for line in chain([first], lines))
 
 
-def _kept(cells: list[str], wanted: str, name: str) -> int:
-    """Where a column to keep is."""
-    at = _place(cells, wanted)
-    if at is None:
-        raise DataError(
-            f"{name}: no column {wanted!r}, found {_listed(cells)} in the first row; expected the "
-            "one to keep there: check --keep"
-        )
-    return at
+def _kept(cells: list[str], text: int, keep: Sequence[str], name: str) -> list[int]:
+    """Where the columns to keep are."""
+    if ALL in keep and ALL not in cells:
+        return [place for place in range(len(cells)) if place != text]
+    places = []
+    for wanted in keep:
+        at = _place(cells, wanted)
+        if at is None:
+            raise DataError(
+                f"{name}: no column {wanted!r}, found {_listed(cells)} in the first row; expected "
+                "the one to keep there: check --keep"
+            )
+        places.append(at)
+    return places
 
 
 def _listed(cells: list[str]) -> str:

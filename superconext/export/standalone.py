@@ -127,7 +127,8 @@ def main() -> None:
         metavar="COLUMN",
         action="append",
         default=[],
-        help="add this column of a table after the text, under a header; may be repeated",
+        help="add this column of a table after the text, under a header; may be repeated; all: "
+        "every other column",
     )
     about.add_argument(
         "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
@@ -139,11 +140,13 @@ def main() -> None:
         from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
-        texts = file_rows(given.file, given.text_column, trained, given.encoding, given.keep)
+        kept, texts = file_rows(
+            given.file, given.text_column, trained, given.encoding, given.keep
+        )
         part = list(islice(texts, 1024))
         if given.proba or given.keep:
-            classes = model.classes if given.proba else []
-            print(*["label", *classes, "text", *given.keep], sep="\\t")
+            head = ["label", *(model.classes if given.proba else []), "text"]
+            print(*head, *(f"given_{name}" if name in head else name for name in kept), sep="\\t")
         while part:
             print(*rows(model, part, given.proba), sep="\\n")
             part = list(islice(texts, 1024))

@@ -217,7 +217,8 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert failed.returncode == 1 and b"no column 'body', found 'n', 'text', 'lab" in failed.stderr
     kept = classify(str(table), "--keep", "N", "--keep", "label")
     rows = [row.split("\t") for row in kept.stdout.decode().splitlines()]
-    assert rows[0] == ["label", "text", "N", "label"] and kept.stderr == b""
+    assert rows[0] == ["label", "text", "n", "given_label"] and kept.stderr == b""
+    assert classify(str(table), "--keep", "all").stdout == kept.stdout
     assert [row[1:] for row in rows[1:]] == [['zwin; "bzaf" ', "1", "good"], ["khayb", "2", ""]]
     both = classify(str(table), "--keep", "n", "--proba").stdout.decode().splitlines()
     assert both[0].split("\t") == ["label", *model.classes, "text", "n"]
@@ -227,6 +228,8 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert b"check --keep" in failed.stderr
     failed = classify("-", "--keep", "id", given=b"zwin")
     assert failed.returncode == 1 and b"expected a .csv or .tsv with a column 'id'" in failed.stderr
+    failed = classify("-", "--keep", "all", given=b"zwin")
+    assert failed.returncode == 1 and b"expected a .csv or .tsv with columns" in failed.stderr
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr
