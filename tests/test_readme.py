@@ -56,7 +56,7 @@ def test_it_is_short():
 def test_two_commands_and_a_result_within_the_first_forty_lines():
     head = README.splitlines()[:40]
     assert "$ make demo" in head and "$ make test  # 10-25 minutes" in head
-    assert any("superconext, linear probe" in line for line in head)
+    assert any("superconext, trained encoder" in line for line in head)
     targets = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in targets and "\ntest:" in targets
 

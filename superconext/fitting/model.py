@@ -85,7 +85,7 @@ class Model:
     def titles(self) -> dict[str, str]:
         """What tables call the probe on its encoder, "" where n-grams predict alone, and the
         ensemble beside it, where it has one."""
-        config, title = self.config, "linear probe"
+        config, title = self.config, "trained encoder"
         if config.freeze:
             title = "mean word vectors" if config.encoder == "mean" else "frozen encoder"
             if config.encoder != "mean" and (config.init or config.pretrain):

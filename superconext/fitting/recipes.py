@@ -124,7 +124,7 @@ class Recipe:
 
 
 _TITLES = {
-    VECTORS: "mean vectors",
+    VECTORS: "mean word vectors",
     PRETRAINED: "frozen pretrained encoder",
     ENCODER: "trained encoder",
 }
@@ -183,6 +183,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     config, began = cv.config, clock()
     seconds, dealt = 60 * config.budget, len(cv.folds)
     recipes = recipes_of(config)
+    _begun(recipes, config, progress)
     untrained = [recipe.encoder for recipe in recipes if recipe.encoder and not recipe.trained]
     cv.add(
         dict.fromkeys([TFIDF, NGRAMS, *untrained]),
@@ -225,6 +226,10 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     return choice, CrossValidated(tried[best], alone, baselines), tried[best].settings
 
 
+def _begun(recipes: Sequence[Recipe], config: Config, progress: Progress) -> None:
+    progress.say(f"auto: comparing {len(recipes)} recipes within {config.budget:g} minutes")
+
+
 def fit_on_dev(
     train: Dataset,
     config: Config,
@@ -243,6 +248,7 @@ def fit_on_dev(
     began = clock()
     hook = Clock(began + 60 * config.budget)
     recipes = recipes_of(config)
+    _begun(recipes, config, progress)
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     fits: dict[str | None, Fitted] = {}
     for encoder, pool in pools.items():

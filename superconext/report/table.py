@@ -288,7 +288,10 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
-#: What tables call the baselines; one of somebody else's has its own name.
+#: What tables call the probe on an encoder that has learned the labels.
+TRAINED = "trained encoder"
+
+#: What they call the baselines; one of somebody else's has its own name.
 BASELINE_NAMES = {
     "majority": "majority class",
     "tfidf_logreg": "TF-IDF + logistic regression",
@@ -316,13 +319,13 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
     # Runs of versions before 0.2 have the probe's own figures under the split's name.
     probe = metrics.get("encoder_alone", metrics)[split]
-    title, seconds = metrics.get("probe_title", "linear probe"), metrics.get("seconds")
+    title, seconds = metrics.get("probe_title", TRAINED), metrics.get("seconds")
     if title or "combined" not in metrics:
-        rows.append(_row(f"superconext, {title or 'linear probe'}", probe, seconds))
+        whole = None if "combined" in metrics else seconds
+        rows.append(_row(f"superconext, {title or TRAINED}", probe, whole))
     if "combined" in metrics:
-        joined = {"linear probe": " + ", "": ", "}.get(title, f", {title} + ")
-        name = f"superconext{joined}{metrics['companion']}"
-        rows.append(_row(name, metrics["combined"][split], None if title else seconds))
+        name = f"superconext, {f'{title} + ' if title else ''}{metrics['companion']}"
+        rows.append(_row(name, metrics["combined"][split], seconds))
     note = "" if split == "test" else " (no test file: the run chose its settings on them)"
     title, below = f"{split}, {plural(metrics[split]['n'], 'row')}{note}", ""
     if split == "cv":

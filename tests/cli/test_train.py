@@ -233,7 +233,7 @@ def test_the_card_shows_the_reported_figures(finished):
 def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
     out, err = finished.said.out, finished.said.err
     assert out.startswith("test, 12 rows\n")
-    for name, row in {**BASELINE_NAMES, "": "linear probe"}.items():
+    for name, row in {**BASELINE_NAMES, "": "trained encoder"}.items():
         if name == "pretrained_logreg" or name.endswith("_adjusted"):
             continue  # the run starts from no pretrained encoder, and adjusts nothing
         assert row in out and row not in err

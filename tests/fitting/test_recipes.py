@@ -70,9 +70,9 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     ours, theirs = (row_losses(one.shares, cv.folds, cv.labels) for one in (folds.recipe, tfidf))
     worse = ours - theirs
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
-    assert len(said.lines) == 3 and "5 recipes" in said.lines[0] and "chosen" in said.lines[2]
-    assert "rare classes get more weight (logit adjustment 0.5)" in said.lines[2]
-    assert "in 5 of 20 folds" in said.lines[0], "so few rows are dealt once for a trained encoder"
+    assert len(said.lines) == 4 and "5 recipes" in said.lines[1] and "chosen" in said.lines[3]
+    assert "rare classes get more weight (logit adjustment 0.5)" in said.lines[3]
+    assert "in 5 of 20 folds" in said.lines[1], "so few rows are dealt once for a trained encoder"
     assert folds.baselines["tfidf_logreg"]["n"] == 60
 
 
@@ -80,7 +80,7 @@ def test_the_accuracy_of_the_chosen_recipe_is_that_of_the_table():
     said = Said()
     cv = CrossValidation(noise(140), resolve(AUTO), 5, said)
     choice, folds, _ = choose(cv, said)
-    assert "in 10 of 10 folds" in said.lines[0], (
+    assert "in 10 of 10 folds" in said.lines[1], (
         "rows are dealt twice, and all recipes judged on both"
     )
     shown, table = (
@@ -89,7 +89,7 @@ def test_the_accuracy_of_the_chosen_recipe_is_that_of_the_table():
     )
     for name in ("accuracy", "f1_macro", "f1_weighted"):
         assert shown[name] == pytest.approx(table[name], abs=1e-12)
-    assert f"({shown['accuracy']:.1%})" in said.lines[1]
+    assert f"({shown['accuracy']:.1%})" in said.lines[2]
 
 
 def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
@@ -99,7 +99,7 @@ def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
     assert not choice.recipe.trained and set(choice.facts["recipes"]) == {
         recipe.name for recipe in RECIPES if not recipe.trained
     }
-    assert "longer than the budget" in said.lines[2] and "in 1 of 20 folds" in said.lines[0]
+    assert "longer than the budget" in said.lines[3] and "in 1 of 20 folds" in said.lines[1]
     assert len(folds.recipe.folds) == 1, "the first fold is fitted however little time there is"
 
 
@@ -142,7 +142,8 @@ def test_beside_a_pretrained_encoder_its_vectors_are_compared_too(begun, monkeyp
         assert fitted.model.features(["a b"]).shape == (1, 12 if wanted == "frozen" else 8)
         assert {"vectors_logreg", "pretrained_logreg"} <= set(folds.baselines)
     assert (
-        "mean vectors + n-grams" in said.lines[1] and "frozen pretrained encoder" in said.lines[1]
+        "mean word vectors + n-grams" in said.lines[2]
+        and "frozen pretrained encoder" in said.lines[2]
     )
     assert chosen["vectors"].config.encoder == "mean" and chosen["vectors"].config.init
     assert chosen["frozen"].config.encoder == "bilstm"

@@ -152,13 +152,15 @@ def run(tmp_path_factory):
 
 def test_the_encoder_alone_and_the_pool_are_told_apart(run):
     folder, test, said = run
-    assert "superconext, linear probe" in said.out and "superconext + n-grams" in said.out
+    alone, pool = (line for line in said.out.splitlines() if "superconext, " in line)
+    assert "superconext, trained encoder  " in alone and "trained encoder + n-grams " in pool
+    assert alone.count(".") == 3 and pool.count(".") == 4, "the time is that of the whole run"
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["companion"] == "n-grams" and {"tfidf_C", "ngrams_C"} <= set(metrics)
     assert list(metrics["pool_weights"]) == ["encoder", "tfidf", "ngrams"]
     evaluated = call_main("evaluate", folder, test).out
-    assert f"{folder} (linear probe + n-grams) " in evaluated
-    assert "its linear probe alone " in evaluated
+    assert f"{folder} (trained encoder + n-grams) " in evaluated
+    assert "its trained encoder alone " in evaluated
     told = json.loads(call_main("evaluate", folder, test, "--json").out)
     told.pop("overlap")
     # Not encoded in the same blocks, so alike but for rounding, as errors of calibration show.

@@ -54,7 +54,7 @@ def test_a_run_and_its_evaluation_have_it(data, tmp_path):
     heading = "accuracy macro F1 weighted F1 balanced_accuracy log_loss"
     for printed in (trained.out, call_main("evaluate", tmp_path / "run", data / "test.tsv").out):
         assert heading in " ".join(printed.splitlines()[1].split())
-        (row,) = (line for line in printed.splitlines() if "linear probe" in line)
+        (row,) = (line for line in printed.splitlines() if "trained encoder" in line)
         assert "-" not in row.split()[-4:-1]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))
     said = json.loads(call_main("evaluate", tmp_path / "run", data / "test.tsv", "--json").out)

@@ -229,7 +229,10 @@ def run(tmp_path_factory):
 
 def test_the_encoder_alone_and_the_mean_are_told_apart(run):
     folder, test, said = run
-    assert "superconext, linear probe" in said.out and "superconext + TF-IDF" in said.out
+    assert (
+        "superconext, trained encoder" in said.out
+        and "superconext, trained encoder + TF-IDF" in said.out
+    )
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     assert set(metrics["combined"]) == {"train", "dev", "test"} and metrics["tfidf_C"] > 0
     model = load_model(folder)
@@ -254,7 +257,7 @@ def test_the_encoder_alone_and_the_mean_are_told_apart(run):
 def test_evaluate_prints_both(run):
     folder, test, _ = run
     said = call_main("evaluate", folder, test).out
-    assert f"{folder} (linear probe + TF-IDF) " in said and "its linear probe alone " in said
+    assert f"{folder} (trained encoder + TF-IDF) " in said and "its trained encoder alone " in said
 
 
 def test_a_stopped_run_goes_on_to_the_same_answers(run, tmp_path, monkeypatch):
