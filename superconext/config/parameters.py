@@ -305,7 +305,8 @@ class Config:
     )
     bridge: str | None = _text(
         None,
-        "Spell Arabizi and Arabic words alike, by the table of a dialect; unset: leave them.",
+        "Spell Arabizi and Arabic words alike, by the table of a dialect; unset: leave them. Best "
+        "with normalize = arabic-alef_maksura.",
         choices=("moroccan", "algerian", "tunisian"),
     )
     min_count: int = _text(1, "Drop training words seen fewer times.", low=1)
