@@ -9,8 +9,11 @@ file are left out. The interval of the difference is that of a bootstrap over te
     python scripts/default_sets.py results.csv --set trec=train.tsv,test.tsv --set cr=all.tsv -- \
         --vectors vectors.txt
 
-Sets that results.csv has already are left as they are. `--doc docs/results.md` prints an existing
-file into the page instead.
+With `--shots 16,64 --draws 3` it is fitted on so many rows of each class, drawn that often, and on
+at most 2,000 test rows.
+
+What results.csv has already is left as it is. `--doc docs/results.md` prints an existing file into
+the page instead.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from doc_tables import write_table
+from scipy.stats import sem, t
 from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 
@@ -38,9 +43,12 @@ from superconext.data.reading import read_labelled
 from superconext.experiments.paired_tests import hierarchical_bootstrap, holm
 from superconext.report.table import Grid
 
-NAME = "default_sets"
+#: Test rows where many small fits are tested.
+MOST_TESTED = 2000
+
+NAME, FEW = "default_sets", "default_few"
 HEAD = [
-    *("set", "given", "train_rows", "test_rows", "classes", "recipe", "why"),
+    *("set", "given", "shots", "draw", "train_rows", "test_rows", "classes", "recipe", "why"),
     *("default", "tfidf", "difference", "low", "high", "p", "seconds", "tfidf_seconds"),
 ]
 
@@ -59,6 +67,17 @@ def parts(paths: list[str]) -> tuple[Dataset, Dataset]:
     return rows.select(np.sort(known)), rows.select(np.sort(asked))
 
 
+def few(train: Dataset, test: Dataset, shots: int, draw: int) -> tuple[Dataset, Dataset]:
+    """So many training rows of each class, and no more than `MOST_TESTED` to test on."""
+    rng = np.random.default_rng(draw)
+    order, labels = rng.permutation(len(train)), np.array(train.labels)
+    rows = [
+        row for name in sorted(set(train.labels)) for row in order[labels[order] == name][:shots]
+    ]
+    asked = np.sort(rng.permutation(len(test))[:MOST_TESTED])
+    return train.select(np.sort(rows)), test.select(asked)
+
+
 def write_rows(path: Path, rows: Dataset) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
@@ -66,9 +85,13 @@ def write_rows(path: Path, rows: Dataset) -> None:
         writer.writerows(zip(rows.texts, rows.labels, strict=True))
 
 
-def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
+def measure(
+    name: str, paths: list[str], words: list[str], shots: int | None, draw: int
+) -> list[object]:
     """One row of the table, in the order of `HEAD`."""
     train, test = parts(paths)
+    if shots:
+        train, test = few(train, test, shots, draw)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / "train.csv", Path(folder) / "test.csv"]
         for file, rows in zip(files, (train, test), strict=True):
@@ -91,7 +114,8 @@ def measure(name: str, paths: list[str], words: list[str]) -> list[object]:
     scores = [f1_score(truth, one, average="weighted") for one in (first, second)]
     recipe = choice["recipes"][choice["chosen"]]["title"]
     return [
-        *(name, " ".join(words[::2]), len(train), len(test), len(places), recipe, choice["why"]),
+        *(name, " ".join(words[::2]), shots or "all", draw, len(train), len(test), len(places)),
+        *(recipe, choice["why"]),
         *(f"{x:.4f}" for x in (*scores, found.difference, found.low, found.high, found.p)),
         *(f"{seconds:.0f}", f"{baseline.seconds:.0f}"),
     ]
@@ -112,6 +136,26 @@ def grid(rows: list[dict[str, str]]) -> Grid:
     return Grid(head, cells, bold, right=[2])
 
 
+def few_grid(rows: list[dict[str, str]]) -> Grid:
+    """Means over sets and draws by rows of each class and what was given: TF-IDF, the default, and
+    the difference with the interval of a t-test over its pairs."""
+    cells: list[list[str]] = []
+    groups = sorted({(int(row["shots"]), row["given"]) for row in rows}, key=lambda k: (k[0], k[1]))
+    for shots, given in groups:
+        some = [row for row in rows if (int(row["shots"]), row["given"]) == (shots, given)]
+        ours, theirs = (
+            np.array([100 * float(row[k]) for row in some]) for k in ("default", "tfidf")
+        )
+        apart = ours - theirs
+        low, high = t.interval(0.95, len(apart) - 1, apart.mean(), sem(apart))
+        minus = f"{apart.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+        sets = ", ".join(dict.fromkeys(row["set"] for row in some))
+        means = (f"{scores.mean():.1f}" for scores in (theirs, ours))
+        cells.append([str(shots), f"`{given}`", sets, *means, minus])
+    head = ["rows a class", "given", "sets", "TF-IDF + LR", "default", "difference"]
+    return Grid(head, cells, set(), right=[0, 3, 4])
+
+
 def main() -> None:
     words = sys.argv[1:]
     rest: list[str] = []
@@ -120,22 +164,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=TRAIN[,TEST]")
+    parser.add_argument("--shots", help="such as 16,64; default: all rows")
+    parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--doc", type=Path)
     options = parser.parse_args(words)
     if options.doc:
         with options.results.open(encoding="utf-8", newline="") as stream:
-            write_table(options.doc, NAME, grid(list(csv.DictReader(stream))))
+            rows = list(csv.DictReader(stream))
+        if rows[0]["shots"] == "all":
+            write_table(options.doc, NAME, grid(rows))
+        else:
+            write_table(options.doc, FEW, few_grid(rows))
         return
+    sizes = [int(size) for size in options.shots.split(",")] if options.shots else [None]
+    given = " ".join(rest[::2])
     new = not options.results.exists()
     with options.results.open("a+", encoding="utf-8", newline="") as stream:
         stream.seek(0)
-        there = {row["set"] for row in csv.DictReader(stream)}
+        keys = ("set", "given", "shots", "draw")
+        there = {tuple(row[key] for key in keys) for row in csv.DictReader(stream)}
         writer = csv.writer(stream, lineterminator="\n")
         if new:
             writer.writerow(HEAD)
-        for name, paths in (one.split("=", 1) for one in options.set):
-            if name not in there:
-                writer.writerow(measure(name, paths.split(","), rest))
+        for draw, size, one in product(range(options.draws), sizes, options.set):
+            name, paths = one.split("=", 1)
+            if (name, given, str(size or "all"), str(draw)) not in there:
+                writer.writerow(measure(name, paths.split(","), rest, size, draw))
                 stream.flush()
 
 
