@@ -195,7 +195,6 @@ _SHARE = click.FloatRange(0.0, 0.95)
 )
 @number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
 @number("--word-dropout", 0.2, "Share of words replaced by <unk>.", _SHARE)
-@number("--sample", 2048, "Other words that the true word is compared with.")
 @number(
     "--emoji-epochs",
     None,

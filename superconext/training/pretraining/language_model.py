@@ -89,7 +89,7 @@ class Settings:
     learning_rate: float = 0.002
     dropout: float = 0.2
     word_dropout: float = 0.2
-    sample: int = 2048
+    sample: int = 1024
     emoji_epochs: int = 8
     seed: int = 0
     compile: bool = False
@@ -168,7 +168,7 @@ class TwoWayLanguageModel(Objective):
         words: Tensor,
         counts: np.ndarray,
         first: int = 2,
-        sample: int = 2048,
+        sample: int = 1024,
         seed: int = 0,
     ) -> None:
         super().__init__()
