@@ -267,7 +267,8 @@ class Config:
     pretrain: bool = _text(
         False,
         "First pretrain the encoder to predict the words of the unlabelled text, starting from "
-        "init if that is given; kept in the cache.",
+        "init if that is given; kept in the cache. Where train compares recipes it does so by "
+        "itself, from 500,000 words on that fit into the budget.",
     )
     related: str | None = _data(
         None,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, files_of
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
@@ -54,6 +54,7 @@ from superconext.probe.ensemble import (
 )
 from superconext.probe.metrics import metric_values
 from superconext.training.callbacks import Callback
+from superconext.vectors.text_corpus import Lines
 
 #: Dev rows from which on dev decides, in place of a cross-validation.
 FEWEST_DEV = 50
@@ -85,6 +86,12 @@ OPEN = (
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
 WORTH_TRAINING = 0.001
+
+#: Words of unlabelled text from which an encoder is pretrained on it.
+WORTH_PRETRAINING = 500_000
+
+#: Words of a text that pretraining is through with in a second, both passes and emoji together.
+_WORDS_A_SECOND = 8_000
 
 #: Share of the budget after which what needs no training is not fitted on further folds.
 _FOR_THE_QUICK = 1 / 3
@@ -149,6 +156,28 @@ class Choice:
     recipe: Recipe
     config: Config
     facts: dict[str, Any]
+
+
+def pretrains(given: Mapping[str, Any], config: Config, progress: Progress) -> bool:
+    """Whether the unlabelled text pretrains an encoder without being told to: where it is enough
+    to learn from, and its passes are done within the budget. Says so, or what it would take.
+
+    Raises DataError for text that cannot be read.
+    """
+    asked = given.get("pretrain") is not None or config.init
+    if config.preset != "auto" or asked or not config.unlabelled:
+        return False
+    words = sum(len(sentence.split()) for sentence in Lines(files_of(config.unlabelled)))
+    if words < WORTH_PRETRAINING:
+        return False
+    minutes = words / _WORDS_A_SECOND / 60
+    if fits := minutes <= config.budget:
+        found = "also pretrains an encoder (not with --no-pretrain)"
+    else:
+        found = f"does not pretrain an encoder, which exceeds --budget {config.budget:g} "
+        found += "(--pretrain does it)"
+    progress.say(f"auto: {found}: about {minutes:.0f} minutes for {words:,} unlabelled words")
+    return fits
 
 
 def naming(given: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow
-from superconext.fitting.recipes import check_open
+from superconext.fitting.recipes import check_open, pretrains
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
     check_out,
@@ -94,6 +94,9 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
     if config.preset == "auto" and (big or several):
         progress.say(f"note: {reason}, so no recipe is chosen: this is preset fast")
         request = replace(request, given={**request.given, "preset": "fast"})
+        config = resolve_sized(request.given, "train")
+    if pretrains(request.given, config, progress):
+        request = replace(request, given={**request.given, "pretrain": True})
         config = resolve_sized(request.given, "train")
     return request, config
 

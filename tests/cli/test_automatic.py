@@ -10,6 +10,7 @@ import re
 import pytest
 
 from superconext.config.files import read_config
+from superconext.fitting import recipes as recipes_module
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.model import Model
 from superconext.runs.folder import load_model
@@ -199,3 +200,32 @@ def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
     assert read_config(tmp_path / "run" / "config.toml")["preset"] == "fast"
     line = blame(call("train", few, "--out", tmp_path / "other", "--preset", "auto", *TRAINED))
     assert "expected a recipe to be chosen or to be named" in line
+
+
+def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes_module, "WORTH_PRETRAINING", 900)
+    draw = random.Random(0)
+    words = [f"w{number}" for number in range(40)]
+    text = tmp_path / "text.txt"
+    lines = [" ".join(draw.choices(words, k=6)) for _ in range(200)]
+    text.write_text("\n".join(lines), encoding="utf-8")
+    given = ("train", few, "--unlabelled", text, "--vector-dimension", "8", "--no-baselines")
+    run = tmp_path / "run"
+    said = call(*given, "--out", run)
+    assert said.code == 0, said.err
+    assert "auto: also pretrains an encoder (not with --no-pretrain): about 0 minutes" in said.err
+    assert "compared 7 recipes" in said.err and "for 1,200 unlabelled words" in said.err
+    assert read_config(run / "config.toml")["pretrain"] is True
+    for words, note in (
+        (["--no-pretrain"], ""),
+        (["--pretrain"], ""),
+        (["--preset", "fast"], ""),
+        (["--budget", "0s"], "auto: does not pretrain an encoder, which exceeds --budget 0 (--p"),
+    ):
+        said = call(*given, *words, "--out", tmp_path / "-".join(words))
+        assert said.code == 0, said.err
+        assert note in said.err and "auto: also" not in said.err
+        assert ("encoder: pretrained" in said.err) == (words == ["--pretrain"])
+    monkeypatch.undo()
+    said = call(*given, "--out", tmp_path / "little")
+    assert said.code == 0 and "pretrain" not in said.err
