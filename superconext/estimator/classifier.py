@@ -254,9 +254,8 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     `probe_features="encoder+tfidf"` by the mean of its probabilities and those of TF-IDF + logistic
     regression; with `"encoder+ngrams"` by a pool of both and of character n-grams.
 
-    The preset "fast" trains one encoder; "auto" compares recipes as `superconext train` does, but pretrains
-    only if told.
-    `vectors` may also be a `WordVectors`, or the `Vectors` of torchtext.
+    The preset "fast" trains one encoder; "auto" compares recipes as `superconext train` does, but
+    pretrains only if told. `vectors` may also be a `WordVectors`, or the `Vectors` of torchtext.
 
     Source: Moukafih et al. (2023), "SuperConText: Supervised contrastive learning framework for
     textual representations".
