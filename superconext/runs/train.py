@@ -183,7 +183,6 @@ def _fill(
     from superconext.fitting.familiarity import Familiarity
     from superconext.fitting.fit import fit_model
     from superconext.fitting.recipes import choose, fit_on_dev
-    from superconext.runs.train import call_helpers
 
     # Not for the training alone: metrics are computed under the same threads.
     torch.set_num_threads(config.threads)
