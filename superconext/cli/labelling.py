@@ -77,6 +77,7 @@ def audit(
 
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_beside, read_labelled
+    from superconext.fitting.familiarity import Familiarity
     from superconext.report.audit import audit as audit_rows
     from superconext.runs.manifest import read_manifest
 
@@ -91,12 +92,13 @@ def audit(
     progress = TerminalProgress(quiet)
     vectors = None
     if run is not None and model is not None:
-        manifest = read_manifest(Path(run))
-        known_rows = manifest.get("data", {}).get("train", {}).get("sha256") == rows.sha256
-        if known_rows and not manifest.get("freeze"):
+        familiarity = Familiarity()
+        familiarity.add(model, rows.texts)
+        known_rows = (familiarity.seen or {}).get("train", 0)
+        if known_rows and not read_manifest(Path(run)).get("freeze"):
             progress.warn(
-                f"{run} was trained on {rows.source}: its vectors agree with wrong labels too; "
-                "expected a run of other rows, or none"
+                f"{run} was trained on {known_rows} of {len(rows)} texts of {rows.source}: its "
+                "vectors agree with their wrong labels; expected a run of other rows, or none"
             )
         vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:

@@ -22,6 +22,7 @@ from typing import Any
 
 from superconext.core.errors import DataError, plural
 from superconext.core.files import tsv_cell
+from superconext.core.progress import WARNING
 from superconext.data.columns import (
     LABEL_NAMES,
     TEXT_NAMES,
@@ -126,6 +127,12 @@ class QuotedRecord:
                     'the line: double each quote inside a quoted cell ("")'
                 )
 
+    def holds_rows(self) -> bool:
+        """Whether most lines of a whole record look like records of as many cells."""
+        lines = [line for _, line in self.lines[1:]]
+        alike = sum(line.count(self.separator) == len(self.cells) - 1 for line in lines)
+        return len(self.cells) > 1 and alike >= max(3, _AGREED * len(lines))
+
     def unclosed(self) -> DataError:
         """What is wrong with a record whose last quote is open at the end of the file."""
         return DataError(
@@ -156,7 +163,8 @@ def separator_of(head: Sequence[str]) -> str:
     named = [
         mark
         for mark, table in tables.items()
-        if table and len(table[0]) > 1 and usual & {cell.strip().casefold() for cell in table[0]}
+        if len(first := table[0] if table else _first(head, mark)) > 1
+        and usual & {cell.strip().casefold() for cell in first}
     ]
     if len(named) == 1:
         return named[0]
@@ -211,6 +219,15 @@ def _table(head: Sequence[str], separator: str) -> _Table | None:
         except DataError:
             return None
     return None if len(record.lines) > _OPEN else table
+
+
+def _first(head: Sequence[str], separator: str) -> list[str]:
+    """The cells of the first record, whatever is wrong with later ones."""
+    record = QuotedRecord("", separator)
+    try:
+        return record.take() if record.add(1, next(filter(str.strip, head), "")) else []
+    except DataError:
+        return []
 
 
 def _share(table: _Table | None) -> float:
@@ -519,6 +536,7 @@ class QuotedTable(TableFormat):
     """
 
     quoted = True
+    told_of_rows = False
 
     def records(self) -> Records:
         if not self.quoted:
@@ -561,6 +579,13 @@ class QuotedTable(TableFormat):
                 else:
                     if whole:
                         file.without_blank(number, ["filled"])
+                        if not self.told_of_rows and record.holds_rows():
+                            self.told_of_rows = True
+                            file.notes.append(
+                                f"{WARNING}lines {record.lines[0][0]} to {number} are one row, as "
+                                "a quote opens on the first and closes on the last; if they are "
+                                "rows of their own, double or remove these quotes"
+                            )
                         numbers.append(record.lines[0][0])
                         cells.append(record.take())
                         continue

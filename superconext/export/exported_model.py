@@ -11,12 +11,12 @@ import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from superconext.core.errors import DataError, RunError, check_texts
-from superconext.data.lines import OpenFile, open_file, refuse_other
+from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
 _TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
@@ -26,6 +26,9 @@ _OTHERS = {".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".parquet", ".arrow", 
 
 #: What --keep has in place of names for every column beside the text.
 ALL = "all"
+
+#: A line after the last one of a table, which an open quote takes for a part of its cell.
+_END = "\ue000 end of the table \ue000"
 
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
@@ -135,12 +138,20 @@ def file_rows(
             "as CSV UTF-8"
         )
     wanted = [asked] if asked else keep
-    if wanted and file.suffix not in _TABLES:
+    piped = str(path) == STDIN
+    if wanted and file.suffix not in _TABLES and not piped:
         column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
     lines = _lines(file)
     if file.suffix in _TABLES:
         return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep)
+    if piped:  # what begins with a header that names the column of texts is a table
+        first = next(lines)
+        lines = chain([first], lines)
+        name = asked or (trained if isinstance(trained, str) else "text")
+        heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
+        if wanted or any(len(cells) > 1 and name in cells for cells in heads):
+            return _columns(lines, file.name, ",;\t|", asked, trained, keep)
     return [], ((line.rstrip("\r\n"), []) for line in lines)
 
 
@@ -172,14 +183,14 @@ def _columns(
     heads = []
     for mark in marks:
         quoted = mark != "\t" or first[:1] == '"'
-        heads.append((next(_rows([first], mark, quoted), []), mark, quoted))
+        heads.append((next(csv.reader([first], **_layout(mark, quoted)), []), mark, quoted))
     names = [asked] if asked else [trained] if isinstance(trained, str) else []
     if not asked and "text" not in map(str.casefold, names):
         names.append("text")
     for wanted in names:
         for cells, mark, quoted in heads:
             if (at := _place(cells, wanted)) is not None:
-                table = _rows(lines, mark, quoted)
+                table = _rows(lines, mark, quoted, name)
                 kept = _kept(cells, at, keep, name)
                 titles = [cells[place] for place in kept]
                 if len(cells) == 1:  # a separator in a row is part of its text
@@ -188,7 +199,7 @@ def _columns(
     if not asked and not keep and isinstance(trained, int):
         for cells, mark, quoted in heads:
             if 1 < len(cells) >= trained:
-                table = _rows(chain([first], lines), mark, quoted)
+                table = _rows(chain([first], lines), mark, quoted, name, first=1)
                 return [], ((_cell(row, trained - 1), []) for row in table)
     # In a .tsv a comma is a part of the text.
     cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
@@ -225,12 +236,30 @@ def _cell(row: list[str], at: int) -> str:
     return row[at] if at < len(row) else ""
 
 
-def _rows(lines: Iterable[str], mark: str, quoted: bool) -> Iterator[list[str]]:
-    """The cells of each row that is not blank."""
-    table = csv.reader(
-        lines, delimiter=mark, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    )
-    return filter(None, table)
+def _layout(mark: str, quoted: bool) -> dict[str, Any]:
+    return {"delimiter": mark, "quoting": csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE}
+
+
+def _rows(
+    lines: Iterable[str], mark: str, quoted: bool, name: str, first: int = 2
+) -> Iterator[list[str]]:
+    """The cells of each row that is not blank; `first` is the line that the first is on.
+
+    Raises DataError for a quote that is never closed, which would make one cell of many rows.
+    """
+    table = csv.reader(chain(lines, [_END]), **_layout(mark, quoted))
+    begins = first
+    for row in table:
+        if row == [_END]:
+            return
+        if row and row[-1].endswith(_END):
+            raise DataError(
+                f"{name}, line {begins}: found a quote that is never closed, expected a closing "
+                'quote: close it, or double a quote that belongs to the text ("")'
+            )
+        begins = first + table.line_num
+        if row:
+            yield row
 
 
 def _place(cells: list[str], wanted: str) -> int | None:

@@ -98,6 +98,13 @@ def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[str]
         yield "\\t".join(cells)
 
 
+def given_name(model, name: str, head: list[str]) -> str:
+    """What a kept column is called, that of the labels of training apart from what is predicted."""
+    if name == (model.columns or {}).get("label"):
+        return "given_label"
+    return f"given_{name}" if name in head else name
+
+
 def main() -> None:
     about = argparse.ArgumentParser(
         allow_abbrev=False,
@@ -146,7 +153,8 @@ def main() -> None:
         part = list(islice(texts, 1024))
         if given.proba or given.keep:
             head = ["label", *(model.classes if given.proba else []), "text"]
-            print(*head, *(f"given_{name}" if name in head else name for name in kept), sep="\\t")
+            head += [given_name(model, name, head) for name in kept]
+            print(*head, sep="\\t")
         while part:
             print(*rows(model, part, given.proba), sep="\\n")
             part = list(islice(texts, 1024))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import DataError, MissingExtraError
+from superconext.core.progress import WARNING
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import Csv, Tsv
 from superconext.data.json_formats import JsonLines
@@ -86,6 +87,24 @@ def test_csv_quote_never_closed_names_the_line_where_it_opened(tmp_path):
     assert "line 5" in message and "never closed" in message
     message = refusal(write(tmp_path, "b.csv", 'text,label\n"a\nb",p\n"c" d,q\n'))
     assert "line 4" in message and "closing quote" in message
+    rows = [f"{row};sentence {row};{'pq'[row % 2]}" for row in range(30)]
+    rows[12] = '12;"sentence 12;p'
+    message = refusal(write(tmp_path, "c.csv", "\n".join(["id;phrase;avis", *rows])))
+    assert "line 14" in message and "never closed" in message
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_rows_that_stray_quotes_make_one_are_told(tmp_path, mark):
+    rows = [[f"sentence {row}", "pq"[row % 2], str(row)] for row in range(30)]
+    rows[12][0], rows[20][0] = '"sentence 12', 'sentence 20"'
+    lines = [mark.join(row) for row in [["text", "label", "id"], *rows]]
+    corpus = read_labelled(write(tmp_path, "a.csv", "\n".join(lines)))
+    assert len(corpus) == 30 - 8
+    (note,) = (note for note in corpus.notes if "are one row" in note)
+    assert note.startswith(f"{WARNING}lines 14 to 22 are one row, as a quote opens")
+    prose = f'"first line{mark} of three\nthe second one\nthe third one\nthe last"{mark}p{mark}1'
+    corpus = read_labelled(write(tmp_path, "b.csv", "\n".join([*lines[:10], prose])))
+    assert not any("one row" in note for note in corpus.notes)
 
 
 # -- TSV ------------------------------------------------------------------------------------

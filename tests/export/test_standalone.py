@@ -227,9 +227,23 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert b"no column 'id', found 'n', 'text', 'label'" in failed.stderr
     assert b"check --keep" in failed.stderr
     failed = classify("-", "--keep", "id", given=b"zwin")
-    assert failed.returncode == 1 and b"expected a .csv or .tsv with a column 'id'" in failed.stderr
-    failed = classify("-", "--keep", "all", given=b"zwin")
+    assert failed.returncode == 1 and b"no column 'text', found 'zwin' in the" in failed.stderr
+    lines = tmp_path / "lines.txt"
+    lines.write_text("zwin\n", encoding="utf-8")
+    failed = classify(str(lines), "--keep", "all")
     assert failed.returncode == 1 and b"expected a .csv or .tsv with columns" in failed.stderr
+    piped = table.read_bytes()
+    assert classify("-", given=piped).stdout == said.stdout, "a header names the column of texts"
+    assert classify("-", "--text-column", "n", given=piped).stdout.endswith(b"\t2\n")
+    assert len(classify("-", given=b"zwin; text\nkhayb\n").stdout.splitlines()) == 2
+    for mark in ";,":
+        rows = [
+            mark.join(row) for row in (("n", "text"), ("1", "zwin"), ("2", '"khayb'), ("3", "ok"))
+        ]
+        table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        failed = classify(str(table))
+        assert failed.returncode == 1 and not failed.stdout, "no row is taken for a part of another"
+        assert b"table.csv, line 3: found a quote that is never closed" in failed.stderr
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr
