@@ -145,9 +145,9 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
         return
     from superconext.report.table import (
         agreement_line,
-        behind_baseline,
         score_table,
         script_table,
+        verdict,
     )
 
     if as_json:
@@ -158,8 +158,8 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
         click.echo(agreement_line(metrics["agreement"]))
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
-    if behind := behind_baseline(metrics, chosen):
-        click.echo(f"note: {behind}", err=True)
+    if told := verdict(metrics, chosen):
+        click.echo(f"note: {told}", err=True)
     click.echo(f"run folder: {out}", err=True)
     page = Path(out, "report.html")
     say_next(

@@ -144,7 +144,7 @@ def check_held(dataset: Dataset) -> None:
     if several < 2:
         raise DataError(
             f"{dataset.source}: found {several} class{'es' * (several != 1)} with two different "
-            f"texts or more in {len(dataset)} rows, expected two, so that a score means something: "
+            f"texts or more in {len(dataset)} rows, expected two such classes for a score: "
             "label more rows, or give a dev file with --dev"
         )
 

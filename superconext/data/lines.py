@@ -270,6 +270,9 @@ class OpenFile:
         where = f"{self.name}, line {number}"
         if b"\0" in raw:
             mend = "save the file as UTF-8, or an old workbook (.xls) as .xlsx"
+            if len(raw) <= 2 * raw.count(0) + 2 and self.asked != UNNAMED:
+                kind = "le" if raw.index(0) % 2 else "be"
+                mend = f"give --encoding utf-16-{kind}, which it seems to be in"
             return DataError(f"{where}: found a NUL byte, expected text: {mend}")
         try:
             return raw.decode("utf-8")

@@ -419,9 +419,10 @@ def _decided(
     elif chosen.trained:
         why = f"its log loss is {gain:.4f} lower, more than one standard error ({error:.4f})"
     else:
+        less = "lower" if gain > 0 else "higher"
         why = (
-            f"the trained encoder's log loss is {abs(gain):.4f} {'lower' if gain > 0 else 'higher'}"
-            f", not lower by more than one standard error ({error:.4f}) or {WORTH_TRAINING}"
+            f"{best.title} is not clearly better: its log loss is {abs(gain):.4f} {less}, and has "
+            f"to be lower by more than one standard error ({error:.4f}) and {WORTH_TRAINING}"
         )
     rows = {
         recipe.name: {

@@ -322,7 +322,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     title, seconds = metrics.get("probe_title", TRAINED), metrics.get("seconds")
     if title or "combined" not in metrics:
         whole = None if "combined" in metrics else seconds
-        rows.append(_row(f"superconext, {title or TRAINED}", probe, whole))
+        alone = " alone" if "combined" in metrics else ""
+        rows.append(_row(f"superconext, {title or TRAINED}{alone}", probe, whole))
     if "combined" in metrics:
         name = f"superconext, {f'{title} + ' if title else ''}{metrics['companion']}"
         rows.append(_row(name, metrics["combined"][split], seconds))
@@ -336,8 +337,9 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
 
 
-def behind_baseline(metrics: Mapping[str, Any], chosen: bool) -> str:
-    """What to do where a baseline has more accuracy on the reported split; else nothing.
+def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
+    """The model's accuracy on the reported split beside the best baseline's, and what to do where
+    that is higher; nothing without baselines.
 
     chosen: whether the recipe was chosen among several."""
     split = metrics["reported_split"]
@@ -347,14 +349,24 @@ def behind_baseline(metrics: Mapping[str, Any], chosen: bool) -> str:
         for name, scores in metrics.get("baselines", {}).items()
         if scores.get(split, {}).get("accuracy") is not None
     ]
-    best, name = max(known, default=(0.0, ""))
-    if own is None or 100 * (best - own) < 0.05:
+    if own is None or not known:
         return ""
+    best, name = max(known, key=lambda pair: pair[0])
+    gap, rows = 100 * (own - best), "rows held out" if split == "cv" else f"the {split} rows"
+    if abs(gap) < 0.05:
+        return f"the model is as accurate as the best baseline ({name}) on {rows}"
+    low, high = wilson(own, counted(metrics[split], metrics[split]["n"]))
+    chance = f", within its 95% interval ({100 * low:.1f} to {100 * high:.1f}): may be chance"
+    chance *= low <= best <= high
+    if gap > 0:
+        return (
+            f"the model is {gap:.1f} points of accuracy ahead of the best baseline ({name}) on "
+            f"{rows}{chance}"
+        )
     mend = "let train compare recipes (no --objective, --encoder, --epochs or the like), or "
     mend *= not chosen
-    rows = "rows held out" if split == "cv" else f"the {split} rows"
     return (
-        f"{name} is {100 * (best - own):.1f} points of accuracy ahead on {rows}: "
+        f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}; "
         f"{mend}give more text with --unlabelled"
     )
 

@@ -231,7 +231,10 @@ def test_the_card_shows_the_reported_figures(finished):
 
 
 def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
-    out, err = finished.said.out, finished.said.err
+    out = finished.said.out
+    (told,) = (line for line in finished.said.err.splitlines() if "best baseline (" in line)
+    assert told.startswith("note: the model is ") and " test rows" in told
+    err = finished.said.err.replace(told, "")
     assert out.startswith("test, 12 rows\n")
     for name, row in {**BASELINE_NAMES, "": "trained encoder"}.items():
         if name == "pretrained_logreg" or name.endswith("_adjusted"):

@@ -153,7 +153,7 @@ def run(tmp_path_factory):
 def test_the_encoder_alone_and_the_pool_are_told_apart(run):
     folder, test, said = run
     alone, pool = (line for line in said.out.splitlines() if "superconext, " in line)
-    assert "superconext, trained encoder  " in alone and "trained encoder + n-grams " in pool
+    assert "superconext, trained encoder alone  " in alone and "trained encoder + n-grams " in pool
     assert alone.count(".") == 3 and pool.count(".") == 4, "the time is that of the whole run"
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["companion"] == "n-grams" and {"tfidf_C", "ngrams_C"} <= set(metrics)

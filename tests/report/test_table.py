@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from superconext.report.table import (
     Grid,
-    behind_baseline,
     clean,
     clip,
     display_width,
@@ -18,6 +17,7 @@ from superconext.report.table import (
     markdown,
     render,
     script_table,
+    verdict,
 )
 
 MARK = "\u200e"
@@ -228,15 +228,23 @@ def test_weighted_f1_by_script():
     assert [line.split()[-2:] for line in lines[3:]] == [["0.500", "0.250"], ["0.750", "0.500"]]
 
 
-def test_a_baseline_that_is_ahead_is_told():
-    ahead = {"tfidf_logreg": {"test": {"accuracy": 0.573}}, "majority": {}}
-    metrics = {"reported_split": "test", "test": {"accuracy": 0.5}, "baselines": ahead}
-    said = behind_baseline(metrics, chosen=False)
-    ahead = "TF-IDF + logistic regression is 7.3 points of accuracy ahead on the test rows: "
-    assert said.startswith(ahead)
-    assert "compare recipes" in said and "compare recipes" not in behind_baseline(
-        metrics, chosen=True
+def test_the_model_is_told_beside_the_best_baseline():
+    others = {"tfidf_logreg": {"test": {"accuracy": 0.573}}, "majority": {}}
+    test = {"accuracy": 0.5, "n": 1000}
+    metrics = {"reported_split": "test", "test": test, "baselines": others}
+    name = "TF-IDF + logistic regression"
+    said = verdict(metrics, chosen=False)
+    assert said.startswith(f"{name} is 7.3 points of accuracy ahead on the test rows; let train")
+    assert "compare recipes" not in verdict(metrics, chosen=True)
+    test["n"] = 100
+    assert "rows, within its 95% interval (40.4 to 59.6): may be chance; " in verdict(metrics, True)
+    test["accuracy"] = 0.573
+    assert verdict(metrics, chosen=False) == (
+        f"the model is as accurate as the best baseline ({name}) on the test rows"
     )
-    metrics["test"]["accuracy"] = 0.573
-    assert behind_baseline(metrics, chosen=False) == ""
-    assert behind_baseline({**metrics, "baselines": {}}, chosen=False) == ""
+    test |= {"accuracy": 0.6, "folds": {"texts": 10_000}}
+    ahead = (
+        f"the model is 2.7 points of accuracy ahead of the best baseline ({name}) on the test rows"
+    )
+    assert verdict(metrics, chosen=False) == ahead, "what is counted are texts"
+    assert verdict({**metrics, "baselines": {}}, chosen=False) == ""
