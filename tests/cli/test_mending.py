@@ -151,6 +151,17 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     assert said.code == 0 and json.loads(said.out)["misspelt_labels"] == {}
 
 
+def test_an_audit_by_a_run_that_was_trained_on_some_of_the_texts_warns(call, finished, tmp_path):
+    table = rows(40, seed=3)
+    fresh = [(label, f"{text} jdid {number}") for number, (label, text) in enumerate(table)]
+    said = call("audit", write_table(tmp_path / "x.tsv", fresh), "--run", finished.folder)
+    assert said.code == 0 and "was trained on" not in said.err
+    known = [line.split("\t") for line in finished.data.train.read_text(encoding="utf-8").splitlines()]
+    path = write_table(tmp_path / "y.tsv", [*fresh, ("neg", known[1][1])])
+    said = call("audit", path, "--run", finished.folder)
+    assert f"was trained on 1 of {len(fresh) + 1} texts of {path}: its vectors agree" in said.err
+
+
 def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):
     table = [(label.title(), text) for label, text in rows(40, seed=3)]
     words = ("--dev", write_table(tmp_path / "dev.tsv", table), "--out", tmp_path / "run")
