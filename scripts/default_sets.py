@@ -130,10 +130,10 @@ def grid(rows: list[dict[str, str]]) -> Grid:
         points = {k: 100 * float(row[k]) for k in ("default", "difference", "low", "high")}
         minus = f"{points['difference']:+.1f} [{points['low']:+.1f}, {points['high']:+.1f}]"
         if p < 0.05:
-            bold.add((len(cells), 3))
-        cells.append([row["set"], row["recipe"], f"{points['default']:.1f}", minus])
-    head = ["set", "chosen recipe", "default", "minus TF-IDF + LR"]
-    return Grid(head, cells, bold, right=[2])
+            bold.add((len(cells), 2))
+        cells.append([row["set"], f"{points['default']:.1f}", minus])
+    head = ["set", "default", "minus TF-IDF + LR"]
+    return Grid(head, cells, bold, right=[1])
 
 
 def few_grid(rows: list[dict[str, str]]) -> Grid:
@@ -149,11 +149,10 @@ def few_grid(rows: list[dict[str, str]]) -> Grid:
         apart = ours - theirs
         low, high = t.interval(0.95, len(apart) - 1, apart.mean(), sem(apart))
         minus = f"{apart.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
-        sets = ", ".join(dict.fromkeys(row["set"] for row in some))
         means = (f"{scores.mean():.1f}" for scores in (theirs, ours))
-        cells.append([str(shots), f"`{given}`", sets, *means, minus])
-    head = ["rows a class", "given", "sets", "TF-IDF + LR", "default", "difference"]
-    return Grid(head, cells, set(), right=[0, 3, 4])
+        cells.append([str(shots), f"`{given}`", *means, minus])
+    head = ["rows per class", "given", "TF-IDF + LR", "default", "difference"]
+    return Grid(head, cells, set(), right=[0, 2, 3])
 
 
 def main() -> None:

@@ -140,7 +140,9 @@ def _trained(
             progress=advance,
         )
     if left_out and not text.tokenised:
-        progress.say("word vectors: cached, made without lines that repeat a labelled text")
+        progress.say(
+            "word vectors: taken from the cache, made without lines that repeat a labelled text"
+        )
     for note in lines.notes:
         progress.say(f"note: {note}")
     sources = [*([] if alone else ["training text"]), *filter(None, [names_of(config.unlabelled)])]
