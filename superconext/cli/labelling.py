@@ -94,7 +94,7 @@ def audit(
     if run is not None and model is not None:
         familiarity = Familiarity()
         familiarity.add(model, rows.texts)
-        known_rows = (familiarity.seen or {}).get("train", 0)
+        known_rows = familiarity.seen["train"] if familiarity.seen else 0
         if known_rows and not read_manifest(Path(run)).get("freeze"):
             progress.warn(
                 f"{run} was trained on {known_rows} of {len(rows)} texts of {rows.source}: its "

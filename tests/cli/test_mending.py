@@ -156,7 +156,9 @@ def test_an_audit_by_a_run_that_was_trained_on_some_of_the_texts_warns(call, fin
     fresh = [(label, f"{text} jdid {number}") for number, (label, text) in enumerate(table)]
     said = call("audit", write_table(tmp_path / "x.tsv", fresh), "--run", finished.folder)
     assert said.code == 0 and "was trained on" not in said.err
-    known = [line.split("\t") for line in finished.data.train.read_text(encoding="utf-8").splitlines()]
+    known = [
+        line.split("\t") for line in finished.data.train.read_text(encoding="utf-8").splitlines()
+    ]
     path = write_table(tmp_path / "y.tsv", [*fresh, ("neg", known[1][1])])
     said = call("audit", path, "--run", finished.folder)
     assert f"was trained on 1 of {len(fresh) + 1} texts of {path}: its vectors agree" in said.err
