@@ -7,7 +7,7 @@ TensorBoard are callbacks; one of your own extends `Callback`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -244,7 +244,7 @@ class StepBar(Callback):
         self.advance(trainer.steps_done / (trainer.epochs * trainer.batches.steps))
 
 
-#: Heading, history key and format of each column of the epoch lines.
+#: Heading, history key and format of the columns of the epoch lines.
 _COLUMNS = (
     ("epoch", "epoch", "5d"),
     ("loss", "loss", "7.4f"),
@@ -254,28 +254,50 @@ _COLUMNS = (
     ("dev acc", "dev_score", "7.3f"),
     ("seconds", "seconds", "7.1f"),
 )
+#: Columns in front of what an objective reports by other names, and how many of these are shown.
+_IN_FRONT, _MOST_OWN = 2, 3
 
 
 class EpochLines(Callback):
-    """Reports an aligned line for each epoch, with dashes for what the objective lacks."""
+    """Reports an aligned line for each epoch, of the columns that the first one has; where the
+    objective reports none of the similarities, its own numbers take their place."""
 
     def __init__(self, progress: Progress, member: int = 0, members: int = 1) -> None:
         self.progress = progress
         self.title = f"member {member + 1} of {members}" if members > 1 else ""
+        self.columns: list[tuple[str, str, str]] = []
 
     def on_train_begin(self, trainer: Trainer) -> None:
+        self.columns = []
         if self.title:
             self.progress.say(f"{self.title}: {trainer.config.objective}")
-        self.progress.say(
-            "  ".join(f"{heading:>{max(len(heading), 7)}s}" for heading, _, _ in _COLUMNS)
-        )
 
     def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
-        cells = []
-        for heading, key, layout in _COLUMNS:
-            text = format(record[key], layout) if key in record else "-"
-            cells.append(f"{text.strip():>{max(len(heading), 7)}s}")
-        self.progress.say("  ".join(cells))
+        if not self.columns:
+            self.columns = self._columns_of(record)
+            self._say(heading for heading, _, _ in self.columns)
+        self._say(
+            format(record[key], layout).strip() if key in record else "-"
+            for _, key, layout in self.columns
+        )
+
+    def _columns_of(self, record: Record) -> list[tuple[str, str, str]]:
+        columns = [column for column in _COLUMNS if column[1] in record]
+        known = {key for _, key, _ in _COLUMNS}
+        if not {"positive_similarity", "negative_similarity"} & record.keys():
+            own = [
+                name
+                for name, value in record.items()
+                if name not in known and isinstance(value, (int, float))
+            ]
+            columns[_IN_FRONT:_IN_FRONT] = [
+                (name.replace("_", " "), name, "7.4g") for name in own[:_MOST_OWN]
+            ]
+        return columns
+
+    def _say(self, cells: Iterable[str]) -> None:
+        widths = (max(len(heading), 7) for heading, _, _ in self.columns)
+        self.progress.say("  ".join(f"{c:>{w}s}" for c, w in zip(cells, widths, strict=True)))
 
 
 class TensorBoard(Callback):

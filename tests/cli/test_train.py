@@ -250,6 +250,18 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
     assert "epoch" not in out
 
 
+def test_the_epoch_lines_have_the_columns_that_the_objective_reports(train, data):
+    for objective, columns in (
+        ("superloss", ["pos", "sim", "neg", "sim", "neg", "kept"]),
+        ("cross_entropy", ["batch", "accuracy"]),
+    ):
+        _, said = train(objective, "--dev", data.dev, "--objective", objective)
+        lines = said.err.splitlines()
+        (at,) = (place for place, line in enumerate(lines) if line.startswith("  epoch"))
+        assert lines[at].split() == ["epoch", "loss", *columns, "dev", "acc", "seconds"]
+        assert len(lines[at]) == len(lines[at + 1]) and " - " not in lines[at + 1]
+
+
 def test_json_is_one_document_the_one_in_the_folder(train):
     folder, said = train("run", "--json")
     assert json.loads(said.out) == document(folder)
