@@ -225,6 +225,12 @@ class CrossValidation:
         with fixed_threads(self.config.threads), torch.random.fork_rng(devices=[]):
             return preprocess(*rows)
 
+    def make_ready(self, names: Iterable[str]) -> None:
+        """Make what needs no fold for models without an encoder to train: word vectors, the
+        pretrained encoder, sentence vectors. Else the first that asks for it does."""
+        for name in names:
+            self._frozen(name)
+
     def add(self, names: Iterable[str], deadline: float = float("inf")) -> None:
         """Fit models that have no encoder to train, all on one fold after another. No fold after
         the first is begun once the deadline of `clock` has passed; it is left out."""

@@ -206,14 +206,16 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     """The recipe of the lowest out-of-fold log loss, what it and its encoder alone predict, and
     the settings for the fit on all rows.
 
-    The budget counts from here; making word vectors is not part of it. Fewer folds are fitted
+    The budget counts from when word vectors and pretrained encoder are made. Fewer folds are fitted
     where it ends earlier, the trained encoder last; all recipes are compared on the same folds.
     """
-    config, began = cv.config, clock()
+    config = cv.config
     seconds, dealt = 60 * config.budget, len(cv.folds)
     recipes = recipes_of(config)
-    _begun(recipes, config, progress)
     untrained = [recipe.encoder for recipe in recipes if recipe.encoder and not recipe.trained]
+    cv.make_ready(untrained)
+    began = clock()
+    _begun(recipes, config, progress)
     cv.add(
         dict.fromkeys([TFIDF, NGRAMS, *untrained]),
         began + _FOR_THE_QUICK * seconds,
@@ -274,10 +276,7 @@ def fit_on_dev(
     """The same, judged on dev rows: each recipe is fitted on train as a run of its own would be,
     and the best of them is the model. Weights of a pool that are judged were fitted on other dev
     rows. Arguments are those of `fit_model`."""
-    began = clock()
-    hook = Clock(began + 60 * config.budget)
     recipes = recipes_of(config)
-    _begun(recipes, config, progress)
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     fits: dict[str | None, Fitted] = {}
     for encoder, pool in pools.items():
@@ -286,6 +285,9 @@ def fit_on_dev(
                 train, pool.config(config), dev, test_texts=test_texts, progress=progress
             )
     fits[None] = plain = next(iter(fits.values()))  # whose n-grams are those of all
+    began = clock()  # word vectors and pretrained encoder are made
+    hook = Clock(began + 60 * config.budget)
+    _begun(recipes, config, progress)
     with contextlib.suppress(OutOfTime):
         fits[ENCODER] = fit_model(
             train,

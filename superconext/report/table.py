@@ -314,6 +314,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     rows = [
         _row(BASELINE_NAMES.get(name, name), scores.get(split, {}), scores.get("seconds"))
         for name, scores in metrics.get("baselines", {}).items()
+        if split in scores  # some are scored on other rows alone
     ]
     if split in metrics.get("native", {}):
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))

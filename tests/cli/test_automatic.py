@@ -6,10 +6,12 @@ import csv
 import json
 import random
 import re
+import time
 
 import pytest
 
 from superconext.config.files import read_config
+from superconext.fitting import cross_validation, preprocess
 from superconext.fitting import recipes as recipes_module
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.model import Model
@@ -229,3 +231,30 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
     monkeypatch.undo()
     said = call(*given, "--out", tmp_path / "little")
     assert said.code == 0 and "pretrain" not in said.err
+
+
+@pytest.mark.parametrize("on_dev", [False, True])
+def test_the_budget_does_not_count_pretraining(call, few, tmp_path, monkeypatch, on_dev):
+    late, made = [0.0], preprocess.pretrained_encoder
+
+    def slow(*given):
+        late[0] = 600  # later it comes out of the cache
+        return made(*given)
+
+    monkeypatch.setattr(preprocess, "pretrained_encoder", slow)
+    for module in (recipes_module, cross_validation):
+        monkeypatch.setattr(module, "clock", lambda: time.process_time() + late[0])
+    text = tmp_path / "text.txt"
+    draw = random.Random(0)
+    lines = [" ".join(draw.choices([f"w{n}" for n in range(40)], k=6)) for _ in range(200)]
+    text.write_text("\n".join(lines), encoding="utf-8")
+    data = dataset(60)
+    dev = write_table(tmp_path / "dev.tsv", list(zip(data.labels, data.texts, strict=True)))
+    said = call(
+        *("train", few, "--unlabelled", text, "--pretrain", "--vector-dimension", "8"),
+        *(("--dev", dev) if on_dev else ()),
+        *("--no-baselines", "--out", tmp_path / "run"),
+    )
+    assert said.code == 0 and late[0] >= 600, said.err
+    assert "compared 7 recipes" in said.err and "longer than the budget" not in said.err
+    assert on_dev or "in 5 of 20 folds; encoders are trained in the first 5 only" in said.err

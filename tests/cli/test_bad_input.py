@@ -175,7 +175,7 @@ def test_too_few_rows_to_hold_any_back(refused, call, data, tmp_path):
     assert "4 rows are too few" in refused(train, "--cv", "0")
     train = write_table(tmp_path / "two.tsv", few[1:3])
     assert "2 rows are too few" in refused(train) and "--dev" in refused(train)
-    assert "in 2 rows, expected two, so that a score" in refused(train, "--cv", "3")
+    assert "in 2 rows, expected two such classes for a score" in refused(train, "--cv", "3")
     words = ("--dev", data.dev, "--out", tmp_path / "run", "--no-baselines", *data.small)
     assert call("train", train, *words).code == 0
 

@@ -29,7 +29,7 @@ def files(tmp_path_factory):
 
 def words(files, out, *more):
     """`superconext pretrain` of a tiny encoder, in two epochs of six steps."""
-    sizes = ["--hidden-size", 4, "--batch-size", 20, "--sample", 8, "--epochs", 2]
+    sizes = ["--hidden-size", 4, "--batch-size", 20, "--epochs", 2]
     return ["pretrain", files.text, "--vectors", files.vectors, "--out", out, *sizes, *more]
 
 
