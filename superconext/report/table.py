@@ -340,7 +340,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
 
 def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     """The model's accuracy on the reported split beside the best baseline's, and what to do where
-    that is higher; nothing without baselines.
+    that is higher; nothing without baselines. One that is the same model is none: of an encoder
+    that no label has trained.
 
     chosen: whether the recipe was chosen among several."""
     split = metrics["reported_split"]
@@ -350,6 +351,8 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
         for name, scores in metrics.get("baselines", {}).items()
         if scores.get(split, {}).get("accuracy") is not None
     ]
+    itself = None if "combined" in metrics else metrics.get("probe_title")
+    known = [(score, name) for score, name in known if not (itself and name.startswith(itself))]
     if own is None or not known:
         return ""
     best, name = max(known, key=lambda pair: pair[0])
