@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config, files_of
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, plural
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting.cross_validation import (
@@ -171,12 +171,13 @@ def pretrains(given: Mapping[str, Any], config: Config, progress: Progress) -> b
     if words < WORTH_PRETRAINING:
         return False
     minutes = words / _WORDS_A_SECOND / 60
-    if fits := minutes <= config.budget:
-        found = "also pretrains an encoder (not with --no-pretrain)"
-    else:
-        found = f"does not pretrain an encoder, which exceeds --budget {config.budget:g} "
-        found += "(--pretrain does it)"
-    progress.say(f"auto: {found}: about {minutes:.0f} minutes for {words:,} unlabelled words")
+    fits, about = minutes <= config.budget, plural(max(round(minutes), 1), "minute")
+    on = f"an encoder on {words:,} unlabelled words"
+    progress.say(
+        f"auto: also pretrains {on}: about {about} (not with --no-pretrain)"
+        if fits
+        else f"auto: to pretrain {on} would take about {about}, more than the budget (--pretrain)"
+    )
     return fits
 
 

@@ -215,14 +215,16 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
     run = tmp_path / "run"
     said = call(*given, "--out", run)
     assert said.code == 0, said.err
-    assert "auto: also pretrains an encoder (not with --no-pretrain): about 0 minutes" in said.err
-    assert "compared 7 recipes" in said.err and "for 1,200 unlabelled words" in said.err
+    told = (
+        "auto: also pretrains an encoder on 1,200 unlabelled words: about 1 minute (not with --no-"
+    )
+    assert told in said.err and "compared 7 recipes" in said.err
     assert read_config(run / "config.toml")["pretrain"] is True
     for words, note in (
         (["--no-pretrain"], ""),
         (["--pretrain"], ""),
         (["--preset", "fast"], ""),
-        (["--budget", "0s"], "auto: does not pretrain an encoder, which exceeds --budget 0 (--p"),
+        (["--budget", "0s"], "about 1 minute, more than the budget (--pretrain)"),
     ):
         said = call(*given, *words, "--out", tmp_path / "-".join(words))
         assert said.code == 0, said.err
