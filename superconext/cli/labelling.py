@@ -98,9 +98,10 @@ def audit(
         if known_rows and not read_manifest(Path(run)).get("freeze"):
             progress.warn(
                 f"{run} was trained on {known_rows} of {len(rows)} texts of {rows.source}: its "
-                "vectors agree with their wrong labels; expected a run of other rows, or none"
+                "vectors agree with their wrong labels, so it is left out; expected one of others"
             )
-        vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
+        else:
+            vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:
         found = audit_rows(rows, vectors, advance, sources)
     listed = [suspect.to_dict() for suspect in found.ranked[:count]]
@@ -115,13 +116,22 @@ def audit(
     if out or not sys.stdout.isatty():  # a terminal has no room for more columns
         taken = [*table[0]]
         for row in table:
-            others = cells.get(row["line"], {}).items()
-            row |= {f"given_{name}" if name in taken else name: cell for name, cell in others}
+            others = cells.get(row["line"], {})
+            again = others.keys() >= _OF_AUDIT  # what an earlier audit said
+            row |= {
+                f"given_{name}" if name in taken else name: cell
+                for name, cell in others.items()
+                if not (again and name in _OF_AUDIT)
+            }
     give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")
     elif out:
         say_next(f"correct labels in {out}; superconext train {reading_of(out, table)} --out RUN")
+
+
+#: Columns that `audit` writes beside label and text.
+_OF_AUDIT = {"line", "suggested", "suspicion", "why"}
 
 
 def _suggested(options: Mapping[str, Any]) -> Sequence[str]:

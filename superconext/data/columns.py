@@ -120,13 +120,20 @@ class Known:
     def heads(self, line: str) -> bool:
         """Whether a line of what may be plain text is the header of a table like the run's own.
 
-        It is where it is the text column's name alone, or has the names of both columns.
+        It is where it is the text column's name alone, or has the names of both columns, or that of
+        the text among others of one word.
         """
         if self.text is None:
             return False
-        cells = _folded(line.split("\t" if "\t" in line else ","))
         names = _folded(filter(None, (self.text, self.label)))
-        return cells == names[:1] or (len(names) == 2 and set(names) <= set(cells))
+        for mark in "\t,;|":
+            cells = _folded(line.split(mark))
+            words = len(cells) > 1 and not any(re.search(r"\s", cell) for cell in cells)
+            if cells == names[:1] or (len(names) == 2 and set(names) <= set(cells)):
+                return True
+            if words and names[0] in cells:
+                return True
+        return False
 
     def column(
         self, found: Sequence[str], spec: ColumnSpec, default: str, header: bool | None = True

@@ -640,4 +640,6 @@ class Csv(QuotedTable):
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
         table = "," in first_line and not is_plain_source(file)
+        if file.name == STDIN_NAME and file.wanted.text_column is not None:
+            table = any(mark in first_line for mark in ",;|")
         return table or is_spaced(first_line) or file.wanted.heads(first_line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import reprlib
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -27,8 +28,8 @@ _OTHERS = {".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".parquet", ".arrow", 
 #: What --keep has in place of names for every column beside the text.
 ALL = "all"
 
-#: A line after the last one of a table, which an open quote takes for a part of its cell.
-_END = "\ue000 end of the table \ue000"
+#: Share of the lines within a cell that are like rows of the table.
+_MOSTLY = 0.9
 
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
@@ -245,17 +246,26 @@ def _rows(
 ) -> Iterator[list[str]]:
     """The cells of each row that is not blank; `first` is the line that the first is on.
 
-    Raises DataError for a quote that is never closed, which would make one cell of many rows.
+    Raises DataError for a quote that is never closed or closes within a cell, which would make one
+    cell of many rows; of one that closes on a later row's end it is said on standard error.
     """
-    table = csv.reader(chain(lines, [_END]), **_layout(mark, quoted))
-    begins = first
-    for row in table:
-        if row == [_END]:
-            return
-        if row and row[-1].endswith(_END):
+    table, begins = csv.reader(lines, **_layout(mark, quoted), strict=quoted), first
+    while True:
+        try:
+            row = next(table, None)
+        except csv.Error as error:
             raise DataError(
-                f"{name}, line {begins}: found a quote that is never closed, expected a closing "
-                'quote: close it, or double a quote that belongs to the text ("")'
+                f"{name}: the row that begins on line {begins} cannot be read ({error}), expected "
+                'a quote to open and close a cell: close it, or double one of the text ("")'
+            ) from None
+        if row is None:
+            return
+        inner = [line for cell in row for line in cell.split("\n")[1:-1]]
+        alike = sum(line.count(mark) == len(row) - 1 for line in inner)
+        if len(row) > 1 and alike >= max(3, _MOSTLY * len(inner)):
+            sys.stderr.write(
+                f"warning: {name}: the quoted cell of line {begins} goes over {len(inner) + 2} "
+                "lines, which look like rows\n"
             )
         begins = first + table.line_num
         if row:

@@ -162,6 +162,12 @@ def test_an_audit_by_a_run_that_was_trained_on_some_of_the_texts_warns(call, fin
     path = write_table(tmp_path / "y.tsv", [*fresh, ("neg", known[1][1])])
     said = call("audit", path, "--run", finished.folder)
     assert f"was trained on 1 of {len(fresh) + 1} texts of {path}: its vectors agree" in said.err
+    assert said.out == call("audit", path).out, "it is left out"
+    again = tmp_path / "again.csv"
+    assert call("audit", path, "--out", again).code == 0
+    head, first = call("audit", again).out.splitlines()[:2]
+    assert head.split("\t") == ["label", "text", "line", "suggested", "suspicion", "why"]
+    assert len(first.split("\t")) == 6, "what the first audit said is not repeated"
 
 
 def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):

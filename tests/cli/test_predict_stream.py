@@ -181,3 +181,18 @@ def test_a_terminal_is_told_that_text_is_waited_for(finished):
     assert done.returncode == 0 and done.stdout.endswith(b"\tzwin bzaf\n") and not done.stderr
     done = subprocess.run(command, input=b"zwin\n", capture_output=True, env=environment())
     assert b"waiting" not in done.stderr
+
+
+def test_a_piped_table_with_the_column_of_texts_is_read_as_one(call, finished):
+    """The run's column is called text; what is piped names it, or the option does."""
+    expected = call("predict", finished.folder, stdin=b"zwin bzaf\nkhayb\n").out
+    for mark in (b",", b";", b"|", b"\t"):
+        table = b"id%stext\n1%szwin bzaf\n2%skhayb\n".replace(b"%s", mark)
+        assert call("predict", finished.folder, stdin=table).out == expected, mark
+        other = table.replace(b"text", b"phrase")
+        said = call("predict", finished.folder, "--text-column", "phrase", stdin=other)
+        assert said.out == expected, said.err
+        kept = call("predict", finished.folder, "--keep", "id", stdin=table).out.splitlines()
+        assert [line.split("\t")[-1] for line in kept] == ["id", "1", "2"]
+    plain = b"a text, and more\nzwin bzaf\n"
+    assert len(call("predict", finished.folder, stdin=plain).out.splitlines()) == 2

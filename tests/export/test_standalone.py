@@ -243,7 +243,16 @@ def test_the_command_of_the_folder(model, export, tmp_path):
         table.write_text("\n".join(rows) + "\n", encoding="utf-8")
         failed = classify(str(table))
         assert failed.returncode == 1 and not failed.stdout, "no row is taken for a part of another"
-        assert b"table.csv, line 3: found a quote that is never closed" in failed.stderr
+        told = b"table.csv: the row that begins on line 3 cannot be read (unexpected end"
+        assert told in failed.stderr
+        rows[2:] = [mark.join(("2", '"khayb')), *rows[3:] * 5, mark.join(("9", '"zwin"'))]
+        table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        assert b"on line 3 cannot be read" in classify(str(table)).stderr
+        rows[-1] = mark.join(("9", 'zwin"'))
+        table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        said = classify(str(table))
+        assert said.returncode == 0 and len(said.stdout.splitlines()) == 2
+        assert b"line 3 goes over 7 lines, which look like rows" in said.stderr
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr
