@@ -71,7 +71,7 @@ def audit(
     gives them, line, the label that may be right, a suspicion (the logarithm of how many times as
     likely the text is under that label), the reasons and the other columns of FILE. Correct
     the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
-    FILE, their disagreement is a reason too. RUN should not have been trained on FILE.
+    FILE, their disagreement is a reason too. A RUN that was trained on FILE is left out.
     """
     import dataclasses
 
