@@ -267,9 +267,10 @@ def test_standard_input_is_read_by_the_columns_of_the_run(call, named):
     assert piped("حكم,id,جملتي", 'pos,1,"zwin, had"') == ["zwin, had"]
     assert piped("حكم\tid\tجملتي", "pos\t1\tzwin") == ["zwin"]
     assert piped("جملتي", "zwin", "", "bnin, had") == ["zwin", "", "bnin, had"]
-    # A sentence first, or some of the names alone: plain text.
+    assert piped("id,جملتي", "1,zwin") == ["zwin"]
+    # A sentence first, or the name within one: plain text.
     assert piped("zwin, had", "id,جملتي") == ["zwin, had", "id,جملتي"]
-    assert piped("id,جملتي", "1,zwin") == ["id,جملتي", "1,zwin"]
+    assert piped("had id,جملتي", "1,zwin") == ["had id,جملتي", "1,zwin"]
 
 
 def test_embed_knows_the_columns_and_gives_a_vector_for_every_row(call, named, tmp_path):
