@@ -71,7 +71,8 @@ def audit(
     gives them, line, the label that may be right, a suspicion (the logarithm of how many times as
     likely the text is under that label), the reasons and the other columns of FILE. Correct
     the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
-    FILE, their disagreement is a reason too. A RUN that was trained on FILE is left out.
+    FILE, their disagreement is a reason too. A RUN that was trained on a tenth of FILE is left
+    out.
     """
     import dataclasses
 
@@ -95,12 +96,16 @@ def audit(
         familiarity = Familiarity()
         familiarity.add(model, rows.texts)
         known_rows = familiarity.seen["train"] if familiarity.seen else 0
-        if known_rows and not read_manifest(Path(run)).get("freeze"):
+        learned = known_rows and not read_manifest(Path(run)).get("freeze")
+        left_out = learned and known_rows >= _TOO_MANY * len(rows)
+        if learned:
             progress.warn(
                 f"{run} was trained on {known_rows} of {len(rows)} texts of {rows.source}: its "
-                "vectors agree with their wrong labels, so it is left out; expected one of others"
+                "vectors agree with their wrong labels"
+                + ", so it is left out; expected one of others"
+                * left_out
             )
-        else:
+        if not left_out:
             vectors = model.features([*rows.texts, *(text for text, _ in rows.ties)])
     with progress.bar("fitting models of the other rows") as advance:
         found = audit_rows(rows, vectors, advance, sources)
@@ -129,6 +134,9 @@ def audit(
     elif out:
         say_next(f"correct labels in {out}; superconext train {reading_of(out, table)} --out RUN")
 
+
+#: Share of the texts that a run may have been trained on: short ones come up again anywhere.
+_TOO_MANY = 0.1
 
 #: Columns that `audit` writes beside label and text.
 _OF_AUDIT = {"line", "suggested", "suspicion", "why"}

@@ -121,15 +121,14 @@ class Known:
         """Whether a line of what may be plain text is the header of a table like the run's own.
 
         It is where it is the text column's name alone, or has the names of both columns, or that of
-        the text among others of one word.
+        the text among others of one word. Of a run whose file had no names it is `text`.
         """
-        if self.text is None:
-            return False
-        names = _folded(filter(None, (self.text, self.label)))
+        named = self.text is not None and number_of(self.text) is None
+        names = _folded(filter(None, (self.text, self.label))) if named else ["text"]
         for mark in "\t,;|":
             cells = _folded(line.split(mark))
             words = len(cells) > 1 and not any(re.search(r"\s", cell) for cell in cells)
-            if cells == names[:1] or (len(names) == 2 and set(names) <= set(cells)):
+            if (named and cells == names[:1]) or (len(names) == 2 and set(names) <= set(cells)):
                 return True
             if words and names[0] in cells:
                 return True

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from superconext.cli.use import write_predictions
+from superconext.data.columns import Known
 from superconext.data.reading import RowStream
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows
@@ -194,5 +195,7 @@ def test_a_piped_table_with_the_column_of_texts_is_read_as_one(call, finished):
         assert said.out == expected, said.err
         kept = call("predict", finished.folder, "--keep", "id", stdin=table).out.splitlines()
         assert [line.split("\t")[-1] for line in kept] == ["id", "1", "2"]
+    nameless = Known()  # of a training file without a header
+    assert nameless.heads("id;text") and not nameless.heads("text") and not nameless.heads("1,2")
     plain = b"a text, and more\nzwin bzaf\n"
     assert len(call("predict", finished.folder, stdin=plain).out.splitlines()) == 2
