@@ -112,17 +112,20 @@ def file_rows(
     trained: object,
     encoding: str | None = None,
     keep: Sequence[str] = (),
+    classes: Sequence[str] = (),
 ) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
     """Names of the columns to keep; the texts, which are lines or one column of a .csv or .tsv,
     each with its cells to keep.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
-        asked: the column that the user names.
-        trained: that of the training file by name, or by number from 1 where it had no header;
-            without it, or in a file that has no such column, the one named text is read.
+        asked: the column that the user names, or its number from 1 in a table without a header.
+        trained: that of the training file by name, or by number where it had no header; without
+            it, or in a file that has no such column, the one named text is read.
         encoding: that of a file that is not UTF-8.
         keep: names of the columns to keep, or "all"; only a table with a header has them.
+        classes: labels of the model. A table without a header is read as that of training where its
+            first row has one of them beside the text, which is said on standard error.
 
     Raises DataError for what cannot be read; for a table without the columns at once.
     """
@@ -145,14 +148,14 @@ def file_rows(
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
     lines = _lines(file)
     if file.suffix in _TABLES:
-        return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep)
+        return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep, classes)
     if piped:  # what begins with a header that names the column of texts is a table
         first = next(lines)
         lines = chain([first], lines)
         name = asked or (trained if isinstance(trained, str) else "text")
         heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
         if wanted or any(len(cells) > 1 and name in cells for cells in heads):
-            return _columns(lines, file.name, ",;\t|", asked, trained, keep)
+            return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
     return [], ((line.rstrip("\r\n"), []) for line in lines)
 
 
@@ -178,6 +181,7 @@ def _columns(
     asked: str | None,
     trained: object,
     keep: Sequence[str],
+    classes: Sequence[str],
 ) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
     csv.field_size_limit(1 << 30)
     first = next(lines)
@@ -191,25 +195,39 @@ def _columns(
     for wanted in names:
         for cells, mark, quoted in heads:
             if (at := _place(cells, wanted)) is not None:
-                table = _rows(lines, mark, quoted, name)
+                table = _some(_rows(lines, mark, quoted, name), name)
                 kept = _kept(cells, at, keep, name)
                 titles = [cells[place] for place in kept]
                 if len(cells) == 1:  # a separator in a row is part of its text
                     return titles, ((t := mark.join(row), [t] * len(kept)) for row in table)
                 return titles, ((_cell(row, at), [_cell(row, k) for k in kept]) for row in table)
-    if not asked and not keep and isinstance(trained, int):
-        for cells, mark, quoted in heads:
-            if 1 < len(cells) >= trained:
-                table = _rows(chain([first], lines), mark, quoted, name, first=1)
-                return [], ((_cell(row, trained - 1), []) for row in table)
+    number: object = trained
+    if asked or keep:
+        number = int(asked) if asked and asked.isdecimal() and not keep else 0
+    for cells, mark, quoted in heads:
+        if not isinstance(number, int) or not 1 <= number <= len(cells) > 1:
+            continue
+        if asked or {cell.strip() for cell in cells} & set(classes) - {cells[number - 1]}:
+            sys.stderr.write(f"note: {name}: no header read: column {number} has the texts\n")
+            table = _rows(chain([first], lines), mark, quoted, name, first=1)
+            return [], ((_cell(row, number - 1), []) for row in table)
     # In a .tsv a comma is a part of the text.
     cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
     if asked or keep or len(cells) > 1:
         raise DataError(
             f"{name}: no column {' or '.join(map(repr, names))}, found {_listed(cells)} in the "
-            "first row; expected the column of texts there: name it with --text-column"
+            "first row; expected the column of texts there: name it with --text-column, or give "
+            "its number where there is no header"
         )
     return [], ((line.rstrip("\r\n"), []) for line in chain([first], lines))
+
+
+def _some(rows: Iterator[list[str]], name: str) -> Iterator[list[str]]:
+    """The rows. Raises DataError, at once, where there are none."""
+    first = next(rows, None)
+    if first is None:
+        raise DataError(f"{name}: found a header and no rows, expected texts under it: check it")
+    return chain([first], rows)
 
 
 def _kept(cells: list[str], text: int, keep: Sequence[str], name: str) -> list[int]:

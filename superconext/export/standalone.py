@@ -32,6 +32,7 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
     python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header
     python classify.py FILE.csv --keep id    with a column of the table, under a header
+    python classify.py FILE --out labels.tsv    written only when every text has its label
 
 Of a .csv or .tsv file the text column of training is read, else that named text, whatever the case
 of its letters; or that of --text-column NAME.
@@ -52,9 +53,11 @@ import csv
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
@@ -105,6 +108,18 @@ def given_name(model, name: str, head: list[str]) -> str:
     return f"given_{name}" if name in head else name
 
 
+@contextmanager
+def written_whole(name: str) -> Iterator[TextIO]:
+    """A file that takes the place of `name` at the end, and leaves it alone after an error."""
+    part = Path(f"{name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+        part.replace(name)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def main() -> None:
     about = argparse.ArgumentParser(
         allow_abbrev=False,
@@ -119,7 +134,10 @@ def main() -> None:
         help="texts, one a line, or a .csv or .tsv table, also .gz; default: standard input (-)",
     )
     about.add_argument(
-        "--text-column", metavar="NAME", help="of a table; default: that of training, else text"
+        "--text-column",
+        metavar="NAME",
+        help="of a table, or its number where there is no header; default: that of training, else "
+        "text",
     )
     about.add_argument(
         "--encoding", metavar="NAME", help="of a file that is not UTF-8, such as windows-1256"
@@ -138,6 +156,9 @@ def main() -> None:
         "every other column",
     )
     about.add_argument(
+        "--out", metavar="FILE", help="write there, under a header, and nothing after an error"
+    )
+    about.add_argument(
         "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
@@ -148,17 +169,18 @@ def main() -> None:
 
         trained = (model.columns or {}).get("text")
         kept, texts = file_rows(
-            given.file, given.text_column, trained, given.encoding, given.keep
+            given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
         part = list(islice(texts, 1024))
-        if given.proba or given.keep:
-            head = ["label", *(model.classes if given.proba else []), "text"]
-            head += [given_name(model, name, head) for name in kept]
-            print(*head, sep="\\t")
-        while part:
-            print(*rows(model, part, given.proba), sep="\\n")
-            part = list(islice(texts, 1024))
-        sys.stdout.flush()
+        with written_whole(given.out) if given.out else nullcontext(sys.stdout) as stream:
+            if given.proba or given.keep or given.out:
+                head = ["label", *(model.classes if given.proba else []), "text"]
+                head += [given_name(model, name, head) for name in kept]
+                print(*head, sep="\\t", file=stream)
+            while part:
+                print(*rows(model, part, given.proba), sep="\\n", file=stream)
+                part = list(islice(texts, 1024))
+            stream.flush()
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

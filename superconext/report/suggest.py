@@ -1,9 +1,9 @@
 """Sentences to label next: uncertain ones that are unlike each other.
 
-Of the texts ten times as many as asked for are taken whose two likeliest classes are nearest to
-each other. k-means groups them by their sentence vectors, each weighted by its uncertainty, and of
-each group the text nearest to its centre is suggested. Source: Zhdanov (2019), "Diverse
-mini-batch active learning".
+Of the texts ten times as many as asked for, but at most half of all, are taken whose two likeliest
+classes are nearest to each other. k-means groups them by their sentence vectors, each weighted by
+its uncertainty, and of each group the text nearest to its centre is suggested. Source: Zhdanov
+(2019), "Diverse mini-batch active learning".
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def select(probabilities: np.ndarray, vectors: np.ndarray, count: int, seed: int
 
     best = np.sort(probabilities, axis=1)
     margins = best[:, -1] - best[:, -2]
-    rows = np.argsort(margins, kind="stable")[: UNCERTAIN * count]
+    uncertain = max(count, min(UNCERTAIN * count, len(margins) // 2))
+    rows = np.argsort(margins, kind="stable")[:uncertain]
     if len(rows) <= count:
         return rows
     points = vectors[rows]

@@ -222,6 +222,16 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert [row[1:] for row in rows[1:]] == [['zwin; "bzaf" ', "1", "good"], ["khayb", "2", ""]]
     both = classify(str(table), "--keep", "n", "--proba").stdout.decode().splitlines()
     assert both[0].split("\t") == ["label", *model.classes, "text", "n"]
+    whole = tmp_path / "labels.tsv"
+    assert classify(str(table), "--out", str(whole)).stdout == b""
+    assert whole.read_bytes() == b"label\ttext\n" + said.stdout
+    cut = tmp_path / "cut.csv"
+    cut.write_bytes(table.read_bytes() + b"\xff\xfe\n")
+    failed = classify(str(cut), "--out", str(whole))
+    assert failed.returncode == 1 and whole.read_bytes() == b"label\ttext\n" + said.stdout
+    failed = classify(str(table), "--out", str(tmp_path / "none" / "labels.tsv"))
+    assert failed.returncode == 1 and b"Traceback" not in failed.stderr
+    assert not list(tmp_path.glob("*.part"))
     failed = classify(str(table), "--keep", "id")
     assert failed.returncode == 1 and not failed.stdout
     assert b"no column 'id', found 'n', 'text', 'label'" in failed.stderr
@@ -256,6 +266,29 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr
+    said = classify(str(table), "--text-column", "2")
+    assert [row.split("\t")[1] for row in said.stdout.decode().splitlines()] == ["b", "good"]
+    assert b"note: " in said.stderr and b"no header read: column 2 has the texts" in said.stderr
+    assert classify(str(table), "--text-column", "3").returncode == 1
+    assert classify(str(table), "--text-column", "2", "--keep", "a").returncode == 1
+    table.write_text("id;text\n", encoding="utf-8")
+    failed = classify(str(table))
+    assert failed.returncode == 1 and b"found a header and no rows" in failed.stderr
+
+
+def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
+    from superconext.export.exported_model import file_rows
+
+    file = tmp_path / "rows.csv"
+    for first, known in (("good,zwin bzaf", True), ("body,zwin bzaf", False)):
+        file.write_text(f"{first}\nbad,khayb\n", encoding="utf-8")
+        if known:
+            _, rows = file_rows(str(file), None, 2, classes=["good", "bad"])
+            assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
+            assert "no header read: column 2 has the texts" in capsys.readouterr().err
+        else:
+            with pytest.raises(DataError, match="or give its number where there is no header"):
+                file_rows(str(file), None, 2, classes=["good", "bad"])
 
 
 def test_a_damaged_export_is_refused(export, tmp_path):
