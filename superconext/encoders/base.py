@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from superconext.config.parameters import CheckedOptions, own_options, parse_options
+from superconext.core.arithmetic import fast_products
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.progress import Progress
 from superconext.core.registry import expect, expect_floats
@@ -367,13 +368,16 @@ def encoded_blocks(
     Dropout is off, class tokens are in their fixed order. whole: with token states.
     """
     training = encoder.training
+    on_processor = next(encoder.parameters()).device.type == "cpu"
     encoder.eval()
     table = encoder.vector_table(store.oov_words)
     order = np.argsort(store.lengths, kind="stable")
     try:
         for start in range(0, len(order), block):
             rows = order[start : start + block]
-            yield rows, encode_rows(encoder, store, rows, whole=whole, table=table)
+            with fast_products(on_processor):
+                output = encode_rows(encoder, store, rows, whole=whole, table=table)
+            yield rows, output
     finally:
         encoder.train(training)
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from superconext.config.parameters import Config
 from superconext.config.presets import BY_ROWS, FEW_ROWS
+from superconext.core.arithmetic import fast_products
 from superconext.core.errors import TrainingError
 from superconext.core.random_streams import SOFT_LABELS, random_stream
 from superconext.data.auxiliary import drawn_labels
@@ -157,6 +158,10 @@ class Trainer:
         Raises TrainingError when the loss or a gradient is not finite, and lets
         KeyboardInterrupt through with the weights as they were after the last update.
         """
+        with fast_products(self.device.type == "cpu"):
+            return self._fit()
+
+    def _fit(self) -> list[Record]:
         if self.world.size > 1:
             checksum = zlib.crc32(self.labels.numpy().data, self.store.checksum())
             same = {"rows of checksum": checksum, "finished steps": self.steps_done}

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from superconext.core import cache
 from superconext.core import files as folders
+from superconext.core.arithmetic import fast_products
 from superconext.core.errors import ConfigError, VectorsError, needs_training
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import FOLDER_VERSION, WordVectors
@@ -330,8 +331,9 @@ class Epochs:
         try:
             self._report(self.done / self.total)
             while self.done < self.total:
-                for read in blocks.one_pass(lists, self.done, self.total, words):
-                    self._report(min((self.done + read / words) / self.total, 1.0))
+                with fast_products():
+                    for read in blocks.one_pass(lists, self.done, self.total, words):
+                        self._report(min((self.done + read / words) / self.total, 1.0))
                 self.on_epoch_end(model)
         finally:
             torch.set_num_threads(threads)

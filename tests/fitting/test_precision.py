@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from superconext import SuperConTextClassifier
-from superconext.fitting import checks
+from superconext.core import arithmetic
 from tests.cli.conftest import call_main, rows, write_table
 from tests.estimator.test_contract import LABELS, TEXTS, TINY
 
@@ -19,7 +19,7 @@ def measured(monkeypatch, tmp_path):
     """Calls of the measurement, each of which says that bfloat16 takes 7.6 times as long."""
     monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
     calls = []
-    monkeypatch.setattr(checks, "slowdown", lambda: calls.append(7.6) or 7.6)
+    monkeypatch.setattr(arithmetic, "measure_bfloat16", lambda: calls.append(7.6) or 7.6)
     return calls
 
 
@@ -37,9 +37,10 @@ def test_train_warns_and_measures_once(measured, tmp_path):
         assert line.startswith("warning: ") and "7.6 times as long" in line
         assert line.endswith("use --precision float32")
     assert measured == [7.6]
-    assert list(json.loads((tmp_path / "cache" / checks.FILE).read_text()).values()) == [7.6]
+    kept = json.loads((tmp_path / "cache" / arithmetic.FILE).read_text())
+    assert [kept[key] for key in kept if key.startswith("bfloat16 ")] == [7.6]
     assert "bfloat16" not in train("three").err and measured == [7.6]
-    (tmp_path / "cache" / checks.FILE).write_text("[1")
+    (tmp_path / "cache" / arithmetic.FILE).write_text("[1")
     assert "7.6 times" in train("four", "--precision", "bfloat16", "--quiet").err
 
 
@@ -56,7 +57,7 @@ def test_an_estimator_and_a_comparison_warn(measured, tmp_path):
 
 
 def test_no_word_where_it_is_faster(measured, monkeypatch):
-    monkeypatch.setattr(checks, "slowdown", lambda: 0.4)
+    monkeypatch.setattr(arithmetic, "measure_bfloat16", lambda: 0.4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SuperConTextClassifier(**{**TINY, "epochs": 1}, precision="bfloat16").fit(TEXTS, LABELS)
@@ -64,5 +65,5 @@ def test_no_word_where_it_is_faster(measured, monkeypatch):
 
 def test_the_measurement_is_short():
     started = time.perf_counter()
-    assert 0.01 < checks.slowdown() < 10_000
+    assert 0.01 < arithmetic.measure_bfloat16() < 10_000
     assert time.perf_counter() - started < 5
