@@ -1,6 +1,6 @@
 """Tokens a second of word vector training, beside gensim as usually called and fastText's own.
 
-    python scripts/bench_word_vectors.py TEXT [--lines 50000] [--epochs 5] [--rounds 3] [--blocks]
+    python scripts/bench_word_vectors.py TEXT [--lines 50000] [--epochs 5] [--rounds 3]
 
 All train skip-gram vectors (100 dimensions, window 5, 5 negatives, words seen twice or more,
 sampling 0.001) of the first lines of TEXT, tokenised beforehand, and take turns. A rate, per
@@ -10,9 +10,9 @@ vocabulary's making is in it.
 The traffic is what the floats come to that one token's updates read and write, if none of it came
 from cache: of each pair of words within the window the rows of the word and its n-grams once, and
 again twice for their update, and six rows of output read and written. Where it comes to more than
-the measured rate of copying 256 MB, memory is not what limits. Training in blocks needs less, and
-has no share. All figures go to scripts/results/bench_word_vectors.csv; with `--blocks`, which takes
-the package's two trainers alone on one thread, to bench_word_vectors_blocks.csv. It is printed too.
+the measured rate of copying 256 MB, memory is not what limits. The package's own training, in
+blocks of words, needs less, and has no share. All figures go to
+scripts/results/bench_word_vectors.csv and are printed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -56,11 +55,9 @@ def trainers(
     text.write_text("".join(" ".join(tokens) + "\n" for tokens in lists), encoding="utf-8")
     known = {"dimension": DIMENSION, "window": WINDOW, "negative": NEGATIVE, "min_count": LEAST}
 
-    def ours(workers: int, trainer: str = "gensim") -> object:
+    def ours(workers: int) -> object:
         more = {**GRAMS, "buckets": 100_000} if grams else {}
-        return train_vectors(
-            lists, method=method, epochs=epochs, workers=workers, trainer=trainer, **known, **more
-        )
+        return train_vectors(lists, method=method, epochs=epochs, workers=workers, **known, **more)
 
     def gensim(workers: int) -> object:
         kind, more = (FastText, {**GRAMS, "bucket": 100_000}) if grams else (Word2Vec, {})
@@ -78,12 +75,7 @@ def trainers(
 
     return {
         (name, threads): lambda train=train, threads=threads: train(threads)
-        for name, train in (
-            ("superconext", ours),
-            ("superconext in blocks", partial(ours, trainer="blocks")),
-            ("gensim 4.4", gensim),
-            ("fastText", own),
-        )
+        for name, train in (("superconext", ours), ("gensim 4.4", gensim), ("fastText", own))
         for threads in (1, 2)
     }
 
@@ -132,9 +124,6 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         for method in ("fasttext", "word2vec"):
             runs = trainers(lists, method, options.epochs, folder)
-            if options.blocks:
-                alone = ("superconext", 1), ("superconext in blocks", 1)
-                runs = {key: runs[key] for key in alone}
             taken: dict[tuple[str, int], list[tuple[float, float]]] = {key: [] for key in runs}
             copied, traffic = [], bytes_per_token(lists, method)
             for _ in range(options.rounds):
@@ -147,7 +136,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
             for (name, threads), seconds in taken.items():
                 rates = tokens / np.median(seconds, axis=0)
                 share = f"{rates[0] * traffic / statistics.median(copied):.2f}"
-                if name.endswith("blocks"):
+                if name == "superconext":
                     share = ""
                 values = (method, name, str(threads), *(f"{r:.0f}" for r in rates), share)
                 rows.append(dict(zip(FIELDS, values, strict=True)))
@@ -175,10 +164,9 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=50_000)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--blocks", action="store_true")
     options = parser.parse_args()
     rows = measure(options)
-    write_rows(STORED.with_stem(f"{STORED.stem}_blocks") if options.blocks else STORED, rows)
+    write_rows(STORED, rows)
     print(grid(rows).markdown())
     return 0
 

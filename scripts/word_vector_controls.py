@@ -1,12 +1,13 @@
-"""Whether vectors trained in blocks serve as well as gensim's, by a control that uses nothing else.
+"""Whether word vectors serve as well as gensim's, by a control that uses nothing else.
 
     python scripts/word_vector_controls.py TEXT LABELLED... [--method M] [--seeds 3] [--draws 20]
 
-Both trainers learn vectors from TEXT with the settings of `vectors train`. A row of LABELLED is the
-mean of the vectors of its words (by n-grams where a word is new); logistic regression is fitted to
-some rows of each class, drawn anew each time, and scored by macro recall on 1,000 other rows. The
-interval is over the draws, which the trainers share, of the mean over the seeds of the vectors.
-Everything goes to scripts/results/word_vector_controls.csv, and a table of it is printed.
+The package and gensim learn vectors from TEXT with the settings of `vectors train`. A row of
+LABELLED is the mean of the vectors of its words (by n-grams where a word is new); logistic
+regression is fitted to some rows of each class, drawn anew each time, and scored by macro recall on
+1,000 other rows. The interval is over the draws, which both share, of the mean over the seeds of
+the vectors. Everything goes to scripts/results/word_vector_controls.csv, and a table of it is
+printed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,25 @@ def means(vectors: WordVectors, lists: list[list[str]]) -> np.ndarray:
     return made
 
 
+def trained_by_gensim(
+    lists: list[list[str]], method: str, min_n: int, max_n: int, seed: int
+) -> WordVectors:
+    """gensim's own training, with the settings of `train_vectors`."""
+    from gensim.models import FastText, Word2Vec
+
+    from superconext.vectors.subwords import SubwordTable
+    from superconext.vectors.training import passes
+
+    known = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 2, "sg": 1, "workers": 1}
+    known |= {"epochs": passes(sum(map(len, lists))), "seed": seed}
+    if method == "word2vec":
+        keyed = Word2Vec(lists, **known).wv
+        return WordVectors(list(keyed.index_to_key), keyed.vectors)
+    keyed = FastText(lists, min_n=min_n, max_n=max_n, bucket=100_000, **known).wv
+    table = SubwordTable(keyed.vectors_ngrams, min_n, max_n)
+    return WordVectors(list(keyed.index_to_key), keyed.vectors, table)
+
+
 def score(features: np.ndarray, labels: np.ndarray, rows: int, seed: int) -> float:
     """Macro recall after so many rows of each class."""
     from sklearn.linear_model import LogisticRegression
@@ -58,8 +78,9 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
     from superconext.data.reading import read_labelled
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer
-    from superconext.vectors.training import TRAINERS, train_vectors
+    from superconext.vectors.training import train_vectors
 
+    trainers = {"gensim": trained_by_gensim, "blocks": train_vectors}
     tokenizer, sets = Tokenizer(Normalizer("arabic")), {}
     lists = tokenizer.many(options.text.read_text(encoding="utf-8").split("\n"))
     for path in options.labelled:
@@ -67,8 +88,8 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
         sets[path.parent.name] = np.array(data.labels), tokenizer.many(data.texts)
     kept, method = [], options.method
     found: dict[tuple[str, int, str], list[list[float]]] = {}
-    for seed, trainer in product(range(options.seeds), TRAINERS):
-        vectors = train_vectors(lists, method=method, min_n=2, max_n=5, seed=seed, trainer=trainer)
+    for seed, (trainer, train) in product(range(options.seeds), trainers.items()):
+        vectors = train(lists, method=method, min_n=2, max_n=5, seed=seed)
         for name, (labels, texts) in sets.items():
             features = means(vectors, texts)
             for rows in ROWS:
@@ -76,7 +97,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, str]]:
                 found.setdefault((name, rows, trainer), []).append(scores)
         print(method, trainer, seed, flush=True)
     for name, rows in product(sets, ROWS):
-        theirs, ours = (100 * np.mean(found[name, rows, by], axis=0) for by in TRAINERS)
+        theirs, ours = (100 * np.mean(found[name, rows, by], axis=0) for by in trainers)
         more = ours - theirs
         reach = 1.96 * more.std(ddof=1) / len(more) ** 0.5
         values = theirs.mean(), ours.mean(), more.mean(), more.mean() - reach

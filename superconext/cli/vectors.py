@@ -70,13 +70,6 @@ def vectors() -> None:
     1,
     "Threads; with more than one, the same seed does not give the same vectors.",
 )
-@click.option(
-    "--trainer",
-    type=click.Choice(("gensim", "blocks")),
-    default="gensim",
-    show_default=True,
-    help="What trains them: blocks is about twice as fast; its vectors differ, and score alike.",
-)
 @normalize("auto", "Normalisation profile and rules, such as auto-lower.")
 @BRIDGE
 @LEAVE_OUT

@@ -2,13 +2,12 @@
 
 Skip-gram with negative sampling, over whole words (Mikolov et al., 2013) or with character
 n-grams (Bojanowski et al., 2017), which serves varieties where each writer spells differently.
-gensim does the work or, where asked for, `_Blocks` on the arrays that gensim sets up; what comes
-back is plain arrays and no longer needs either.
+gensim sets up vocabulary, hashes and arrays; `_Blocks` trains them, in about half of gensim's time
+and to the same use (scripts/word_vector_controls.py); what comes back is plain arrays.
 
-While it trains, a state holds the trained arrays and the random state in one safetensors file,
-written at most every `SAVED_EVERY` seconds. A training that resumes from one ends with the same
-bits, for one worker, as one that was not stopped. The cache is keyed by the tokens and every
-setting.
+While it trains, a state holds the trained arrays in one safetensors file, written at most every
+`SAVED_EVERY` seconds. A training that resumes from one ends with the same bits, for one worker, as
+one that was not stopped. The cache is keyed by the tokens and every setting.
 """
 
 from __future__ import annotations
@@ -40,11 +39,10 @@ from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import FOLDER_VERSION, WordVectors
 
 METHODS = ("fasttext", "word2vec")
-TRAINERS = ("gensim", "blocks")
 SMALL_CORPUS = 5_000  # tokens; below this no word is left out for being rare
 #: Seconds of training that a stop may lose beside the pass it falls into: writing takes about one.
 SAVED_EVERY = 30.0
-_LONGEST = 10_000  # gensim drops what stands beyond this many tokens in one list
+_LONGEST = 10_000  # tokens of a list that are learned from together
 
 # Of `_Blocks`: words of the text that are scored together, counter-examples that they share,
 # how often the commonest word may stand among them, on average, and tokens that are prepared at
@@ -54,18 +52,13 @@ _BLOCK, _SHARED, _REPEATS, _CHUNK = 32, 32, 4, 8_192
 
 
 class _Lists:
-    """Token lists as gensim wants them: several passes, none too long, errors kept.
-
-    gensim reads them in a thread of its own and waits forever when that thread dies, so an
-    error ends the pass and is raised by `check` after it.
-    """
+    """Token lists that can be read several times, none too long."""
 
     def __init__(self, token_lists: Iterable[Sequence[str]]) -> None:
         again = iter(token_lists) is not token_lists
         self._lists = token_lists if again else list(token_lists)
-        self._error: Exception | None = None
 
-    def pieces(self) -> Iterator[list[str]]:
+    def __iter__(self) -> Iterator[list[str]]:
         for number, tokens in enumerate(self._lists, start=1):
             if isinstance(tokens, str):
                 raise VectorsError(
@@ -75,16 +68,6 @@ class _Lists:
             listed = list(tokens)
             for start in range(0, len(listed), _LONGEST):
                 yield listed[start : start + _LONGEST]
-
-    def __iter__(self) -> Iterator[list[str]]:
-        try:
-            yield from self.pieces()
-        except Exception as error:
-            self._error = error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
 
 
 def train_vectors(
@@ -101,7 +84,6 @@ def train_vectors(
     negative: int = 5,
     seed: int = 0,
     workers: int = 1,
-    trainer: str = "gensim",
     progress: Callable[[float], None] | None = None,
     state: Path | None = None,
 ) -> WordVectors:
@@ -119,8 +101,6 @@ def train_vectors(
         negative: words drawn as counter-examples for each context word.
         seed: with `workers=1` the same seed gives the same vectors, bit for bit.
         workers: threads; more than one is faster and no longer reproducible.
-        trainer: `gensim`, or `blocks`, which is about twice as fast and gives other vectors, as
-            good ones.
         progress: called with the fraction done, from 0.0 to 1.0.
         state: file to keep what is reached in, and to resume from; of this text and these
             settings alone. It is left for the caller to remove.
@@ -144,10 +124,6 @@ def train_vectors(
         negative=negative,
         workers=workers,
     )
-    if trainer not in TRAINERS:
-        raise ConfigError(
-            f"trainer is {trainer!r}; expected {' or '.join(TRAINERS)}; choose one of them"
-        )
     subword = method == "fasttext"
     if subword and not (1 <= min_n <= max_n and buckets >= 1):
         raise ConfigError(
@@ -158,7 +134,7 @@ def train_vectors(
     lists = _Lists(token_lists)
     counts: Counter[str] = Counter()
     sentences = 0
-    for piece in lists.pieces():
+    for piece in lists:
         counts.update(piece)
         sentences += 1
     strange = next((token for token in counts if not isinstance(token, str)), None)
@@ -191,12 +167,9 @@ def train_vectors(
     with _quiet_gensim():
         model = model_class(**settings)
         model.build_vocab_from_freq(dict(counts), corpus_count=sentences)
-        remaining = Epochs(epochs, progress, state, lists.check)
+        remaining = Epochs(epochs, progress, state)
         remaining.restore(model)
-        if trainer == "blocks":
-            remaining.train_blocks(model, lists, total)
-        else:
-            remaining.train(model, lists, sentences, total)
+        remaining.train(model, lists, total)
     keyed = model.wv
     matrix = np.array(keyed.vectors, dtype=np.float32)
     if not np.isfinite(matrix).all():
@@ -214,8 +187,6 @@ def train_vectors(
         grams[untouched] = 0.0
         table = SubwordTable(grams, min_n, max_n)
     name = f"{method} {dimension}d, {total} tokens, seed {seed}"
-    if trainer == "blocks":
-        name += ", in blocks"
     vectors = WordVectors(list(keyed.index_to_key), matrix, table, name=name, notes=notes)
     vectors.sha256 = vectors.content_sha256()
     return vectors
@@ -258,29 +229,21 @@ def _quiet_gensim() -> Iterator[None]:
 
 
 class Epochs:
-    """gensim callback: reports the fraction of the passes that is done, and keeps states.
+    """The passes over the text: reports the fraction that is done, and keeps states.
 
     Args:
         total: passes over the text.
         report: called with the fraction.
         state: file of the state; None to keep none.
-        check: called after each pass; raises if the text could not be read to its end, which gensim
-            does not see. Nothing of such a pass is kept.
 
     Attributes:
         done: passes that are done.
     """
 
     def __init__(
-        self,
-        total: int,
-        report: Callable[[float], None] | None,
-        state: Path | None,
-        check: Callable[[], None],
+        self, total: int, report: Callable[[float], None] | None, state: Path | None
     ) -> None:
         self.total, self.done, self.state = total, 0, state
-        self._check = check
-        self._store: Callable[[], None] = lambda: None  # puts into the model what is saved of it
         self._report = report or (lambda done: None)
         self._saved = time.monotonic()
 
@@ -292,41 +255,20 @@ class Epochs:
 
         try:
             facts, tensors = read_state(self.state)
-            saved = {name: tensors[name].numpy() for name in (*_arrays(model), "random")}
+            saved = {name: tensors[name].numpy() for name in _arrays(model)}
             if any(saved[name].shape != array.shape for name, array in _arrays(model).items()):
                 raise ValueError("of another size")
-            model.random.set_state(("MT19937", saved["random"], *facts["random"]))
         except DAMAGE:
             return  # begun again, which costs time alone
         for name, array in _arrays(model).items():
             array[:] = saved[name]
         self.done = facts["done"]
 
-    def train(self, model: Any, token_lists: Any, sentences: int, words: int) -> None:
+    def train(self, model: Any, lists: _Lists, words: int) -> None:
         """Run the passes that are left."""
-        first, last, before, total = model.alpha, model.min_alpha, self.done, self.total
-
-        def rate(progress: float, epoch: int) -> float:
-            # gensim's own line, which counts passes from this call's first.
-            gone = (epoch + before + progress) / total
-            self._report(min(gone, 1.0))
-            return float(max(last, first - (first - last) * gone))
-
-        model._get_next_alpha = rate
-        model.train(
-            token_lists,
-            total_examples=sentences,
-            total_words=words,
-            epochs=total - before,
-            callbacks=(self,),
-        )
-
-    def train_blocks(self, model: Any, lists: _Lists, words: int) -> None:
-        """The same in blocks."""
         import torch
 
         blocks, threads = _Blocks(model), torch.get_num_threads()
-        self._store = blocks.store
         torch.set_num_threads(1)  # a product is too small to be shared
         try:
             self._report(self.done / self.total)
@@ -334,25 +276,16 @@ class Epochs:
                 with fast_products():
                     for read in blocks.one_pass(lists, self.done, self.total, words):
                         self._report(min((self.done + read / words) / self.total, 1.0))
-                self.on_epoch_end(model)
+                self.end_pass(model, blocks)
         finally:
             torch.set_num_threads(threads)
         blocks.store()
         blocks.compose()
 
-    def on_train_begin(self, model: Any) -> None:
-        self._report(self.done / self.total)
-
-    def on_train_end(self, model: Any) -> None:
-        pass
-
-    def on_epoch_begin(self, model: Any) -> None:
-        pass
-
-    def on_epoch_end(self, model: Any) -> None:
-        self._check()
+    def end_pass(self, model: Any, blocks: _Blocks) -> None:
         self.done += 1
         if self.done < self.total and time.monotonic() - self._saved >= SAVED_EVERY:
+            blocks.store()
             self._save(model)
         self._report(self.done / self.total)
 
@@ -363,14 +296,12 @@ class Epochs:
 
         from superconext.core.state_file import write_state
 
-        self._store()
-        _, keys, *more = model.random.get_state()
-        arrays = {**_arrays(model), "random": keys}
+        arrays = _arrays(model)
         try:
             self.state.parent.mkdir(parents=True, exist_ok=True)
             write_state(
                 self.state,
-                {"done": self.done, "random": [int(more[0]), int(more[1]), float(more[2])]},
+                {"done": self.done},
                 {name: torch.from_numpy(value) for name, value in arrays.items()},
             )
         except OSError:
@@ -456,7 +387,7 @@ class _Blocks:
         find, read = self.model.wv.key_to_index.get, 0
         ids: list[int] = []
         sizes: list[int] = []
-        for tokens in lists.pieces():
+        for tokens in lists:
             ids.extend(map(find, tokens, repeat(-1)))
             sizes.append(len(tokens))
             if len(ids) >= _CHUNK:
@@ -635,14 +566,13 @@ def _key(
         name: value
         for name, value in bound.arguments.items()
         if name not in ("token_lists", "progress", "state")
-        and (name, value) != ("trainer", "gensim")  # as before there was another
     }
     try:
         gensim = metadata.version("gensim")
     except metadata.PackageNotFoundError:
         gensim = "none"
     # What training makes of the same text beyond its settings; raise it with any change there.
-    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 2}
+    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 3}
     digest = hashlib.sha256(json.dumps([named, versions], sort_keys=True, default=str).encode())
     if identity is not None:
         digest.update(identity.encode())

@@ -103,7 +103,7 @@ def test_the_estimator_takes_a_registered_class(names, place, monkeypatch):
     names.register("proxies", proxies.Proxies)
     assert "proxies" in list(OBJECTIVES) and names.summary("proxies").startswith("L = mean")
     texts = ["film zwin bzaf", "film khayb bzaf", "zwin had chi", "khayb had chi"] * 6
-    settings = {"epochs": 20, "batch_size": 8, "learning_rate": 0.01, "vector_dimension": 8}
+    settings = {"epochs": 40, "batch_size": 8, "learning_rate": 0.01, "vector_dimension": 8}
     model = SuperConTextClassifier(objective="proxies", **settings)
     model.fit(texts, ["good", "bad", "good", "bad"] * 6)
     assert list(model.predict(["film zwin", "film khayb"])) == ["good", "bad"]

@@ -1,4 +1,4 @@
-"""Vectors trained on the spot: reproducible, complete, and equal to gensim's."""
+"""Vectors trained on the spot: reproducible, complete, composed as gensim's are."""
 
 import logging
 import subprocess

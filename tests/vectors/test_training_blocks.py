@@ -5,15 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from superconext.core.errors import ConfigError
 from superconext.vectors import training
 from superconext.vectors.table import WordVectors
 from superconext.vectors.training import cached_vectors, train_vectors
-from tests.cli.conftest import call_main
 
 gensim_models = pytest.importorskip("gensim.models")
 LISTS = [["zwin", "bzaf", "had"], ["khayb", "bzaf", "had", "chi"], ["zwin", "chi"]] * 40
-SMALL = {"dimension": 12, "buckets": 300, "epochs": 4, "min_count": 1, "trainer": "blocks"}
+SMALL = {"dimension": 12, "buckets": 300, "epochs": 4, "min_count": 1}
 
 
 def model_of(lists, method="fasttext"):
@@ -95,15 +93,13 @@ def test_words_that_share_contexts_come_close(method):
     rng = np.random.default_rng(0)
     groups = [[f"{letter}{i}" for i in range(6)] for letter in "pq"]
     lists = [list(rng.choice(groups[i % 2], size=8)) for i in range(400)]
-    vectors = train_vectors(
-        lists, method=method, dimension=16, epochs=10, window=3, buckets=500, trainer="blocks"
-    )
+    vectors = train_vectors(lists, method=method, dimension=16, epochs=10, window=3, buckets=500)
     assert all(word.startswith("p") for word, _ in vectors.nearest("p0", 5))
 
 
 @pytest.mark.parametrize("lists", [[["one"] * 50] * 20, [["one", "two"] * 30] * 20, [["alone"]]])
 def test_texts_of_hardly_any_word_do_not_run_away(lists):
-    rows = train_vectors(lists, dimension=8, buckets=50, epochs=100, trainer="blocks").matrix
+    rows = train_vectors(lists, dimension=8, buckets=50, epochs=100).matrix
     assert np.isfinite(rows).all() and np.abs(rows).max() < 10
 
 
@@ -112,12 +108,9 @@ def test_the_same_seed_gives_the_same_bits_and_a_folder_that_is_read(tmp_path, m
     one, two = (train_vectors(LISTS, method=method, seed=3, **SMALL) for _ in range(2))
     assert one.sha256 == two.sha256
     assert one.sha256 != train_vectors(LISTS, method=method, seed=4, **SMALL).sha256
-    theirs = train_vectors(LISTS, method=method, seed=3, **{**SMALL, "trainer": "gensim"})
-    assert one.words == theirs.words and one.sha256 != theirs.sha256
     one.save(tmp_path / "made")
     assert WordVectors.load(tmp_path / "made", verify=True).sha256 == one.sha256
-    if method == "fasttext":  # the same n-grams have a vector
-        assert np.array_equal(one.subwords.buckets.any(1), theirs.subwords.buckets.any(1))
+    if method == "fasttext":
         composed = one.subwords.compose_many(one.words)[0]
         assert np.isfinite(composed).all() and one.lookup(["zwina"])[1].all()
 
@@ -149,17 +142,3 @@ def test_threads_share_the_text():
     vectors = train_vectors(Lists(), workers=3, **{**SMALL, "epochs": 2})
     assert len(read) == 3 and np.isfinite(vectors.matrix).all()
     assert len(vectors.words) == 5
-
-
-def test_another_trainer_is_refused():
-    with pytest.raises(ConfigError, match="trainer is 'fast'; expected gensim or blocks"):
-        train_vectors(LISTS, **{**SMALL, "trainer": "fast"})
-
-
-def test_the_command_trains_in_blocks(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("".join(" ".join(tokens) + "\n" for tokens in LISTS), encoding="utf-8")
-    small = ("--dimension", "8", "--epochs", "2", "--trainer", "blocks")
-    code, _, err = call_main("vectors", "train", text, "--out", tmp_path / "made", *small)
-    assert code == 0, err
-    assert WordVectors.load(tmp_path / "made").name.endswith("in blocks")

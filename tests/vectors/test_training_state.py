@@ -114,15 +114,15 @@ def test_the_command_says_how_to_go_on(tmp_path, monkeypatch):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(map(" ".join, SENTENCES)), encoding="utf-8")
     words = ("vectors", "train", text, "--epochs", "3", "--out", tmp_path / "folder")
-    original = training.Epochs.on_epoch_end
+    original = training.Epochs.end_pass
 
-    def stopped(self, model):
-        original(self, model)
+    def stopped(self, *given):
+        original(self, *given)
         if self.done == 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training.Epochs, "on_epoch_end", stopped)
+        patch.setattr(training.Epochs, "end_pass", stopped)
         said = call_main(*words)
     assert said.code == 1 and not (tmp_path / "folder").exists()
     assert "interrupted; finished work is kept in" in said.err and "to resume" in said.err
