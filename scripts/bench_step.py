@@ -318,11 +318,13 @@ def _efficiency(values: dict[str, list[float]], limit: float) -> dict:
 
 def grid(rows: list[dict[str, str]]) -> Grid:
     """Of each machine on which all settings were measured, and of each contestant on it, the share
-    in each setting."""
+    in each setting; those kept from using what they have are for comparison in the file alone."""
     of = {(r["machine"], r["contestant"], r["size"], r["lengths"]): r["share"] for r in rows}
     lines = []
     for machine in dict.fromkeys(row["machine"] for row in rows):
         if any((machine, "ours", *column) not in of for column in COLUMNS):
+            continue
+        if "limited to" in machine:
             continue
         of_machine = []
         for name, shown in SHOWN.items():

@@ -77,6 +77,11 @@ def fast_products(allowed: bool = True) -> Iterator[None]:
                     torch.set_float32_matmul_precision("highest")
 
 
+def float32_library() -> str:
+    """Which library multiplies float32 matrices inside `fast_products` on this processor."""
+    return "oneDNN" if _onednn_wins() else "torch's own"
+
+
 @functools.cache
 def _onednn_wins() -> bool:
     import torch

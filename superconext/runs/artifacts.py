@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
+from superconext.core.arithmetic import float32_library
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
@@ -188,6 +189,7 @@ def _manifest(
         "seed": config.seed,
         "threads": config.threads,
         "cpus": os.cpu_count(),
+        "float32_products": float32_library(),
         "data": data,
         "text": {key: fitted.facts.get(key) for key in ("profile", "words", "unknown")},
         "vectors": fitted.facts.get("vectors"),

@@ -9,7 +9,7 @@ import torch
 
 from superconext import SuperConTextClassifier
 from superconext.core import arithmetic
-from superconext.core.arithmetic import fast_products, measure_onednn
+from superconext.core.arithmetic import fast_products, float32_library, measure_onednn
 from tests.estimator.test_contract import LABELS, TEXTS, TINY
 
 PRECISION = torch.get_float32_matmul_precision
@@ -30,6 +30,7 @@ def gain(monkeypatch, tmp_path):
 
 def test_it_is_on_inside_the_block_alone_where_it_pays(gain):
     gain(2.0)
+    assert float32_library() == "oneDNN"
     with fast_products():
         assert PRECISION() == "medium"
         with fast_products():
@@ -46,6 +47,7 @@ def test_it_is_on_inside_the_block_alone_where_it_pays(gain):
 @pytest.mark.parametrize("value", [0.0, 1.3])
 def test_it_is_off_where_it_is_inexact_or_hardly_faster(gain, value):
     gain(value)
+    assert float32_library() == "torch's own"
     with fast_products():
         assert PRECISION() == "highest"
 
