@@ -124,8 +124,8 @@ def file_rows(
             it, or in a file that has no such column, the one named text is read.
         encoding: that of a file that is not UTF-8.
         keep: names of the columns to keep, or "all"; only a table with a header has them.
-        classes: labels of the model. A table without a header is read as that of training where its
-            first row has one of them beside the text, which is said on standard error.
+        classes: labels of the model. A table without a header is read where its first row has one
+            of them beside the text, in two columns or as in training; standard error tells which.
 
     Raises DataError for what cannot be read; for a table without the columns at once.
     """
@@ -201,13 +201,9 @@ def _columns(
                 if len(cells) == 1:  # a separator in a row is part of its text
                     return titles, ((t := mark.join(row), [t] * len(kept)) for row in table)
                 return titles, ((_cell(row, at), [_cell(row, k) for k in kept]) for row in table)
-    number: object = trained
-    if asked or keep:
-        number = int(asked) if asked and asked.isdecimal() and not keep else 0
     for cells, mark, quoted in heads:
-        if not isinstance(number, int) or not 1 <= number <= len(cells) > 1:
-            continue
-        if asked or {cell.strip() for cell in cells} & set(classes) - {cells[number - 1]}:
+        number = 0 if keep else _number(cells, asked, trained, set(classes))
+        if number:
             sys.stderr.write(f"note: {name}: no header read: column {number} has the texts\n")
             table = _rows(chain([first], lines), mark, quoted, name, first=1)
             return [], ((_cell(row, number - 1), []) for row in table)
@@ -220,6 +216,18 @@ def _columns(
             "its number where there is no header"
         )
     return [], ((line.rstrip("\r\n"), []) for line in chain([first], lines))
+
+
+def _number(cells: list[str], asked: str | None, trained: object, classes: set[str]) -> int:
+    """The column of texts, from 1, of a table that begins with these cells and without a header; 0
+    where it cannot be told: it is asked for, or the cells have a label of the model beside it."""
+    count = len(cells)
+    if asked:
+        return int(asked) if asked.isdecimal() and 1 <= int(asked) <= count > 1 else 0
+    labels = [place for place, cell in enumerate(cells) if cell.strip() in classes]
+    if isinstance(trained, int) and 1 <= trained <= count:
+        return trained if set(labels) - {trained - 1} else 0
+    return 2 - labels[0] if count == 2 and len(labels) == 1 else 0
 
 
 def _some(rows: Iterator[list[str]], name: str) -> Iterator[list[str]]:

@@ -32,7 +32,7 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
     python classify.py FILE           label TAB text for each line (no FILE, or -: standard input)
     python classify.py FILE --proba   with the probability of every class, under a header
     python classify.py FILE.csv --keep id    with a column of the table, under a header
-    python classify.py FILE --out labels.tsv    written only when every text has its label
+    python classify.py FILE --out labels.csv    a new file with a header; .tsv: tabs for commas
 
 Of a .csv or .tsv file the text column of training is read, else that named text, whatever the case
 of its letters; or that of --text-column NAME.
@@ -52,12 +52,11 @@ import argparse
 import csv
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
@@ -89,16 +88,15 @@ def load(*, threads: int = 1):
     return @OPENED@
 
 
-def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[str]:
-    """A line for each text; the label of a blank one is empty."""
+def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list[str]]:
+    """The cells of each text; the label of a blank one is empty."""
     answers = model.probabilities([text for text, _ in part])
     for (text, kept), shares in zip(part, answers, strict=True):
         blank = not text.strip()
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
             cells += ["" if blank else f"{share:.6f}" for share in shares]
-        cells += [cell.translate(ONE_CELL) for cell in (text, *kept)]
-        yield "\\t".join(cells)
+        yield [*cells, text, *kept]
 
 
 def given_name(model, name: str, head: list[str]) -> str:
@@ -109,15 +107,42 @@ def given_name(model, name: str, head: list[str]) -> str:
 
 
 @contextmanager
-def written_whole(name: str) -> Iterator[TextIO]:
-    """A file that takes the place of `name` at the end, and leaves it alone after an error."""
-    part = Path(f"{name}.{os.getpid()}.part")
+def table(out: str | None) -> Iterator[Callable[[Iterable[list[str]]], object]]:
+    """A function that writes rows: to standard output, or to a file that is there when all are."""
+
+    def write_tsv(found: Iterable[list[str]]) -> None:
+        lines = ["\\t".join(cell.translate(ONE_CELL) for cell in row) for row in found]
+        print(*lines, sep="\\n", file=stream)
+
+    if out is None:
+        stream = sys.stdout
+        yield write_tsv
+        stream.flush()
+        return
+    part, as_csv = Path(f"{out}.{os.getpid()}.part"), out.lower().endswith(".csv")
     try:
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
-        part.replace(name)
+        # Spreadsheets know UTF-8 by its mark.
+        coding = "utf-8-sig" if as_csv else "utf-8"
+        with part.open("w", encoding=coding, newline="") as stream:
+            yield csv.writer(stream, lineterminator="\\n").writerows if as_csv else write_tsv
+        part.replace(out)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_new(out: str | None, file: str, force: bool) -> None:
+    """Raise ValueError for an output that would take the place of another file."""
+    if out is None:
+        return
+    if not out.lower().endswith((".csv", ".tsv")):
+        raise ValueError(f"{out}: expected a name that ends in .csv or .tsv: name it so")
+    if Path(out).exists():
+        if Path(file).exists() and os.path.samefile(out, file):
+            raise ValueError(f"{out} is the file that is read; expected another: choose one")
+        if not force:
+            raise ValueError(
+                f"{out} exists already; expected a new file: choose another or add --force"
+            )
 
 
 def main() -> None:
@@ -156,14 +181,18 @@ def main() -> None:
         "every other column",
     )
     about.add_argument(
-        "--out", metavar="FILE", help="write there, under a header, and nothing after an error"
+        "--out",
+        metavar="FILE",
+        help="write a new .csv or .tsv, with a header, in place of standard output",
     )
+    about.add_argument("--force", action="store_true", help="replace the file of --out")
     about.add_argument(
         "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
+        check_new(given.out, given.file, given.force)
         model = load(threads=given.threads)
         from superconext_runtime.export.exported_model import file_rows
 
@@ -171,16 +200,17 @@ def main() -> None:
         kept, texts = file_rows(
             given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
-        part = list(islice(texts, 1024))
-        with written_whole(given.out) if given.out else nullcontext(sys.stdout) as stream:
+        part, count = list(islice(texts, 1024)), 0
+        with table(given.out) as write:
             if given.proba or given.keep or given.out:
                 head = ["label", *(model.classes if given.proba else []), "text"]
-                head += [given_name(model, name, head) for name in kept]
-                print(*head, sep="\\t", file=stream)
+                write([head + [given_name(model, name, head) for name in kept]])
             while part:
-                print(*rows(model, part, given.proba), sep="\\n", file=stream)
+                write(rows(model, part, given.proba))
+                count += len(part)
                 part = list(islice(texts, 1024))
-            stream.flush()
+        if given.out:
+            print(f"{given.out}: {count} rows", file=sys.stderr)
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -4,6 +4,7 @@ The graph itself is tested in test_onnx.py. Here torch stands in for onnxruntime
 missing, so that all the rest is tested everywhere.
 """
 
+import csv
 import importlib.util
 import json
 import os
@@ -223,14 +224,29 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     both = classify(str(table), "--keep", "n", "--proba").stdout.decode().splitlines()
     assert both[0].split("\t") == ["label", *model.classes, "text", "n"]
     whole = tmp_path / "labels.tsv"
-    assert classify(str(table), "--out", str(whole)).stdout == b""
+    written = classify(str(table), "--out", str(whole))
+    assert written.stdout == b"" and b"labels.tsv: 2 rows" in written.stderr
     assert whole.read_bytes() == b"label\ttext\n" + said.stdout
+    failed = classify(str(table), "--out", str(whole))
+    assert failed.returncode == 1 and b"exists already; expected a new file" in failed.stderr
     cut = tmp_path / "cut.csv"
     cut.write_bytes(table.read_bytes() + b"\xff\xfe\n")
-    failed = classify(str(cut), "--out", str(whole))
+    failed = classify(str(cut), "--out", str(whole), "--force")
     assert failed.returncode == 1 and whole.read_bytes() == b"label\ttext\n" + said.stdout
-    failed = classify(str(table), "--out", str(tmp_path / "none" / "labels.tsv"))
-    assert failed.returncode == 1 and b"Traceback" not in failed.stderr
+    assert classify(str(table), "--proba", "--out", str(whole), "--force").returncode == 0
+    assert whole.read_text(encoding="utf-8").count("\t") == 3 * (1 + len(model.classes))
+    before = table.read_bytes()
+    failed = classify(str(table), "--out", str(table), "--force")
+    assert failed.returncode == 1 and b"is the file that is read" in failed.stderr
+    assert table.read_bytes() == before
+    sheet = tmp_path / "labels.csv"
+    assert classify(str(table), "--out", str(sheet)).returncode == 0
+    with sheet.open(encoding="utf-8-sig", newline="") as stream:
+        lines = list(csv.reader(stream))
+    assert [row[1] for row in lines] == ["text", 'zwin; "bzaf"\n', "khayb"]
+    for name in ("none/labels.tsv", "labels.txt", "labels"):
+        failed = classify(str(table), "--out", str(tmp_path / name))
+        assert failed.returncode == 1 and b"Traceback" not in failed.stderr
     assert not list(tmp_path.glob("*.part"))
     failed = classify(str(table), "--keep", "id")
     assert failed.returncode == 1 and not failed.stdout
@@ -283,9 +299,10 @@ def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
     for first, known in (("good,zwin bzaf", True), ("body,zwin bzaf", False)):
         file.write_text(f"{first}\nbad,khayb\n", encoding="utf-8")
         if known:
-            _, rows = file_rows(str(file), None, 2, classes=["good", "bad"])
-            assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
-            assert "no header read: column 2 has the texts" in capsys.readouterr().err
+            for trained in (2, "body"):
+                _, rows = file_rows(str(file), None, trained, classes=["good", "bad"])
+                assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
+                assert "no header read: column 2 has the texts" in capsys.readouterr().err
         else:
             with pytest.raises(DataError, match="or give its number where there is no header"):
                 file_rows(str(file), None, 2, classes=["good", "bad"])
