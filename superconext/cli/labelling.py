@@ -210,6 +210,13 @@ def suggest(
         text for path in leave_out for text in read_texts(path, known=known, **reading).texts
     ]
     with TerminalProgress(quiet).bar("comparing texts"):
+        if model.seen is not None:
+            splits = model.seen.split_of(model.tokens(texts.texts))
+            seen = [text for text, split in zip(texts.texts, splits, strict=True) if split]
+            labelled += seen
+            if seen and not quiet:
+                told = f"{plural(len(seen), 'text')} that the run was trained on, left out"
+                echo_notes([told], texts.source)
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
     if len(texts) > suggesting.POOL and not quiet:
         echo_notes([f"{suggesting.POOL} texts, drawn at random, were considered"], texts.source)
@@ -403,9 +410,10 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     from superconext.report.table import render
 
     source = summary["file"]
-    few = summary["likely_wrong"] or "hardly any"
+    few = summary["likely_wrong"]
     counts = (
-        f"estimate: {few} of {summary['rows']} labels are wrong or hard to tell; "
+        f"estimate: {few or 'hardly any'} of {summary['rows']} labels are wrong or hard to tell"
+        f"{f': look at the first {few} rows' * (few > 1)}; "
         f"the {plural(summary['suspects'], 'row')} that another label fits better "
         f"{'come' if summary['suspects'] != 1 else 'comes'} first, the clearest at the top"
     )

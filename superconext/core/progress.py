@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from typing import Protocol
 
 #: Seconds until a bar is shown, and between two of its moves.
 _DELAY, _TICK = 2.0, 0.5
+
+#: Seconds without a line until one says how far the work is, where no bar can be shown.
+_LINES = 30.0
 
 #: Begins a note, such as those of a reader, that is a warning.
 WARNING = "warning: "
@@ -55,7 +59,8 @@ class Advance(Protocol):
 
 
 class TerminalProgress(Progress):
-    """Lines and bars on stderr; bars on a terminal and in notebooks, after two seconds.
+    """Lines and bars on stderr; bars on a terminal and in notebooks, after two seconds, elsewhere
+    lines, after half a minute without one.
 
     A bar moves as long as the work continues: its clock does where no share is known.
 
@@ -64,6 +69,7 @@ class TerminalProgress(Progress):
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
+        self._written = time.monotonic()
 
     def say(self, line: str) -> None:
         if not self.quiet:
@@ -75,6 +81,7 @@ class TerminalProgress(Progress):
     def _write(self, line: str) -> None:
         from tqdm import tqdm
 
+        self._written = time.monotonic()
         try:
             tqdm.write(line, file=sys.stderr)
         except BrokenPipeError:  # whoever read the lines has left; the work goes on
@@ -82,9 +89,11 @@ class TerminalProgress(Progress):
 
     @contextmanager
     def bar(self, description: str) -> Iterator[Advance]:
-        if self.quiet or not (sys.stderr.isatty() or in_notebook()):
-            with super().bar(description) as advance:
-                yield advance
+        if self.quiet:
+            yield lambda share, /: None
+            return
+        if not (sys.stderr.isatty() or in_notebook()):
+            yield self._lines(description)
             return
         from tqdm.auto import tqdm
 
@@ -117,6 +126,13 @@ class TerminalProgress(Progress):
             finally:
                 ended.set()
                 ticker.join()
+
+    def _lines(self, description: str) -> Advance:
+        def advance(share: float, /) -> None:
+            if time.monotonic() - self._written >= _LINES:
+                self.say(f"{description}: {share:.0%}")
+
+        return advance
 
 
 def _size_where_unknown() -> dict[str, int]:

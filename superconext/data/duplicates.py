@@ -114,11 +114,9 @@ def leaks(train_texts: Sequence[str], other_texts: Sequence[str]) -> Rows:
     return np.array(rows, dtype=np.int64)
 
 
-def conflicting(texts: Sequence[str], labels: Sequence[str]) -> int:
-    """Distinct texts that carry more than one label."""
-    return sum(
-        len({labels[row] for row in rows}) > 1 for rows in copies(texts, labels) if len(rows) > 1
-    )
+def conflicting(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
+    """The rows of each distinct text that carries more than one label."""
+    return [rows for rows in copies(texts, labels) if len({labels[row] for row in rows}) > 1]
 
 
 def copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:

@@ -121,10 +121,13 @@ class QuotedRecord:
             if position > len(line):
                 return True
             if line[close + 1] != self.separator:
+                found = "found characters after a closing quote"
+                if number > self.opened:
+                    found = f"found a quote that closes on line {number} only, before more text"
                 raise DataError(
-                    f"{self.source}, line {number}: found characters after a closing quote, "
-                    f"expected a {SEPARATORS.get(self.separator, 'space')} or the end of "
-                    'the line: double each quote inside a quoted cell ("")'
+                    f"{self.source}, line {self.opened}: {found}, "
+                    f"expected a {SEPARATORS.get(self.separator, 'space')} or the end of the line "
+                    'after a closing quote: close it, or double each quote inside a cell ("")'
                 )
 
     def holds_rows(self) -> bool:

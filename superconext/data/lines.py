@@ -474,7 +474,10 @@ def _open(path: Path, name: str) -> BinaryIO:
     try:
         return path.open("rb")
     except FileNotFoundError:
-        raise DataError(f"{name}: no such file, expected a data file: check the path") from None
+        mend = "; to read the words themselves, pipe them in (echo ... | superconext ...)"
+        raise DataError(
+            f"{name}: no such file, expected a data file: check the path" + mend * (" " in name)
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{shown(name, 200)} cannot be read ({reason}): check the path") from None

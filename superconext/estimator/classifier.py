@@ -33,6 +33,7 @@ from superconext.estimator.loading import (
 if TYPE_CHECKING:
     from typing import Self
 
+    from superconext.core.progress import Progress
     from superconext.fitting.model import Model
     from superconext.training.callbacks import Callback
 
@@ -111,6 +112,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             raise DataError(f"text {blank[0]} is blank: drop the row")
         classes = np.unique(truth)
         labels = [str(label) for label in truth]
+        _warn_of_alike([str(label) for label in classes], progress)
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
         if config.cv or config.preset == "auto":
@@ -230,6 +232,21 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags
+
+
+def _warn_of_alike(classes: Sequence[str], progress: Progress) -> None:
+    """Warn of labels that may be one class."""
+    from superconext.data.dataset import folded
+
+    spelt: dict[str, list[str]] = {}
+    for label in classes:
+        spelt.setdefault(folded(label), []).append(repr(label))
+    for several in spelt.values():
+        if len(several) > 1:
+            progress.warn(
+                f"y: the labels {' and '.join(several)} differ in case, spaces or spelling alone "
+                "and are trained as separate classes; make them one if they are"
+            )
 
 
 class SuperConTextEncoder(_TextEstimator):

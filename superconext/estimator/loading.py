@@ -40,7 +40,7 @@ def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.n
         raise
     truth = check_labels(labels, len(rows), estimator)
     kinds, different = set(truth.tolist()), set(rows)
-    if len(kinds) > len(different) and truth.dtype.kind in "OU":
+    if len(kinds) > len(different) and truth.dtype.kind in "OU" and any(map(str.strip, rows)):
         raise DataError(
             f"found {plural(len(kinds), 'different label')} for "
             f"{plural(len(different), 'different text')}, such as {str(truth[0])!r:.60} for "

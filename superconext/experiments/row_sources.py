@@ -226,7 +226,7 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
                 f"DUPLICATES: {count} of {len(corpus)} rows{where} repeat a text{side}{_ADVICE}"
             )
     whole = _joined(list(corpora.values()))
-    count = conflicting(whole.texts, whole.labels)
+    count = len(conflicting(whole.texts, whole.labels))
     if count:
         findings.append(f"CONFLICTS: {plural(count, 'text')} with more than one label")
     if "test" in corpora:

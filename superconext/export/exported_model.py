@@ -54,6 +54,13 @@ class ExportedModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.folder)!r}, classes={reprlib.repr(self.classes)})"
 
+    def estimator(self) -> Any:
+        """Raises RunError: an export predicts alone."""
+        raise RunError(
+            f"{self.folder}: found an export, which has no estimator; expected the run that it was "
+            "made from: load that"
+        )
+
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text; "" for a blank one, as `superconext predict`."""
         texts = check_texts(texts, some=False)

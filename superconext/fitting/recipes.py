@@ -420,7 +420,10 @@ def _decided(
     if not trained:
         why = "the trained encoder was left out, as it takes longer than the budget"
     elif chosen.trained:
-        why = f"its log loss is {gain:.4f} lower, more than one standard error ({error:.4f})"
+        why = (
+            f"its log loss is {gain:.4f} lower than that of {ready.title}, more than one standard "
+            f"error ({error:.4f})"
+        )
     else:
         less = "lower" if gain > 0 else "higher"
         why = (

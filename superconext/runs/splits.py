@@ -29,6 +29,7 @@ from superconext.data.dataset import (
     check_letters,
     check_training,
 )
+from superconext.data.duplicates import conflicting
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -275,6 +276,13 @@ def _read_train(
     train = read(request.train)
     for line in check_training(train, request.reading.get("fold_label_case") is False):
         progress.warn(line)
+    if found := conflicting(train.texts, train.labels):
+        verb, rows = "has" if len(found) == 1 else "have", found[0]
+        first, other = rows[0], next(r for r in rows if train.labels[r] != train.labels[rows[0]])
+        progress.warn(
+            f"{train.source}: {plural(len(found), 'text')} {verb} several labels, as on lines "
+            f"{train.lines[first]} and {train.lines[other]} (superconext data inspect shows them)"
+        )
     return train, None
 
 

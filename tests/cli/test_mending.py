@@ -85,6 +85,15 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     assert said.code == 0 and "found an empty text (3 rows, line 42, 44, 45), left out" in said.err
 
 
+def test_training_tells_of_texts_with_several_labels(call, tmp_path):
+    texts = [(label, text) for label, text in rows(40, seed=3)]
+    table = write_table(tmp_path / "x.tsv", [*texts, ("pos", "zwin hna"), ("neg", "zwin hna")])
+    quick = ("--epochs", 1, "--hidden-size", 4, "--vector-dimension", 4, "--no-report")
+    said = call("train", table, "--dev", table, "--out", tmp_path / "run", *quick)
+    told = "x.tsv: 1 text has several labels, as on lines 42 and 43 (superconext data inspect"
+    assert said.code == 0 and f"warning: {tmp_path}/{told}" in said.err
+
+
 def test_inspection_goes_on_at_lines_that_cannot_be_read(call, tmp_path):
     content = 'text,label\na b,x\n"c"d,y\ne,f,g\nh i,y\n'
     (tmp_path / "x.csv").write_text(content, encoding="utf-8")

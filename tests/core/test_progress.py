@@ -34,6 +34,22 @@ def test_a_bar_moves_where_no_share_is_known(monkeypatch):
     assert not piped.getvalue()
 
 
+def test_where_there_is_no_terminal_a_line_breaks_a_long_silence(monkeypatch):
+    monkeypatch.setattr(progress, "_LINES", 0.05)
+    monkeypatch.setattr(sys, "stderr", piped := io.StringIO())
+    told = progress.TerminalProgress()
+    with told.bar("thinking") as advance:
+        advance(0.2)
+        time.sleep(0.1)
+        advance(0.4)
+        advance(0.5)
+    assert piped.getvalue() == "thinking: 40%\n"
+    with progress.TerminalProgress(quiet=True).bar("thinking") as advance:
+        time.sleep(0.1)
+        advance(0.5)
+    assert piped.getvalue() == "thinking: 40%\n"
+
+
 def test_a_terminal_that_says_it_has_no_size_gets_a_bar():
     pty = pytest.importorskip("pty")
     code = (

@@ -87,6 +87,8 @@ def test_csv_quote_never_closed_names_the_line_where_it_opened(tmp_path):
     assert "line 5" in message and "never closed" in message
     message = refusal(write(tmp_path, "b.csv", 'text,label\n"a\nb",p\n"c" d,q\n'))
     assert "line 4" in message and "closing quote" in message
+    message = refusal(write(tmp_path, "c.csv", 'text,label\n"a,p\nb,q\n"c d",q\n'))
+    assert "line 2: found a quote that closes on line 4 only, before more text" in message
     rows = [f"{row};sentence {row};{'pq'[row % 2]}" for row in range(30)]
     rows[12] = '12;"sentence 12;p'
     message = refusal(write(tmp_path, "c.csv", "\n".join(["id;phrase;avis", *rows])))

@@ -151,7 +151,8 @@ def test_conflicting(pairs):
     expected = 0
     for text in set(texts):
         expected += len({y for t, y in pairs if t == text}) > 1
-    assert conflicting(texts, labels) == expected
+    found = conflicting(texts, labels)
+    assert len(found) == expected and all(len({texts[r] for r in rows}) == 1 for rows in found)
 
 
 def make(count=200, seed=0):

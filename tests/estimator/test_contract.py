@@ -183,6 +183,17 @@ def test_labels_that_are_none_are_named(labels, message):
         SuperConTextClassifier(**TINY).fit(TEXTS, labels)
 
 
+def test_labels_that_may_be_one_class_are_told():
+    labels = ["Good " if row in (0, 12) else label for row, label in enumerate(LABELS)]
+    with pytest.warns(UserWarning, match="labels 'Good ' and 'good' differ in case, spaces or"):
+        SuperConTextClassifier(**{**TINY, "epochs": 1}).fit(TEXTS, labels)
+
+
+def test_blank_texts_do_not_look_swapped():
+    with pytest.raises(DataError, match="text 0 is blank"):
+        SuperConTextClassifier(**TINY).fit([""] * 4, ["a", "b"] * 2)
+
+
 def test_sample_weight_is_refused_and_nobody_believes_otherwise():
     model = SuperConTextClassifier(**TINY)
     assert not has_fit_parameter(model, "sample_weight")
