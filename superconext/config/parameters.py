@@ -99,6 +99,11 @@ class Parameter:
         kept = presets if some or encoders else {"fast": presets["fast"]}
         return {name: of.get(self.name, self.default) for name, of in (kept | encoders).items()}
 
+    @property
+    def known(self) -> list[str]:
+        """The choices without names of earlier versions."""
+        return [name for name in self.choices or () if name not in FORMER_PRESETS]
+
     def check(self, value: Any) -> None:
         """Raise ConfigError unless `value` has the right type and lies in its limits."""
         if value is None and self.optional:
@@ -119,7 +124,7 @@ class Parameter:
                 near = difflib.get_close_matches(choice, self.choices, 1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(
-                    f"{self.name} = {value!r}: expected one of {', '.join(self.choices)}{hint}"
+                    f"{self.name} = {value!r}: expected one of {', '.join(self.known)}{hint}"
                 )
         if kind in (int, float):
             if not math.isfinite(value):
@@ -601,7 +606,7 @@ def docstring() -> str:
     lines = ["Parameters", "----------"]
     for row in PARAMETERS:
         default = None if row.governed else row.default
-        choices = "{" + ", ".join(map(repr, row.choices)) + "}" if row.choices else ""
+        choices = "{" + ", ".join(map(repr, row.known)) + "}" if row.choices else ""
         kind = choices if choices and not row.additions else row.type.__name__
         optional = " or a list of them" * row.several
         optional += " or None" if row.optional or row.governed else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from superconext.data.reading import read_texts
-from tests.cli.conftest import blame, call_main, rows
+from tests.cli.conftest import blame, call_main, rows, write_table
 
 TABLE = [
     {"id": f"{n:03}", "tweet": text + '\nbzaf, "zwin"' * (n == 3), "label": label, "ville": "طنجة"}
@@ -113,10 +113,11 @@ def test_only_named_columns_can_be_kept(call, finished, tmp_path):
 @pytest.mark.parametrize("verb", ["audit", "merge", "suggest", "explain"])
 def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, tmp_path, verb):
     train, out = finished.data.train, tmp_path / "out.csv"
+    pool = write_table(tmp_path / "pool.tsv", rows(40, seed=5))
     given = {
         "audit": ("audit", train),
         "merge": ("data", "merge", train, finished.data.dev),
-        "suggest": ("suggest", finished.folder, train),
+        "suggest": ("suggest", finished.folder, pool),
         "explain": ("explain", finished.folder, "--file", finished.data.dev),
     }[verb]
     out.write_text("mine", encoding="utf-8")
@@ -128,7 +129,7 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
         table = tmp_path / "table.csv"
         lines = (f"{label};{text}" for label, text in rows(40, seed=2))
         table.write_text("\n".join(["label;text", *lines]) + "\n", encoding="utf-8")
-        given = tuple(table if one == train else one for one in given)
+        given = tuple(table if one in (train, pool) else one for one in given)
         assert call(*given, "--out", out, "--force").code == 0
         assert len(read(out, ";")) > 10 and read_texts(out).texts
     (tmp_path / "folder").mkdir()
@@ -144,12 +145,15 @@ def test_labels_and_texts_go_into_columns_called_as_in_the_file(call, data, tmp_
     pairs = rows(60, seed=2)
     lines = (f'{n},"{text}",{label},{label}' for n, (label, text) in enumerate(pairs))
     table.write_text("\n".join(["id,Post said,mood,her mood", *lines]) + "\n", encoding="utf-8")
+    pool = tmp_path / "pool.csv"
+    unlabelled = (f'"{text}"' for _, text in rows(60, seed=5))
+    pool.write_text("\n".join(["Post said", *unlabelled]) + "\n", encoding="utf-8")
     names = ("--text-column", "Post said", "--label-column", "mood")
     given = {
         "agreement": ("data", "agreement", table, *names[:3], "mood,her mood"),
         "audit": ("audit", table, *names),
         "merge": ("data", "merge", table, table, *names),
-        "suggest": ("suggest", tmp_path / "run", table, *names[:2], "-n", 5),
+        "suggest": ("suggest", tmp_path / "run", pool, *names[:2], "-n", 5),
     }[verb]
     if verb == "suggest":
         words = (*data.small, "--dev", table, "--no-report", "--no-baselines")
@@ -171,7 +175,7 @@ def test_labels_and_texts_go_into_columns_called_as_in_the_file(call, data, tmp_
     else:
         words = [str(table) if word == "LABELLED" else word for word in words[:-1]]
         said = call(*words, tmp_path / "new.csv", "--keep", "old")
-        assert said.code == 0 and "60 rows" in said.err, said.err
+        assert said.code == 0 and f"{65 if verb == 'suggest' else 60} rows" in said.err, said.err
     if verb == "audit":
         assert not call(*given, "--out", tmp_path / "again.csv", "--quiet").err
 
@@ -209,7 +213,7 @@ def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
         "explain": ("explain", run, "zwin had"),
         "merge": ("data", "merge", train, train),
         "predict": ("predict", run, train),
-        "suggest": ("suggest", run, train),
+        "suggest": ("suggest", run, finished.data.test),
     }[verb]
     always_table = verb in ("agreement", "merge")
     for flags, ending in itertools.product(((), ("--json",)), (".csv", ".json")):
