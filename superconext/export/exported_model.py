@@ -232,9 +232,11 @@ def _number(cells: list[str], asked: str | None, trained: object, classes: set[s
     if asked:
         return int(asked) if asked.isdecimal() and 1 <= int(asked) <= count > 1 else 0
     labels = [place for place, cell in enumerate(cells) if cell.strip() in classes]
-    if isinstance(trained, int) and 1 <= trained <= count:
-        return trained if set(labels) - {trained - 1} else 0
-    return 2 - labels[0] if count == 2 and len(labels) == 1 else 0
+    if count == 2 and len(labels) == 1:
+        return 2 - labels[0]
+    if isinstance(trained, int) and trained <= count and set(labels) - {trained - 1}:
+        return trained
+    return 0
 
 
 def _some(rows: Iterator[list[str]], name: str) -> Iterator[list[str]]:

@@ -299,7 +299,7 @@ def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
     for first, known in (("good,zwin bzaf", True), ("body,zwin bzaf", False)):
         file.write_text(f"{first}\nbad,khayb\n", encoding="utf-8")
         if known:
-            for trained in (2, "body"):
+            for trained in (2, "body", 1):
                 _, rows = file_rows(str(file), None, trained, classes=["good", "bad"])
                 assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
                 assert "no header read: column 2 has the texts" in capsys.readouterr().err
