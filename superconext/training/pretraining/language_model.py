@@ -255,7 +255,10 @@ class _Losses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         states, words, offsets, right, same = given
-        scores = torch.addmm(offsets, states, words.t())
+        # A product with the offsets in it spares a copy of them for every state.
+        ones = states.new_ones(len(states), 1)
+        offset = torch.cat([words, offsets[:, None]], dim=1)
+        scores = torch.cat([states, ones], dim=1) @ offset.t()
         scores[same] = -math.inf
         top = torch.maximum(scores.amax(1), right)
         scores.sub_(top[:, None]).exp_()
