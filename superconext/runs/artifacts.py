@@ -189,7 +189,7 @@ def _manifest(
         "seed": config.seed,
         "threads": config.threads,
         "cpus": os.cpu_count(),
-        "float32_products": float32_library(),
+        "float32_products": float32_library() if config.device == "cpu" else None,
         "data": data,
         "text": {key: fitted.facts.get(key) for key in ("profile", "words", "unknown")},
         "vectors": fitted.facts.get("vectors"),
