@@ -145,8 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
         with _on_signal(signal.SIGTERM, _interrupt), needs_training(f"superconext {verb}"):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
-        error = _all_missing(error)
-        error.show()
+        _show(_all_missing(error))
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
@@ -168,6 +167,18 @@ def _all_missing(error: click.ClickException) -> click.ClickException:
     if not isinstance(error, click.MissingParameter) or context is None:
         return error
     return missing(context)
+
+
+def _show(error: click.ClickException) -> None:
+    """Say how a command is called and what is wrong, the latter as every other error is said."""
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    if context is not None:
+        usage = context.command.get_usage(context).replace("Usage:", "usage:")
+        click.echo(f"{usage} (help: {context.command_path} --help)", err=True)
+    click.echo(f"error: {' '.join(error.format_message().split())}", err=True)
 
 
 def _interrupt(*_: object) -> None:

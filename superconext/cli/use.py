@@ -657,11 +657,10 @@ def report(
     if file is None:
         if train:
             raise click.UsageError("--train needs FILE: also name the file to evaluate RUN on.")
-        if out is None and path.exists():
-            raise DataError(
-                f"{path} exists already; expected a new file: open it, or name another with --out"
-            )
-        write_page(path, folder_page(Path(run)))
+        if out is None and path.exists():  # of training, which shows more than is recorded
+            echo_notes(["the run has its page already"])
+        else:
+            write_page(path, folder_page(Path(run)))
     else:
         model = _load(run, threads)
 

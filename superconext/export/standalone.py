@@ -95,7 +95,7 @@ def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list
         blank = not text.strip()
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
-            cells += ["" if blank else f"{share:.6f}" for share in shares]
+            cells += ["" if blank else f"{share:.4f}" for share in shares]
         yield [*cells, text, *kept]
 
 
@@ -170,7 +170,7 @@ def main() -> None:
     about.add_argument(
         "--proba",
         action="store_true",
-        help="also every class's probability, rounded to 6 decimals, under a header",
+        help="also every class's probability, rounded to 4 decimals, under a header",
     )
     about.add_argument(
         "--keep",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -133,7 +134,7 @@ def text_to_clear(
     """
     if lines.paths and isinstance(rows, MemoryRows):
         everything = Decontamination(held, tokenizer, rows)
-        there = [path for path in lines.paths if path.is_file()]
+        there = [path for path in lines.paths if os.path.isfile(path)]
         size = sum(path.stat().st_size * _packed(path) for path in there)
         if size >= APART_FROM * everything.size:
             return everything, True
@@ -204,10 +205,12 @@ class Sentences:
             if self.lines.encoding or self.lines.fix_text:
                 facts += [self.lines.encoding, self.lines.fix_text]
             for path in self.lines.paths:
-                if not path.is_file():
-                    found = "is a folder" if path.is_dir() else "no such file"
+                if not os.path.isfile(path):  # False for a text too long for a name, too
+                    found = "is a folder" if os.path.isdir(path) else "no such file"
+                    mend = " or write the texts into one" * (" " in path.name)
                     raise DataError(
-                        f"{path}: {found}; expected a file with one sentence a line: check the path"
+                        f"{str(path)[:200]}: {found}; expected a file with one sentence a "
+                        f"line: check the path{mend}"
                     )
                 facts += [file_sha256(path), path.suffixes]
             if self.left_out:

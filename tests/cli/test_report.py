@@ -64,7 +64,9 @@ def test_without_a_file_the_page_shows_what_the_run_recorded(finished, call, tmp
     assert data["rows"] == {"label": []} and "sentences are not on this page" in html
     assert "majority class" in html and 'id="map"' not in html
     before = (finished.folder / "report.html").read_bytes()
-    assert "exists already" in blame(call("report", finished.folder))
+    again = call("report", finished.folder)
+    assert again.code == 0 and again.out == f"{finished.folder / 'report.html'}\n"
+    assert "has its page already" in again.err
     assert (finished.folder / "report.html").read_bytes() == before
 
 

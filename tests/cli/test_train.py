@@ -362,7 +362,7 @@ def test_an_option_wins_over_the_toml_file(train, data, tmp_path):
 )
 def test_wrong_usage_exits_with_2(call, data, tmp_path, words):
     said = call("train", data.train, "--out", tmp_path / "run", *words)
-    assert said.code == 2 and said.out == "" and "Usage: " in said.err
+    assert said.code == 2 and said.out == "" and "usage: " in said.err
     assert not list(tmp_path.iterdir())
 
 
@@ -564,7 +564,7 @@ def test_an_option_that_the_objective_lacks_is_wrong_usage(words, told, call, da
     given = ("train", data.train, "--out", tmp_path / "run", *data.small)
     said = call(*given, "--options", words)
     line = " ".join(said.err.splitlines()[-1:])
-    assert said.code == 2 and line.startswith("Error: Invalid value for '--options': options: the ")
+    assert said.code == 2 and line.startswith("error: Invalid value for '--options': options: the ")
     assert f"the objective superloss has no option {words.split('=')[0]!r}; {told}" in line
     assert "Traceback" not in said.err
     several = ("--objectives", "superloss,triplet", "--seeds", 1, *given[2:])

@@ -183,9 +183,9 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert plain.split("\t")[0] in model.classes and plain.endswith("\tzwin\n")
     assert classify("-").stdout == b"" and classify(given=b"zwin").stdout == plain.encode()
     said = " ".join(classify("--help").stdout.decode().split())
-    for told in ("pip install numpy onnxruntime", "one a line", "default: standard input", "6 dec"):
+    for told in ("pip install numpy onnxruntime", "one a line", "default: standard input", "4 dec"):
         assert told in said
-    assert all(len(cell) == 8 for cell in cells[0][1:-1])
+    assert all(len(cell) == 6 for cell in cells[0][1:-1])
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 25 and "@" not in readme and "\n\n\n" not in readme
     for told in (*model.classes, "pip install numpy onnxruntime", "run `", __version__):

@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+from superconext import SuperConTextClassifier
 from superconext.core.errors import DataError
 from superconext.vectors.text_corpus import Lines, _lines
 from tests.cli.conftest import call_main
@@ -42,3 +43,10 @@ def test_a_long_line_is_read_in_pieces(monkeypatch, size):
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     pieces = [piece for piece in _lines(chunks) if piece]
     assert pieces == [b"ab", b"abcd", b"efgh", b"ij", b"abcd", b"abcd", b"ef"]
+
+
+@pytest.mark.parametrize("text", ["zwin bzaf had lfilm", "zwin bzaf " * 60])
+def test_a_text_in_place_of_a_file_is_told_as_one(text):
+    model = SuperConTextClassifier(unlabelled=[text], vector_dimension=4)
+    with pytest.raises(DataError, match=r"no such file.*or write the texts into one"):
+        model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
