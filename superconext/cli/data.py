@@ -184,9 +184,13 @@ def inspect(
             "--encoding": reading["encoding"],
         }
         mend += [f"{flag} {shlex.quote(name)}" for flag, name in given.items() if name]
-        same = " ".join(["FILE", *mend])
+        paths = {name: shlex.quote(path) for name, path in named.items()}
+        others = [f"--{name} {path}" for name, path in paths.items() if name in ("dev", "test")]
+        first = next(iter(paths.values()))
+        same = " ".join([first, *mend])
         say_next(
-            f"superconext train {same} --out RUN, and superconext audit {same} for wrong labels"
+            f"superconext train {' '.join([first, *others, *mend])} --out RUN, and superconext "
+            f"audit {same} for wrong labels"
         )
 
 

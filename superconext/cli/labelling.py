@@ -311,8 +311,6 @@ def explain(
             ],
             out,
         )
-    if not as_json:
-        say_next("superconext audit FILE finds labels that may be wrong")
 
 
 @click.command()

@@ -189,9 +189,14 @@ _SHARE = click.FloatRange(0.0, 0.95)
 )
 @number("--hidden-size", None, "LSTM units in each direction; unset: 128, or --init's.")
 @number("--epochs", None, "Passes over the text; unset: 2, with --init 10.")
-@number("--batch-size", 128, "Sentences in a batch.")
 @number(
-    "--learning-rate", 0.002, "Largest step size of Adam.", click.FloatRange(0.0, min_open=True)
+    "--batch-size", None, "Sentences in a batch; unset: 128, from 50,000 sentences of text on 256."
+)
+@number(
+    "--learning-rate",
+    None,
+    "Largest step size of Adam; unset: 0.002, from 50,000 sentences of text on 0.003.",
+    click.FloatRange(0.0, min_open=True),
 )
 @number("--dropout", 0.2, "Dropout on word vectors and states.", _SHARE)
 @number("--word-dropout", 0.2, "Share of words replaced by <unk>.", _SHARE)

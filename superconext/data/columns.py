@@ -117,18 +117,22 @@ class Known:
         label, text = self.label or "label", self.text or "text"
         return ("label", "text") if label == text or {label, text} & {*others} else (label, text)
 
-    def heads(self, line: str) -> bool:
+    def heads(self, line: str, alone: bool = False) -> bool:
         """Whether a line of what may be plain text is the header of a table like the run's own.
 
-        It is where it is the text column's name alone, or has the names of both columns, or that of
-        the text among others of one word. Of a run whose file had no names it is `text`.
+        It is where it has the names of both columns, or that of the text among others of one word.
+        Of a run whose file had no names it is `text`.
+
+        alone: whether the text column's name by itself is a header too.
         """
         named = self.text is not None and number_of(self.text) is None
         names = _folded(filter(None, (self.text, self.label))) if named else ["text"]
         for mark in "\t,;|":
             cells = _folded(line.split(mark))
             words = len(cells) > 1 and not any(re.search(r"\s", cell) for cell in cells)
-            if (named and cells == names[:1]) or (len(names) == 2 and set(names) <= set(cells)):
+            if len(names) == 2 and set(names) <= set(cells):
+                return True
+            if named and alone and cells == names[:1]:
                 return True
             if words and names[0] in cells:
                 return True
@@ -339,6 +343,8 @@ def _with_known(
         found = _under_header(
             rows, text_column, label_column, source, labelled, known.classes, commas, guessed
         )
+        if len(first) == 1 and wanted[0] is None and text_column is not None:
+            found.notes.append(f"first row, {shown(first[0])}, read as the header")
         if found.label is not None and wanted[1] is None:
             refuse_predicted(first, first[found.label], source)
         return found
@@ -417,6 +423,8 @@ def _under_header(
     if len(first) == 2 and text is None and label is None and len(rows) > 1:
         label = _label_by_classes(rows[1:], classes)
         label = _label_of_two(rows[1:], source, labelled) if label is None else label
+        if label is not None and not labelled and folded[1 - label] in _ROW_NAMES:
+            label = None  # names, links and dates are no texts unless they are asked for
     if len(first) == 2:
         text = 1 - label if text is None and label is not None else text
         named = text is not None and (

@@ -110,6 +110,10 @@ class Texts:
 #: Rows of a class that a label with a single row may be a misspelling of.
 _FREQUENT = 5
 
+#: So many classes with digits in their names, of fewer rows each than the second number on
+#: average, may be dates or numbers.
+_MANY, _FEW_EACH = 10, 20
+
 #: How a note, and the error of training, tells of labels that `folded` makes one.
 ALIKE = "classes that differ in case, spaces, .0 or Arabic spelling alone"
 
@@ -124,7 +128,7 @@ def folded(label: str) -> str:
 def check_training(dataset: Dataset, alike: bool = True) -> list[str]:
     """Refuse a data set that no classifier can be trained on.
 
-    Returns warnings of classes with a single row. Raises RowsError where there are no examples or
+    Returns warnings of classes with a single row, and of labels like dates. Raises RowsError where there are no examples or
     one class only, where most texts are numbers and, unless `alike`, where classes differ in case
     or spelling alone.
     """
@@ -187,9 +191,16 @@ def check_counts(
             "--no-fold-label-case"
         )
     single = [label for label, count in counts.items() if count == 1]
-    if not single:
-        return []
     total = sum(counts.values())
+    told = []
+    numbered = [label for label in counts if re.search(r"\d", label)]
+    if len(numbered) >= max(_MANY, 0.8 * len(counts)) and total < _FEW_EACH * len(counts):
+        told.append(
+            f"{source}: found {len(counts)} classes in {total} rows, such as {shown(numbered[0])}: "
+            "check --label-column, if these are dates or numbers"
+        )
+    if not single:
+        return told
     if 2 * len(single) > total >= 20:
         raise RowsError(
             f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
@@ -200,8 +211,10 @@ def check_counts(
     )
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     return [
-        f"{source}: found {plural(len(single), 'class')} with a single row: {named}{more}; it is "
-        "trained on and cannot be held out, so no score shows how well the model knows such a class"
+        *told,
+        f"{source}: found {plural(len(single), 'class')} with a single row: {named}{more}; it "
+        "is trained on and cannot be held out, so no score shows how well the model knows such a "
+        "class",
     ]
 
 

@@ -47,6 +47,9 @@ _PAIRS = 1 << 15  # signatures compared at a time
 
 _Hashes = NDArray[np.uint64]
 
+#: Texts of these alone are not taken for one another.
+_NO_WORDS = frozenset(PLACEHOLDERS)
+
 
 def text_keys(
     parts: Mapping[str, Sequence[str]], profile: str = "auto"
@@ -54,14 +57,18 @@ def text_keys(
     """The key of each text of each part, and the profile: `auto` is decided on all parts at once.
 
     Letter case, an address or a mention, or one more `ه` of laughter make no new text. A text of
-    which the rules leave nothing is its own key. Raises ConfigError for an unknown
-    profile.
+    which the rules leave nothing, or addresses and the like alone, is its own key. Raises
+    ConfigError for an unknown profile.
     """
     if profile == "auto":
         profile = choose_profile(chain.from_iterable(parts.values()))
     normalizer = Normalizer(profile)
-    keys = {name: [normalizer(text) or text for text in texts] for name, texts in parts.items()}
-    return keys, profile
+
+    def key(text: str) -> str:
+        normal = normalizer(text)
+        return text if set(normal.split()) <= _NO_WORDS else normal
+
+    return {name: list(map(key, texts)) for name, texts in parts.items()}, profile
 
 
 def first_copies(keys: Sequence[str], labels: Sequence[str]) -> tuple[Rows, list[str]]:
@@ -392,7 +399,8 @@ class SeenTexts:
 
     @classmethod
     def of(cls, splits: Mapping[str, Iterable[Sequence[str]]]) -> SeenTexts:
-        """Those of texts that are lists of tokens; a text without a token is left out."""
+        """Those of texts that are lists of tokens; a text of no tokens but placeholders is left
+        out."""
         digests = {name: b"".join(_digests(texts)) for name, texts in splits.items()}
         key = hashlib.blake2b(b"".join(digests.values()), digest_size=_KEY).digest()
         hashes = {
@@ -433,7 +441,7 @@ class SeenTexts:
 
 def _digests(texts: Iterable[Sequence[str]], keep_empty: bool = False) -> Iterator[bytes]:
     for tokens in texts:
-        if tokens or keep_empty:
+        if keep_empty or not _NO_WORDS.issuperset(tokens):
             joined = " ".join(tokens).encode("utf-8", "surrogatepass")
             yield hashlib.blake2b(joined, digest_size=_KEY).digest()
 

@@ -63,9 +63,10 @@ class Wanted:
     classes: Sequence[str] = ()
     beside: bool = False
 
-    def heads(self, line: str) -> bool:
+    def heads(self, line: str, alone: bool) -> bool:
         """Whether a first line is the header of a table, as the run knows it."""
-        return self.header is not False and self.known is not None and self.known.heads(line)
+        known = self.known if self.header is not False else None
+        return known is not None and known.heads(line, alone)
 
     def place(self, names: Sequence[str], default: str, source: str, labels: int = -1) -> int:
         """0-based place of the `default` ("text" or "label") among named columns.

@@ -259,7 +259,7 @@ class PlainText(FileFormat):
     def recognises(cls, first_line: str, file: RowFile) -> bool:
         if file.wanted.labelled or file.wanted.text_column is not None:
             return False
-        if file.wanted.heads(first_line):
+        if file.wanted.heads(first_line, file.name == STDIN_NAME):
             return False
         if is_spaced(first_line):
             return False
@@ -645,4 +645,6 @@ class Csv(QuotedTable):
         table = "," in first_line and not is_plain_source(file)
         if file.name == STDIN_NAME and file.wanted.text_column is not None:
             table = any(mark in first_line for mark in ",;|")
-        return table or is_spaced(first_line) or file.wanted.heads(first_line)
+        return (
+            table or is_spaced(first_line) or file.wanted.heads(first_line, file.name == STDIN_NAME)
+        )

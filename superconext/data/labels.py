@@ -62,7 +62,8 @@ class Places:
 
     def __str__(self) -> str:
         more = f" and {self.count - len(self.lines)} more" * (self.count > len(self.lines))
-        return f"line {', '.join(map(str, self.lines))}{more}"
+        word = "line" if self.count == 1 else "lines"
+        return f"{word} {', '.join(map(str, self.lines))}{more}"
 
 
 class LabelReader:

@@ -36,6 +36,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 1 << 16  # bytes that are guessed on
+_ALEF = b"\xc7"  # in windows-1256 and iso-8859-6
 
 #: In place of an encoding, where nobody can name one: errors then say to save the file as UTF-8.
 UNNAMED = ""
@@ -132,9 +133,12 @@ def advice(sample: bytes, asked: str | None = None) -> str:
     if guess is None:
         among = "(Arabic: windows-1256; French: windows-1252)"
         return f"give --encoding its encoding {among}" if named else "save the file as UTF-8"
-    place = next((i for i, byte in enumerate(sample) if byte > 127), 0)
-    read = sample[max(place - 8, 0) : place + 40].decode(guess, "replace").split("\n")
-    shown = max(read, key=lambda part: (not part.isascii(), len(part)))
+    text = sample.decode(guess, "replace")
+    foreign = re.compile(r"[^\W\d_a-zA-Z]{3}|[^\x00-\x7f]")  # of punctuation nothing can be told
+    found = max(foreign.finditer(text), key=lambda one: len(one[0]), default=None)
+    place = found.start() if found else 0
+    start = text.rfind("\n", max(place - 8, 0), place) + 1 or max(place - 8, 0)
+    shown = text[start : place + 40].split("\n")[0]
     how = f"give --encoding {guess}" if named else f"save the file as UTF-8; it is in {guess}"
     return f"{how} if {shown.strip()!r} reads right"
 
@@ -142,17 +146,23 @@ def advice(sample: bytes, asked: str | None = None) -> str:
 def guessed(sample: bytes) -> str | None:
     """The likely encoding of bytes, by charset-normalizer; None where it sees none.
 
-    Among encodings of Latin letters it often takes a rare one: there windows-1252 is taken,
+    Arabic is told by its letter alef, which stands for a rare capital in other encodings. Among
+    encodings of Latin letters it often takes a rare one: there windows-1252 is taken,
     where it reads the bytes too, but for those of the Macintosh.
     """
+    sample = sample[:_SAMPLE]
+    high = sum(byte >= 0xC0 for byte in sample)
+    if sample.count(_ALEF) * 20 > high and b"\0" not in sample:
+        lam = sample.count(b"\xe1"), sample.count(b"\xe4")
+        return "windows-1256" if lam[0] >= lam[1] else "iso-8859-6"
     try:
         from charset_normalizer import from_bytes
     except ImportError:
         return None
-    best = from_bytes(sample[:_SAMPLE]).best()
+    best = from_bytes(sample).best()
     if best is None or best.encoding.startswith("utf"):
         return None
-    letters = [c for c in sample[:_SAMPLE].decode(best.encoding, "ignore") if c.isalpha()]
+    letters = [c for c in sample.decode(best.encoding, "ignore") if c.isalpha()]
     if not best.encoding.startswith("mac") and all(
         ord(c) < 0x250 or 0x1E00 <= ord(c) < 0x1F00 for c in letters
     ):

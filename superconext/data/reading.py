@@ -21,7 +21,7 @@ from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import Annotated, LabelReader, Places
 from superconext.data.lines import OpenFile, open_file
-from superconext.text.mojibake import garbled_rows, mended
+from superconext.text.mojibake import garbled_rows, is_misread, mended
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
 #: process costs little.
@@ -219,7 +219,7 @@ class RowStream:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
         count = 0
-        garbled, headers = Places(), Places()
+        garbled, misread, headers = Places(), Places(), Places()
         for block in self._whole_rows(file):
             count += len(block)
             if not self.preview:
@@ -229,6 +229,9 @@ class RowStream:
                 garbled.add(block.lines[row])
                 if self.fix_text:
                     block.texts[row] = mended(block.texts[row])
+            for text, line in zip(block.texts, block.lines, strict=True):
+                if is_misread(text):
+                    misread.add(line)
             name = str((file.columns or {}).get("text"))
             if not (block.labels or block.votes) and name in block.texts:
                 headers.add_rows(name, block.texts.count(name), block.texts, block.lines)
@@ -247,6 +250,13 @@ class RowStream:
             found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
             mend = f"{WARNING}{found}: fix them with --fix-text, or save the file again"
             self.notes.append(f"{found}, and fixed" if self.fix_text else mend)
+
+        if misread.count > max(1, count / 100):
+            self.notes.append(
+                f"{WARNING}{misread.count} of {count} texts look like another alphabet read in a "
+                f"wrong encoding ({misread}): give --encoding that of the file (Arabic: "
+                "windows-1256)"
+            )
 
     def _whole_rows(self, file: RowFile) -> Iterator[Block]:
         """What the format reads. Raises DataError: where no column can be found and lines above

@@ -161,7 +161,8 @@ def file_rows(
         lines = chain([first], lines)
         name = asked or (trained if isinstance(trained, str) else "text")
         heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
-        if wanted or any(len(cells) > 1 and name in cells for cells in heads):
+        alone = [[trained]] if isinstance(trained, str) and not asked else []
+        if wanted or heads[:1] == alone or any(len(h) > 1 and name in h for h in heads):
             return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
     return [], ((line.rstrip("\r\n"), []) for line in lines)
 

@@ -340,8 +340,8 @@ def score_table(metrics: Mapping[str, Any]) -> str:
 
 def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     """The model's accuracy on the reported split beside the best baseline's, and what to do where
-    that is higher; nothing without baselines. One that is the same model is none: of an encoder
-    that no label has trained.
+    that is higher; nothing without baselines. A model that is a baseline itself, as the chosen
+    recipe may be, is held against the others.
 
     chosen: whether the recipe was chosen among several."""
     split = metrics["reported_split"]
@@ -352,19 +352,23 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
         if scores.get(split, {}).get("accuracy") is not None
     ]
     itself = None if "combined" in metrics else metrics.get("probe_title")
-    known = [(score, name) for score, name in known if not (itself and name.startswith(itself))]
-    if own is None or not known:
+    others = [(score, name) for score, name in known if not (itself and name.startswith(itself))]
+    if own is None or not others:
         return ""
-    best, name = max(known, key=lambda pair: pair[0])
+    best, name = max(others, key=lambda pair: pair[0])
     gap, rows = 100 * (own - best), "rows held out" if split == "cv" else f"the {split} rows"
+    model, other = "the model", "baseline"
+    if len(others) < len(known):
+        model, other = f"the model, {itself} + logistic regression,", "other baseline"
     if abs(gap) < 0.05:
-        return f"the model is as accurate as the best baseline ({name}) on {rows}"
+        return f"{model} is as accurate as the best {other} ({name}) on {rows}"
     low, high = wilson(own, counted(metrics[split], metrics[split]["n"]))
-    chance = f", within its 95% interval ({100 * low:.1f} to {100 * high:.1f}): may be chance"
+    interval = f"{100 * low:.1f} to {100 * high:.1f}"
+    chance = f"; may be chance (95% interval of the model's accuracy: {interval})"
     chance *= low <= best <= high
     if gap > 0:
         return (
-            f"the model is {gap:.1f} points of accuracy ahead of the best baseline ({name}) on "
+            f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
             f"{rows}{chance}"
         )
     mend = "let train compare recipes (no --objective, --encoder, --epochs or the like), or "

@@ -228,12 +228,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             copies = corpus.repeats_of(test.texts)
             if copies:
                 points = 100 * copies / len(test)
-                told = f"they add at most {points:.1f} points to the accuracy"
+                told = f"without them the accuracy may be up to {points:.1f} points lower"
                 if copies == len(test):
                     told = "the score says nothing of new texts"
                 progress.warn(
                     f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
-                    f" too and not unseen: {told} "
+                    f" too: {told} "
                     "(superconext data inspect --deduplicate DIR leaves them out)"
                 )
     if config.preset != "auto" and (closing := naming(request.given)):

@@ -4,6 +4,7 @@
 Windows-1256). It is recognised by pairs of a character that stands for the first byte of a UTF-8
 sequence and one that stands for a following byte, in places where no orthography has them. It is
 repaired by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, by reading it back.
+Bytes of Windows-1256 that are read as Windows-1252 are only recognised.
 """
 
 from __future__ import annotations
@@ -44,6 +45,17 @@ def is_garbled(text: str) -> bool:
     if text.isascii() or not any(first.search(text) for first in _FIRST):
         return False
     return _pattern().search(text) is not None
+
+
+#: A letter that Windows-1252 has and ASCII lacks.
+_ACCENTED = "[À-ÖØ-öø-ÿŒœŠšŽžŸƒ]"
+_MISREAD = re.compile(rf"(?<!\w){_ACCENTED}{{2,}} {_ACCENTED}{{3,}}(?!\w)")
+
+
+def is_misread(text: str) -> bool:
+    """Whether a text has two words in a row of accented letters alone, which no Latin orthography
+    has: Arabic, Greek or Cyrillic in an encoding of one byte a letter, read as Windows-1252."""
+    return not text.isascii() and _MISREAD.search(text) is not None
 
 
 def garbled_rows(texts: Sequence[str]) -> list[int]:

@@ -72,7 +72,7 @@ def probe(folder):
 def test_majority_ties_and_agreement_are_told_and_kept(trained):
     folder, said = trained
     assert "40 texts get the label that most of them gave" in said.err
-    assert "4 texts with a tie (line 42, 43, 44 and 1 more), not evaluated on" in said.err
+    assert "4 texts with a tie (lines 42, 43, 44 and 1 more), not evaluated on" in said.err
     assert "1 text that nobody labelled left out (line 46)" in said.err
     assert "soft labels: 4 rows; left out 0" in said.err
     report = read_json(folder / "run" / "metrics.json")["agreement"]
@@ -151,7 +151,7 @@ def test_a_comparison_says_that_it_takes_the_majority(tmp_path):
     said = call_main("compare", file, *words, "--out", tmp_path / "out")
     assert said.code == 0, said.err
     assert "40 texts get the label that most of them gave" in said.err
-    assert "4 texts with a tie (line 42, 43, 44 and 1 more)" in said.err
+    assert "4 texts with a tie (lines 42, 43, 44 and 1 more)" in said.err
     assert "other commands leave them out" in said.err
 
 
@@ -193,7 +193,7 @@ def test_evaluate_reads_votes(trained):
     said = call_main("evaluate", folder / "run", folder / "votes.tsv", "--json")
     assert said.code == 0, said.err
     assert sum(of["support"] for of in json.loads(said.out)["per_class"].values()) == 40
-    assert "tie (line 42" in said.err
+    assert "tie (lines 42" in said.err
 
 
 def test_one_run_teaches_another(trained, data, tmp_path):

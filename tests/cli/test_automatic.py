@@ -43,7 +43,7 @@ def test_thirty_rows_of_three_classes_have_an_answer_and_its_interval(call, few,
     with (run / "predictions.tsv").open(encoding="utf-8") as file:
         table = list(csv.DictReader(file, delimiter="\t"))
     assert [int(row["line"]) for row in table] == list(range(2, 32)), "every row of the file"
-    assert "Cross-validated (18 folds" in (run / "README.md").read_text()
+    assert "Cross-validated (3 folds, 6 times)" in (run / "README.md").read_text()
     assert (run / "report.html").is_file()
     words = load_model(run).indexer.vocabulary
     assert all(f"n{row}" in words for row in range(30)), "the model is fitted on all rows"

@@ -71,7 +71,9 @@ def test_inspect_finds_the_leak_and_warns(folder):
     assert re.search(r"test in train +4 +16.7 +0 +4", said.out)
     assert re.search(r"dev in train +0 ", said.out)
     assert re.search(r"within train +2 +2.4 +2 +1", said.out)
-    assert said.err.splitlines()[-1].startswith("next: superconext train FILE --out RUN")
+    assert said.err.splitlines()[-1].startswith(
+        "next: superconext train train.tsv --dev dev.tsv --test test.tsv --out RUN, and"
+    )
     assert "texts with several labels: 1, in 3 rows" in said.out
     report = document("inspect", "train.tsv", "dev.tsv", "test.tsv")
     assert [part["rows"] for part in report["parts"]] == [82, 20, 24]

@@ -35,7 +35,7 @@ def test_words_for_a_missing_label_are_told_and_dropped(train, word):
     table = [(word, "kan had zwin"), (word, "والو كان")]
     classes, said = train(table)
     assert said.code == 0 and classes[word] == 2
-    assert "warning: " in said.err and f"'{word}' (2 rows, line 42, 43)" in said.err
+    assert "warning: " in said.err and f"'{word}' (2 rows, lines 42, 43)" in said.err
     classes, said = train(table, "--drop-unlabelled")
     assert classes == {"neg": 20, "pos": 20} and "2 rows without a label left out" in said.err
     assert "warning" not in said.err
@@ -45,7 +45,7 @@ def test_words_for_a_missing_label_are_told_and_dropped(train, word):
 def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
     table = [(label, "kan had zwin"), ("pos", "والو كان"), (label, "had bnin")]
     line = blame(train(table)[1])
-    found = "line 42: found an empty label (2 rows, line 42, 44), expected a text and a label"
+    found = "line 42: found an empty label (2 rows, lines 42, 44), expected a text and a label"
     assert found in line and "--drop-incomplete" in line
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
 
@@ -58,7 +58,9 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     lines = [f"{quote}{text}{quote}{separator}{label}" for label, text in table]
     path = tmp_path / ("x.tsv" if separator == "\t" else "x.csv")
     path.write_text("\n".join([f"text{separator}label", *lines]) + "\n", encoding="utf-8")
-    both = "found an empty text (3 rows, line 42, 44, 45) and an empty label (2 rows, line 43, 45)"
+    both = (
+        "found an empty text (3 rows, lines 42, 44, 45) and an empty label (2 rows, lines 43, 45)"
+    )
     train = ("train", path, "--out", tmp_path / "run", "--no-baselines", *data.small)
     verbs = [
         train,
@@ -78,11 +80,12 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     assert said.code == 0 and json.loads(said.out)["parts"][0]["rows"] == 40
     assert f"warning: {path}: {both}" in said.err and "train needs --drop-incomplete" in said.err
     advised = call("data", "inspect", path).err
-    assert "next: superconext train FILE --drop-incomplete --out RUN" in advised
+    assert f"next: superconext train {path} --drop-incomplete --out RUN" in advised
     advised = call("data", "inspect", path, "--label-column", "label").err
-    assert "next: superconext train FILE --drop-incomplete --label-column label --out" in advised
+    given = f"{path} --drop-incomplete --label-column label"
+    assert f"next: superconext train {given} --out" in advised
     said = call("suggest", finished.folder, path, "-n", 3)
-    assert said.code == 0 and "found an empty text (3 rows, line 42, 44, 45), left out" in said.err
+    assert said.code == 0 and "found an empty text (3 rows, lines 42, 44, 45), left out" in said.err
 
 
 def test_training_tells_of_texts_with_several_labels(call, tmp_path):
@@ -146,7 +149,7 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     assert "--no-fold-label-case" in blame(said) and said.err.count("Arabic spelling") == 1
     classes, said = train([(twin, "kan had zwin")], "--no-fold-label-case")
     assert classes[twin] == 1
-    assert f"'pos' (20 rows, line 3, 5, 7 and 17 more), '{twin}' (1 row, line 42)" in said.err
+    assert f"'pos' (20 rows, lines 3, 5, 7 and 17 more), '{twin}' (1 row, line 42)" in said.err
     assert "--fold-label-case" in said.err
     classes, said = train([(twin, "kan had zwin")], "--fold-label-case")
     assert classes == {"neg": 20, "pos": 21} and "warning" not in said.err
@@ -256,13 +259,33 @@ def test_garbled_texts_are_told_and_mended(train, call, finished, tmp_path):
     table = [("pos", text) for text in GARBLED]
     classes, said = train(table)
     assert classes == {"neg": 20, "pos": 23}
-    assert "3 of 43 texts are garbled by a wrong encoding (line 42, 43, 44)" in said.err
+    assert "3 of 43 texts are garbled by a wrong encoding (lines 42, 43, 44)" in said.err
     inspected = call("data", "inspect", tmp_path / "train.tsv")
     assert "3 of 43 texts are garbled" in inspected.err and "--fix-text" in inspected.err
     found = json.loads(call("data", "inspect", tmp_path / "train.tsv", "--json").out)
     assert found["parts"][0]["garbled"] == 3
     path = write_table(tmp_path / "x.tsv", table)
     assert "3 of 3 texts are garbled" in call("predict", finished.folder, path).err
+
+
+def test_another_alphabet_read_in_a_wrong_encoding_is_told(call, finished, tmp_path):
+    path = tmp_path / "x.tsv"
+    lines = [f"{'pos' if i % 2 else 'neg'}\tالفيلم زوين بزاف {i}\n" for i in range(20)]
+    path.write_bytes("".join(["label\ttext\n", *lines]).encode("windows-1256"))
+    for encoding in ("latin-1", "windows-1252"):
+        said = call("predict", finished.folder, path, "--encoding", encoding)
+        assert "20 of 20 texts look like another alphabet read in a wrong encoding" in said.err
+        assert "(lines 2, 3, 4 and 17 more)" in said.err and "windows-1256" in said.err
+        found = json.loads(call("data", "inspect", path, "--encoding", encoding, "--json").out)
+        assert found["parts"][0]["garbled"] == 20
+    said = call("predict", finished.folder, path, "--encoding", "windows-1256")
+    assert "another alphabet" not in said.err and "الفيلم زوين" in said.out
+    # What shows how a guess reads has letters of that alphabet, though a mark comes first.
+    path.write_bytes("a … b, https://x.y;neg\nالفيلم زوين بزاف;pos\n".encode("windows-1256") * 9)
+    said = call("predict", finished.folder, path)
+    assert said.code == 1 and "if 'الفيلم" in said.err, said.err
+    path.write_text("à é ô ÀÉ été déçu ñoño Straße\n" * 9, encoding="utf-8")
+    assert "another alphabet" not in call("predict", finished.folder, path).err
 
 
 def test_without_ftfy_mending_says_what_is_missing(call, finished, tmp_path, monkeypatch):

@@ -166,7 +166,7 @@ def test_rows_without_a_text_have_no_label_or_are_left_out(call, finished, tmp_p
     assert "2 rows without a text, given an empty label (--drop-inc" in said.err
     said = call(*given, "--drop-incomplete")
     assert [line.split("\t")[2] for line in said.out.splitlines()[1:]] == ["1", "3"]
-    assert "found an empty text (line 3, 5), left out" in said.err
+    assert "found an empty text (lines 3, 5), left out" in said.err
 
 
 def test_a_terminal_is_told_that_text_is_waited_for(finished):

@@ -155,7 +155,8 @@ def test_suggest_and_explain_take_the_columns_of_the_run(call, named, tmp_path):
 def test_inspect_hands_its_columns_to_train_and_to_audit(call, named):
     columns = "--text-column جملتي --label-column حكم"
     said = call("data", "inspect", named.parent / "train.csv", *columns.split())
-    assert said.code == 0 and said.err.replace("'", "").count(f"FILE {columns}") == 2
+    path = named.parent / "train.csv"
+    assert said.code == 0 and said.err.replace("'", "").count(f"{path} {columns}") == 2
 
 
 def test_copies_of_few_texts_are_told_as_such(call, tmp_path):
@@ -268,9 +269,21 @@ def test_standard_input_is_read_by_the_columns_of_the_run(call, named):
     assert piped("حكم\tid\tجملتي", "pos\t1\tzwin") == ["zwin"]
     assert piped("جملتي", "zwin", "", "bnin, had") == ["zwin", "", "bnin, had"]
     assert piped("id,جملتي", "1,zwin") == ["zwin"]
+    said = call("predict", named, stdin="جملتي\nzwin\n".encode())
+    assert "first row, 'جملتي', read as the header" in said.err
     # A sentence first, or the name within one: plain text.
     assert piped("zwin, had", "id,جملتي") == ["zwin, had", "id,جملتي"]
     assert piped("had id,جملتي", "1,zwin") == ["had id,جملتي", "1,zwin"]
+
+
+def test_no_line_of_plain_text_is_a_header_and_no_name_a_text(call, named, tmp_path):
+    (tmp_path / "x.txt").write_text("جملتي\nzwin\n", "utf-8")
+    assert texts_of(call("predict", named, tmp_path / "x.txt")) == ["جملتي", "zwin"]
+    for header in ("id;author", "author;id", "date;user"):
+        (tmp_path / "x.csv").write_text(f"{header}\n1;ali baba\n2;mo salah\n", "utf-8")
+        said = call("predict", named, tmp_path / "x.csv")
+        assert said.code == 1 and not said.out and "no column 'text'" in said.err
+        assert "--text-column" in said.err
 
 
 def test_embed_knows_the_columns_and_gives_a_vector_for_every_row(call, named, tmp_path):

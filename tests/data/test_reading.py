@@ -126,11 +126,11 @@ def test_stray_spaces_around_labels_are_stripped_and_counted(write):
 
 def test_empty_text_and_empty_label_name_the_line_and_the_count(write):
     rows = "text\tlabel\na b\tx\n \tx\n\t\nc\ty\n"
-    both = "an empty text (2 rows, line 3, 4) and an empty label (1 row, line 4)"
+    both = "an empty text (2 rows, lines 3, 4) and an empty label (1 row, line 4)"
     refused(lambda: read_labelled(write("a.tsv", rows)), "line 3", both, "--drop-incomplete")
     texts = read_texts(write("a.tsv", rows))
     assert (texts.texts, texts.lines) == (["a b", "c"], [2, 5])
-    assert texts.notes == ["found an empty text (2 rows, line 3, 4), left out"]
+    assert texts.notes == ["found an empty text (2 rows, lines 3, 4), left out"]
     rows = "text\tlabel\na b\t \nc\ty\n"
     refused(lambda: read_labelled(write("b.tsv", rows)), "line 2", "empty label (1 row, line 2)")
 

@@ -262,6 +262,8 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert classify("-", given=piped).stdout == said.stdout, "a header names the column of texts"
     assert classify("-", "--text-column", "n", given=piped).stdout.endswith(b"\t2\n")
     assert len(classify("-", given=b"zwin; text\nkhayb\n").stdout.splitlines()) == 2
+    lines.write_text("text\nkhayb\n", encoding="utf-8")
+    assert len(classify(str(lines)).stdout.splitlines()) == 2
     for mark in ";,":
         rows = [
             mark.join(row) for row in (("n", "text"), ("1", "zwin"), ("2", '"khayb'), ("3", "ok"))

@@ -237,7 +237,8 @@ def test_the_model_is_told_beside_the_best_baseline():
     assert said.startswith(f"{name} is 7.3 points of accuracy ahead on the test rows; let train")
     assert "compare recipes" not in verdict(metrics, chosen=True)
     test["n"] = 100
-    assert "rows, within its 95% interval (40.4 to 59.6): may be chance; " in verdict(metrics, True)
+    chance = "rows; may be chance (95% interval of the model's accuracy: 40.4 to 59.6); "
+    assert chance in verdict(metrics, True)
     test["accuracy"] = 0.573
     assert verdict(metrics, chosen=False) == (
         f"the model is as accurate as the best baseline ({name}) on the test rows"
@@ -251,5 +252,8 @@ def test_the_model_is_told_beside_the_best_baseline():
     others["pretrained_logreg"] = {"test": {"accuracy": 0.7}}
     assert "frozen pretrained encoder + logistic regression is" in verdict(metrics, chosen=False)
     itself = {**metrics, "probe_title": "frozen pretrained encoder"}
-    assert verdict(itself, chosen=False) == ahead
+    assert verdict(itself, chosen=False) == (
+        "the model, frozen pretrained encoder + logistic regression, is 2.7 points of accuracy "
+        f"ahead of the best other baseline ({name}) on the test rows"
+    )
     assert "10.0 points" in verdict({**itself, "combined": {}}, chosen=False)

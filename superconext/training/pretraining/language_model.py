@@ -9,9 +9,13 @@ over the true word and a sample of K others instead of all V, each score less th
 number of times its word is expected in the sample, so that the frequent words, which are drawn
 more often, are not punished for it.
 
+Frequent words say little of a sentence: each occurrence is predicted with a chance of
+sqrt(t / share of the word) at most, so that fewer scores are needed and rarer words weigh more.
+
 Sources: Peters et al. (2018), "Deep contextualized word representations", section 3.1, for one
 layer and without shared weights; Jean et al. (2015), "On using very large target vocabulary for
-neural machine translation", section 3, for the sampled softmax.
+neural machine translation", section 3, for the sampled softmax; Mikolov et al. (2013),
+"Distributed representations of words and phrases", section 2.3, for the chance.
 """
 
 from __future__ import annotations
@@ -63,6 +67,13 @@ _HELD_OUT_SHARE, _MOST_HELD_OUT = 0.02, 2_000
 #: Power of the word counts by which the other words are drawn: Mikolov et al. (2013).
 FLATTENED = 0.75
 
+#: Share of the text from which on a word is not always predicted, at least the mean share.
+FREQUENT = 2e-4
+
+#: Sentences from which on a batch has `LARGE_BATCH` of them: an epoch has steps enough.
+MANY_SENTENCES, LARGE_BATCH = 50_000, (256, 0.003)
+SMALL_BATCH = (128, 0.002)
+
 #: Steps between two states on disk.
 SAVED_EVERY = 500
 
@@ -79,20 +90,29 @@ class Settings:
     """What pre-training is asked for.
 
     hidden_size: LSTM units in each direction. batch_size: sentences. learning_rate: Adam's at
-    its height. dropout, word_dropout: as in training. sample: K, other words in each batch.
+    its height; None: as the text asks for, see `of_text`. dropout, word_dropout: as in training.
+    sample: K, other words in each batch. frequent: `FREQUENT`; 1: every word is always predicted.
     emoji_epochs: of the second part, see `emoji`; 0 for none. compile: as in training.
     """
 
     hidden_size: int = 128
     epochs: int = 2
-    batch_size: int = 128
-    learning_rate: float = 0.002
+    batch_size: int | None = None
+    learning_rate: float | None = None
     dropout: float = 0.2
     word_dropout: float = 0.2
     sample: int = 1024
+    frequent: float = FREQUENT
     emoji_epochs: int = 8
     seed: int = 0
     compile: bool = False
+
+    def of_text(self, sentences: int) -> Settings:
+        """The settings for so many sentences to learn from, none of them None."""
+        size, rate = LARGE_BATCH if sentences >= MANY_SENTENCES else SMALL_BATCH
+        size = size if self.batch_size is None else self.batch_size
+        rate = rate if self.learning_rate is None else self.learning_rate
+        return replace(self, batch_size=size, learning_rate=rate)
 
 
 #: What differs by default where training goes on from another encoder, on less text.
@@ -155,6 +175,7 @@ class TwoWayLanguageModel(Objective):
         counts: how often each is seen in the text, `[W]`.
         first: the id of the first of them.
         sample: the K other words that each batch is compared with.
+        frequent: see `FREQUENT`.
         seed: of their draws.
     """
 
@@ -169,6 +190,7 @@ class TwoWayLanguageModel(Objective):
         counts: np.ndarray,
         first: int = 2,
         sample: int = 1024,
+        frequent: float = FREQUENT,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -177,7 +199,9 @@ class TwoWayLanguageModel(Objective):
         self.maps = nn.ModuleList(nn.Linear(half, words.shape[1], bias=False) for _ in range(2))
         self.words = row_table(words)
         shares = counts / counts.sum()
-        self.bias = row_table(torch.from_numpy(np.log(shares)).float()[:, None])
+        self._kept = np.sqrt(max(frequent, 1 / len(shares)) / shares).clip(max=1.0)
+        predicted = shares * self._kept / (shares * self._kept).sum()
+        self.bias = row_table(torch.from_numpy(np.log(predicted)).float()[:, None])
         weights = shares**FLATTENED
         self._cumulated = np.cumsum(weights / weights.sum())
         self._shares = weights / weights.sum()
@@ -189,15 +213,25 @@ class TwoWayLanguageModel(Objective):
         rng = random_stream(self.seed, PRETRAINING_WORDS, batch.step)
         if not len(batch.lengths):  # all sentences are other processes'
             return current_world().mean(torch.zeros(0, requires_grad=True)), {}
-        return current_world().mean(self.losses(batch.tokens, batch.lengths, rng)), {}
+        chance = int(rng.integers(1 << 63))
+        losses = self.losses(batch.tokens, batch.lengths, rng, chance)
+        return current_world().mean(losses), {}
 
-    def losses(self, tokens: np.ndarray, lengths: np.ndarray, rng: np.random.Generator) -> Tensor:
+    def losses(
+        self,
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        rng: np.random.Generator,
+        chance: int | None = None,
+    ) -> Tensor:
         """Negative log-likelihood of each next word, `[M]` with gradient.
 
         tokens: ids of N sentences one after the other, `[sum of lengths]`; lengths: of the
-        sentences, `[N]`; rng: draws the other words.
+        sentences, `[N]`; rng: draws the other words; chance: a number that decides, with a
+        sentence and a place in it, whether the word there is predicted, so that one process
+        decides as many; None: all are.
         """
-        states, targets = self._predictions(tokens, lengths)
+        states, targets = self._predictions(tokens, lengths, chance)
         drawn, expected = self._draw(rng)
         distinct, place = np.unique(np.concatenate([targets, drawn]), return_inverse=True)
         rows = self.words(torch.from_numpy(distinct))
@@ -213,10 +247,14 @@ class TwoWayLanguageModel(Objective):
         losses: Tensor = _Losses.apply(states, rows.index_select(0, others), offsets, right, same)
         return losses
 
-    def _predictions(self, tokens: np.ndarray, lengths: np.ndarray) -> tuple[Tensor, np.ndarray]:
+    def _predictions(
+        self, tokens: np.ndarray, lengths: np.ndarray, chance: int | None = None
+    ) -> tuple[Tensor, np.ndarray]:
         """Mapped states `[M, e]` of both directions and the words they are to predict `[M]`."""
         packing = Packing(lengths)
-        starts = (np.cumsum(lengths) - lengths)[packing.order]
+        starts = np.cumsum(lengths) - lengths
+        sentences = _sentences(tokens, starts, lengths)[packing.order]
+        starts = starts[packing.order]
         ids = tokens[starts[packing.row] + packing.time].astype(np.int64)
         states = self._read(torch.from_numpy(ids), packing)
         # Each half is in its own reading order, so the next token is the next in time.
@@ -226,6 +264,10 @@ class TwoWayLanguageModel(Objective):
         for direction, read in enumerate((ids, ids[packing.reversed.numpy()])):
             target = read[after] - self.first
             known = (target >= 0) & (target < len(self._shares))
+            if chance is not None:
+                place = sentences[packing.row[before]], packing.time[before]
+                drawn = _uniform(chance, direction, *place)
+                known &= drawn < self._kept[np.where(known, target, 0)]
             half = states[direction].index_select(0, torch.from_numpy(before[known]))
             kept.append(self.maps[direction](half))
             targets.append(target[known])
@@ -240,6 +282,24 @@ class TwoWayLanguageModel(Objective):
     def _expected(self, words: np.ndarray) -> np.ndarray:
         """The chance that a word is among the distinct words of a sample."""
         return -np.expm1(self.sample * np.log1p(-self._shares[words]))
+
+
+def _sentences(tokens: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """A number for each sentence that follows from its words alone, uint64 `[N]`."""
+    places = np.arange(1, len(tokens) + 1) - np.repeat(starts, lengths)
+    return np.add.reduceat(tokens.astype(np.uint64) * (places * places).astype(np.uint64), starts)
+
+
+def _uniform(*numbers: Any) -> np.ndarray:
+    """Numbers in [0, 1), `[n]`, that follow from whole ones, each `[n]` or one for all: the
+    finaliser of SplitMix64 over each in turn."""
+    state = np.zeros(1, dtype=np.uint64)
+    for one in numbers:
+        state = (state ^ np.asarray(one).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+        state ^= state >> np.uint64(31)
+    return (state >> np.uint64(11)) * 2.0**-53
 
 
 class _Losses(torch.autograd.Function):
@@ -357,6 +417,8 @@ def pretraining(
     Raises RunError when all states that are there are damaged, and what `start_from` does.
     """
     progress = progress or Progress()
+    settings = settings.of_text(len(corpus.trained))
+    assert settings.batch_size is not None and settings.learning_rate is not None
     torch.manual_seed(settings.seed)
     words = torch.from_numpy(table)
     config = replace(
@@ -376,7 +438,12 @@ def pretraining(
         start_from(encoder, init)
     predicted = words[2 : 2 + len(corpus.counts)]
     model = TwoWayLanguageModel(
-        encoder, predicted, corpus.counts, sample=settings.sample, seed=settings.seed
+        encoder,
+        predicted,
+        corpus.counts,
+        sample=settings.sample,
+        frequent=settings.frequent,
+        seed=settings.seed,
     )
     saver = Checkpointer(states, 0, "pretraining", progress, every=SAVED_EVERY)
     trainer = Trainer(

@@ -79,7 +79,7 @@ from superconext.vectors.text_corpus import (
 from superconext.vectors.training import cached_vectors
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 5
+_TRAINING = 6
 
 
 @dataclass(frozen=True)
@@ -354,6 +354,7 @@ def _make(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
         f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
     )
+    settings = settings.of_text(len(corpus.trained))
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -8,7 +8,11 @@ import torch
 
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.words import WordEmbedding
-from superconext.training.pretraining.language_model import FLATTENED, TwoWayLanguageModel
+from superconext.training.pretraining.language_model import (
+    FLATTENED,
+    Settings,
+    TwoWayLanguageModel,
+)
 
 SENTENCES = [[2, 5, 3, 9], [4, 2], [7, 3, 3, 6, 2, 8, 1], [5]]
 WORDS, READ, SIZE, HALF = 6, 11, 5, 4  # words 2 to 7 are predicted, 8 to 10 only read
@@ -128,3 +132,38 @@ def test_gradients_reach_everything_but_the_vectors_that_are_read():
     assert moved == {name for name, p in built.named_parameters() if p.requires_grad and p.numel()}
     assert "encoder.embedding.words" not in moved
     assert {"words.words", "bias.words", "maps.0.weight", "maps.1.weight"} <= moved
+
+
+def test_frequent_words_are_predicted_less_often_and_that_does_not_depend_on_the_rest_of_a_batch():
+    torch.manual_seed(0)
+    encoder = BiLSTMEncoder(WordEmbedding(torch.randn(202, 3), tune=False), HALF, dropout=0.0)
+    counts = np.array([5000.0] + [25] * 199)
+    built = TwoWayLanguageModel(encoder, torch.randn(200, 3), counts)
+    rng = np.random.default_rng(0)
+    shares = counts / counts.sum()
+    sentences = [rng.choice(200, 20, p=shares) + 2 for _ in range(600)]
+    _, every = built._predictions(*flat(sentences))
+    assert len(every) == 600 * 19 * 2
+    _, kept = built._predictions(*flat(sentences), chance=7)
+    seen, left = (np.bincount(one, minlength=200) for one in (every, kept))
+    assert (left[1:] == seen[1:]).all(), "of the mean share or less"
+    chance = math.sqrt(0.005 / 0.5013)
+    assert abs(left[0] / seen[0] - chance) < 4 * math.sqrt(chance / seen[0])
+    halves = [built._predictions(*flat(sentences[i::2]), chance=7)[1] for i in (0, 1)]
+    assert (np.sort(np.concatenate(halves)) == np.sort(kept)).all()
+    others = built._predictions(*flat(sentences), chance=8)[1]
+    assert len(others) != len(kept) or (others != kept).any()
+    assert float(built.bias.words[0, 0].exp().detach()) == pytest.approx(
+        shares[0]
+        * math.sqrt(0.005 / shares[0])
+        / (shares[0] * math.sqrt(0.005 / shares[0]) + shares[1:].sum()),
+        rel=1e-4,
+    )
+
+
+def test_the_batch_follows_from_the_number_of_sentences():
+    few, many = Settings().of_text(49_999), Settings().of_text(50_000)
+    assert (few.batch_size, few.learning_rate) == (128, 0.002)
+    assert (many.batch_size, many.learning_rate) == (256, 0.003)
+    own = Settings(batch_size=30, learning_rate=0.1).of_text(10**6)
+    assert (own.batch_size, own.learning_rate) == (30, 0.1)
