@@ -128,9 +128,9 @@ def folded(label: str) -> str:
 def check_training(dataset: Dataset, alike: bool = True) -> list[str]:
     """Refuse a data set that no classifier can be trained on.
 
-    Returns warnings of classes with a single row, and of labels like dates. Raises RowsError where there are no examples or
-    one class only, where most texts are numbers and, unless `alike`, where classes differ in case
-    or spelling alone.
+    Returns warnings of classes with a single row, and of labels like dates. Raises RowsError where
+    there are no examples or one class only, where most texts are numbers and, unless `alike`, where
+    classes differ in case or spelling alone.
     """
     check_letters(dataset.texts, dataset.source, dataset.names)
     return check_counts(
