@@ -62,7 +62,7 @@ def test_the_block_runs(number, folder, names, capsys):
 def test_what_the_prose_promises_is_so(folder, names):
     assert names["model"].score(names["test"].texts, names["test"].labels) > 0.6
     assert len(names["patient"].history_) <= 30
-    for name in ("runs/vectors", "runs/guide", "runs/mine", "runs/small"):
+    for name in ("runs/vectors", "runs/guide", "runs/python", "runs/small"):
         assert os.path.isdir(name), name
 
 

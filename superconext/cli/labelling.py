@@ -71,8 +71,8 @@ def audit(
     gives them, line, the label that may be right, a suspicion (the logarithm of how many times as
     likely the text is under that label), the reasons and the other columns of FILE. Correct
     the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
-    FILE, their disagreement is a reason too. A RUN that was trained on a tenth of FILE is left
-    out.
+    FILE, their disagreement is a reason too. A RUN that was trained on a tenth of FILE or more
+    is not used.
     """
     import dataclasses
 
