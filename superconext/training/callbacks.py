@@ -281,6 +281,14 @@ class EpochLines(Callback):
             for _, key, layout in self.columns
         )
 
+    def on_train_end(self, trainer: Trainer) -> None:
+        kept = [one for one in trainer.callbacks if isinstance(one, KeepAverage)]
+        if kept and kept[0].value > 1 and any(key == "dev_score" for _, key, _ in self.columns):
+            self.progress.say(
+                f"the model has the mean weights of the last {kept[0].value:.0f} epochs; dev acc is "
+                "that of each epoch by itself"
+            )
+
     def _columns_of(self, record: Record) -> list[tuple[str, str, str]]:
         columns = [column for column in _COLUMNS if column[1] in record]
         known = {key for _, key, _ in _COLUMNS}

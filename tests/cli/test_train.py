@@ -577,3 +577,10 @@ def test_an_option_that_the_objective_lacks_is_wrong_usage(words, told, call, da
     labels, texts = zip(*rows(24, seed=3), strict=True)
     with pytest.raises(ConfigError, match="the objective superloss has no option"):
         SuperConTextClassifier(options=words).fit(texts, labels)
+
+
+def test_after_the_epochs_it_says_whose_weights_the_model_has(call, data, tmp_path):
+    words = ("train", data.train, "--dev", data.dev, *data.small, "--no-baselines")
+    told = "the model has the mean weights of the last 2 epochs"
+    assert told in call(*words, "--epochs", 5, "--out", tmp_path / "mean").err
+    assert "mean weights" not in call(*words, "--keep", "last", "--out", tmp_path / "last").err
