@@ -285,8 +285,8 @@ class EpochLines(Callback):
         kept = [one for one in trainer.callbacks if isinstance(one, KeepAverage)]
         if kept and kept[0].value > 1 and any(key == "dev_score" for _, key, _ in self.columns):
             self.progress.say(
-                f"the model has the mean weights of the last {kept[0].value:.0f} epochs; dev acc is "
-                "that of each epoch by itself"
+                f"the model has the mean weights of the last {kept[0].value:.0f} epochs; dev acc "
+                "is that of each epoch by itself"
             )
 
     def _columns_of(self, record: Record) -> list[tuple[str, str, str]]:
