@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 .PHONY: demo test slow lint docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/superconext train data/sample/train.tsv --dev data/sample/dev.tsv --test data/sample/test.tsv --unlabelled data/sample/unlabelled.txt --out $(RUN) --force
+	$(BIN)/superconext train data/sample/few.tsv --test data/sample/test.tsv --unlabelled data/sample/unlabelled.txt --out $(RUN) --force
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist loadfile

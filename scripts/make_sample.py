@@ -28,6 +28,7 @@ SIZES = {  # rows of each class in each split
     "dev": {"positive": 34, "negative": 31, "neutral": 25},
     "test": {"positive": 46, "negative": 41, "neutral": 33},
 }
+FEW = 30  # first rows of each class of train in few.tsv
 UNLABELLED = 4000  # lines of text without a label
 HARD_SHARE = 0.15  # of the rows of a class
 FRESH_SHARE = 0.5  # of the rows of dev and test
@@ -197,6 +198,10 @@ def build() -> dict[str, str]:
                     rows.append(f"{label}\t{text}\n")
         dice.shuffle(rows)
         files[f"{split}.tsv"] = "".join(rows)
+        if split == "train":
+            of_class = {label: [r for r in rows if r.startswith(f"{label}\t")] for label in sizes}
+            few = {row for some in of_class.values() for row in some[:FEW]}
+            files["few.tsv"] = "".join(row for row in rows if row in few)
     files["unlabelled.txt"] = "".join(f"{text}\n" for text in draw_unlabelled(dice, seen))
     return files
 

@@ -523,10 +523,7 @@ def sample(folder: str, force: bool) -> None:
 
     for path in write_sample(Path(folder), force):
         click.echo(path)
-    train, dev, test, text = (
-        shlex.quote(str(Path(folder) / name))
-        for name in ("train.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
+    few, test, text = (
+        shlex.quote(str(Path(folder) / name)) for name in ("few.tsv", "test.tsv", "unlabelled.txt")
     )
-    say_next(
-        f"superconext train {train} --dev {dev} --test {test} --unlabelled {text} --out runs/demo"
-    )
+    say_next(f"superconext train {few} --test {test} --unlabelled {text} --out runs/demo")

@@ -109,7 +109,7 @@ def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
     return classes
 
 
-SAMPLE_FILES = ("train.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
+SAMPLE_FILES = ("train.tsv", "few.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
 
 #: Where the files may be: of a checkout, of an installed wheel.
 PLACES = (

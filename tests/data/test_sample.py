@@ -27,7 +27,7 @@ def corpora():
 def test_generator_writes_the_shipped_bytes(tmp_path):
     script = ROOT / "scripts" / "make_sample.py"
     subprocess.run([sys.executable, "-B", script, tmp_path / "made"], check=True)
-    names = sorted([*(f"{split}.tsv" for split in SPLITS), "unlabelled.txt"])
+    names = sorted([*(f"{split}.tsv" for split in SPLITS), "few.tsv", "unlabelled.txt"])
     assert sorted(p.name for p in (tmp_path / "made").iterdir()) == names
     for name in names:
         assert (tmp_path / "made" / name).read_bytes() == (SAMPLE / name).read_bytes(), name
@@ -52,6 +52,17 @@ def test_sizes_and_classes(corpora):
         assert list(counts) == ["negative", "neutral", "positive"]
         assert max(counts.values()) < 0.45 * len(corpus)
         assert corpus.notes == ["no header found: column 1 read as label, column 2 as text"]
+
+
+def test_few_are_the_first_rows_of_each_class(corpora):
+    few, train = read_labelled(SAMPLE / "few.tsv"), corpora["train"]
+    assert few.class_counts() == {"negative": 30, "neutral": 30, "positive": 30}
+    for label in few.class_counts():
+        of_train, of_few = (
+            [text for text, own in zip(one.texts, one.labels, strict=True) if own == label]
+            for one in (train, few)
+        )
+        assert of_few == of_train[:30]
 
 
 def test_no_copies_and_no_leaks(corpora):
@@ -85,5 +96,6 @@ def test_importing_the_generator_writes_nothing(monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
     monkeypatch.syspath_prepend(ROOT / "scripts")
     module = runpy.run_path(str(ROOT / "scripts" / "make_sample.py"))
-    assert set(module["build"]()) == {*(f"{split}.tsv" for split in SPLITS), "unlabelled.txt"}
+    files = {*(f"{split}.tsv" for split in SPLITS), "few.tsv", "unlabelled.txt"}
+    assert set(module["build"]()) == files
     assert before == {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
