@@ -336,6 +336,7 @@ def _with_known(
         by_name = any(s is not None and number_of(s) is None for s in specs) or known.text in first
         header = by_name or _is_header(first, *specs) or _named_by_digits(rows, specs)
         header = header or _header_by_shape(rows, known)
+        header = header or (not labelled and specs == (None, None) and _words_above_numbers(rows))
         above = not header and _header_above_columns(rows, *specs, known.classes)
         guessed, unsure = above is True, above is None
         header = header or guessed
@@ -481,6 +482,19 @@ def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
         if (repeat or of_classes >= _MOSTLY * others.total()) and _above_sentences(
             first[1 - place].strip() if words else "", words
         ):
+            return True
+    return False
+
+
+def _words_above_numbers(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether two single words stand above a column of numbers and one of text."""
+    first, below = rows[0], [row for row in rows[1:] if len(row) == 2]
+    if len(first) != 2 or len(below) < 2 or any(re.search(r"\s", c.strip()) for c in first):
+        return False
+    for place in (0, 1):
+        numbers = all(row[place].strip().isdigit() for row in below)
+        words = all(any(map(str.isalpha, row[1 - place])) for row in below)
+        if numbers and words and first[place].strip().isidentifier():
             return True
     return False
 

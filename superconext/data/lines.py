@@ -153,8 +153,12 @@ def guessed(sample: bytes) -> str | None:
     sample = sample[:_SAMPLE]
     high = sum(byte >= 0xC0 for byte in sample)
     if sample.count(_ALEF) * 20 > high and b"\0" not in sample:
-        lam = sample.count(b"\xe1"), sample.count(b"\xe4")
-        return "windows-1256" if lam[0] >= lam[1] else "iso-8859-6"
+        of_windows, of_iso = sample.count(b"\xe1"), sample.count(b"\xe4")  # the letter lam
+        with suppress(UnicodeDecodeError):
+            if of_iso > of_windows:
+                sample.decode("iso-8859-6")
+                return "iso-8859-6"
+        return "windows-1256"
     try:
         from charset_normalizer import from_bytes
     except ImportError:

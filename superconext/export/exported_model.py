@@ -7,6 +7,7 @@ it were sentences.
 from __future__ import annotations
 
 import csv
+import re
 import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -156,14 +157,15 @@ def file_rows(
     lines = _lines(file)
     if file.suffix in _TABLES:
         return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep, classes)
-    if piped:  # what begins with a header that names the column of texts is a table
-        first = next(lines)
-        lines = chain([first], lines)
-        name = asked or (trained if isinstance(trained, str) else "text")
-        heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
-        alone = [[trained]] if isinstance(trained, str) and not asked else []
-        if wanted or heads[:1] == alone or any(len(h) > 1 and name in h for h in heads):
-            return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
+    # What begins with a header of single words that names the column of texts is a table.
+    first = next(lines)
+    lines = chain([first], lines)
+    name = asked or (trained if isinstance(trained, str) else "text")
+    heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
+    alone = [[trained]] if piped and isinstance(trained, str) and not asked else []
+    words = [h for h in heads if len(h) > 1 and not any(re.search(r"\s", c.strip()) for c in h)]
+    if wanted or heads[:1] == alone or any(name in cells for cells in words):
+        return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
     return [], ((line.rstrip("\r\n"), []) for line in lines)
 
 
@@ -203,7 +205,11 @@ def _columns(
     for wanted in names:
         for cells, mark, quoted in heads:
             if (at := _place(cells, wanted)) is not None:
-                table = _some(_rows(lines, mark, quoted, name), name)
+                if [cell.strip().casefold() for cell in cells].count(wanted.casefold()) > 1:
+                    raise DataError(
+                        f"{name}: column {wanted!r} occurs twice, expected it once: rename one"
+                    )
+                table = _some(_rows(lines, mark, quoted, name, width=len(cells)), name)
                 kept = _kept(cells, at, keep, name)
                 titles = [cells[place] for place in kept]
                 if len(cells) == 1:  # a separator in a row is part of its text
@@ -278,12 +284,14 @@ def _layout(mark: str, quoted: bool) -> dict[str, Any]:
 
 
 def _rows(
-    lines: Iterable[str], mark: str, quoted: bool, name: str, first: int = 2
+    lines: Iterable[str], mark: str, quoted: bool, name: str, first: int = 2, width: int = 1
 ) -> Iterator[list[str]]:
-    """The cells of each row that is not blank; `first` is the line that the first is on.
+    """The cells of each row that is not blank; `first` is the line that the first is on, `width`
+    how many cells it may have at most, if more than one.
 
-    Raises DataError for a quote that is never closed or closes within a cell, which would make one
-    cell of many rows; of one that closes on a later row's end it is said on standard error.
+    Raises DataError for a longer row, whose text has separators, and for a quote that is never
+    closed or closes within a cell, which would make one cell of many rows; of one that closes on a
+    later row's end it is said on standard error.
     """
     table, begins = csv.reader(lines, **_layout(mark, quoted), strict=quoted), first
     while True:
@@ -302,6 +310,11 @@ def _rows(
             sys.stderr.write(
                 f"warning: {name}: the quoted cell of line {begins} goes over {len(inner) + 2} "
                 "lines, which look like rows\n"
+            )
+        if width > 1 and any(row[width:]):
+            raise DataError(
+                f"{name}, line {begins}: found {len(row)} columns separated by {mark!r}, expected "
+                f"{width}: quote the cell"
             )
         begins = first + table.line_num
         if row:

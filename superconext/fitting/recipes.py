@@ -247,7 +247,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     if once and len(cv.folds) == first:
         limit = f"; encoders are trained in the first {first} only"
     where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
-    choice = _decided(losses, scores, config, where, began, progress, ready)
+    shifted_at_all = bool(np.ptp(shift) > 0)
+    choice = _decided(losses, scores, config, where, began, progress, shifted_at_all, ready)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         cv.folds, tried = every, quick
@@ -328,7 +329,7 @@ def fit_on_dev(
         for recipe, one in shares.items()
     }
     where = f"on {len(labels)} dev rows"
-    choice = _decided(losses, scores, config, where, began, progress)
+    choice = _decided(losses, scores, config, where, began, progress, bool(np.ptp(shift) > 0))
     fitted = fits[choice.recipe.encoder]
     model = fitted.model
     if not choice.recipe.ngrams:
@@ -401,10 +402,12 @@ def _decided(
     where: str,
     began: float,
     progress: Progress,
+    adjusted: bool,
     ready: Recipe | None = None,
 ) -> Choice:
     """The choice among recipes, from their log loss on each of the same rows `[n]` and their
-    scores; it is told in three lines. ready: the best that needs no training, where more rows than
+    scores; it is told in three lines. adjusted: whether classes are of several sizes and rare ones
+    get more weight. ready: the best that needs no training, where more rows than
     these have shown it."""
     mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
     ready = ready or min((r for r in mean if not r.trained), key=lambda r: mean[r])
@@ -446,7 +449,7 @@ def _decided(
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
-        f"auto: chosen: {chosen.title}; {why}; {shift * bool(config.logit_adjustment)}"
+        f"auto: chosen: {chosen.title}; {why}; {shift * adjusted}"
         f"as the best of {len(rows)}, its scores on these rows are a little too high"
     )
     facts = {

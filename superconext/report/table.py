@@ -311,10 +311,18 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     contributor's own, if any, have their columns after the built-in ones.
     """
     split = metrics["reported_split"]
-    rows = [
-        _row(BASELINE_NAMES.get(name, name), scores.get(split, {}), scores.get("seconds"))
+    baselines = {
+        name: scores
         for name, scores in metrics.get("baselines", {}).items()
         if split in scores  # some are scored on other rows alone
+    }
+    adjusted = {name for name in baselines if name.endswith(ADJUSTED)}
+    if all(_as_plain(name, baselines, split) for name in adjusted):  # classes of one size
+        baselines = {name: of for name, of in baselines.items() if name not in adjusted}
+        adjusted = set()
+    rows = [
+        _row(BASELINE_NAMES.get(name, name), scores[split], scores.get("seconds"))
+        for name, scores in baselines.items()
     ]
     if split in metrics.get("native", {}):
         rows.append(_row("superconext, objective's own rule", metrics["native"][split], None))
@@ -332,10 +340,16 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     title, below = f"{split}, {plural(metrics[split]['n'], 'row')}{note}", ""
     if split == "cv":
         title, below = fold_lines(metrics[split])
-    if any(name.endswith(ADJUSTED) for name in metrics.get("baselines", {})):
+    if adjusted:
         below = f"\nadjusted: predicts rare classes more often, as superconext's rows do{below}"
     columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
+
+
+def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:
+    """Whether an adjusted baseline has all the scores of the one that is not."""
+    plain = baselines.get(name.removesuffix(ADJUSTED), {}).get(split, {})
+    return all(baselines[name][split].get(one) == plain.get(one) for one in METRICS)
 
 
 def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
@@ -395,7 +409,7 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     lines = [
         f"over {plural(folds['count'], 'fold')}: {spreads} (percent, mean ± standard deviation)",
         f"95% interval of the accuracy: {100 * low:.1f} to {100 * high:.1f} (Wilson, "
-        f"{folds['texts']} texts)",
+        f"{folds['texts']} different texts)",
     ]
     if folds["not_held_out"]:
         lines.append(

@@ -227,8 +227,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
             copies = corpus.repeats_of(test.texts)
             if copies:
-                points = 100 * copies / len(test)
-                told = f"without them the accuracy may be up to {points:.1f} points lower"
+                told = "the score is not that of new texts"
                 if copies == len(test):
                     told = "the score says nothing of new texts"
                 progress.warn(

@@ -34,6 +34,7 @@ PROFILE_LINES = 20_000
 APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
+_FEW_DAMAGED = 10  # lines in another encoding that are read all the same, with a note
 _SAMPLE = 1 << 12  # bytes, about, that another encoding is guessed on
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
@@ -100,7 +101,10 @@ class Lines:
                 yield mended(line) if self.fix_text else line
         if damaged:
             mend = f": {advice(sample, self.encoding)}" * (damaged > whole)
-            found = f"{damaged} of {number} lines are not UTF-8 and have replacement marks"
+            found = f"{damaged} of {number} lines are not UTF-8"
+            if damaged > max(whole, _FEW_DAMAGED, number / 10):
+                raise DataError(f"{path}: {found}, expected UTF-8{mend}")
+            found += " and have replacement marks"
             self._say([f"{path}: {found}{mend}"])
 
     def _say(self, notes: list[str]) -> None:

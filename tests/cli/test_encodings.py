@@ -193,7 +193,8 @@ def test_plain_text_in_another_encoding_is_told_and_read(place, tmp_path):
     )
     words = ("vectors", "train", text, "--dimension", 4, "--epochs", 1, "--out")
     said = call_main(*words, tmp_path / "a")
-    assert "18 of 18 lines are not UTF-8 and have replacement marks: give --encoding" in said.err
+    assert said.code == 1 and not (tmp_path / "a").exists()
+    assert "18 of 18 lines are not UTF-8, expected UTF-8: give --encoding windows-1252" in said.err
     said = call_main(*words, tmp_path / "b", "--encoding", "windows-1252")
     assert said.code == 0 and "read as windows-1252" in said.err and "marks" not in said.err
     near = call_main("vectors", "info", tmp_path / "b", "--nearest", "déjà", "--json").out

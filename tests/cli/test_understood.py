@@ -279,6 +279,9 @@ def test_standard_input_is_read_by_the_columns_of_the_run(call, named):
 def test_no_line_of_plain_text_is_a_header_and_no_name_a_text(call, named, tmp_path):
     (tmp_path / "x.txt").write_text("جملتي\nzwin\n", "utf-8")
     assert texts_of(call("predict", named, tmp_path / "x.txt")) == ["جملتي", "zwin"]
+    (tmp_path / "x.csv").write_text('n,kelma\n1,"zwin, had"\n2,bnin\n', "utf-8")
+    said = call("predict", named, tmp_path / "x.csv")
+    assert texts_of(said) == ["zwin, had", "bnin"] and "read as a header" in said.err
     for header in ("id;author", "author;id", "date;user"):
         (tmp_path / "x.csv").write_text(f"{header}\n1;ali baba\n2;mo salah\n", "utf-8")
         said = call("predict", named, tmp_path / "x.csv")

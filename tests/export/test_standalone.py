@@ -281,6 +281,21 @@ def test_the_command_of_the_folder(model, export, tmp_path):
         said = classify(str(table))
         assert said.returncode == 0 and len(said.stdout.splitlines()) == 2
         assert b"line 3 goes over 7 lines, which look like rows" in said.stderr
+    for lines_of_text in (b"text; zwin bzaf\nkhayb; bla\n", b"text, zwin bzaf\nkhayb, bla\n"):
+        labelled = classify("-", given=lines_of_text).stdout.splitlines()
+        texts = [row.split(b"\t")[1] for row in labelled]
+        assert texts == lines_of_text.splitlines(), "a sentence is no header"
+    for rows_of, told in (
+        ("text;n\nzwin; bzaf;1\n", b"line 2: found 3 columns separated by ';', expected 2"),
+        ("n;text;text\n1;zwin;khayb\n", b"column 'text' occurs twice"),
+    ):
+        table.write_text(rows_of, encoding="utf-8")
+        failed = classify(str(table))
+        assert failed.returncode == 1 and not failed.stdout and told in failed.stderr
+    table.write_text("text;n\nzwin bzaf;1;\nkhayb\n", encoding="utf-8")
+    assert len(classify(str(table)).stdout.splitlines()) == 2
+    lines.write_text("n;text\n1;khayb\n", encoding="utf-8")
+    assert classify(str(lines)).stdout.split(b"\t")[1:] == [b"khayb\n"]
     table.write_text("a;b\nzwin;good\n", encoding="utf-8")
     failed = classify(str(table))
     assert failed.returncode == 1 and b"name it with --text-column" in failed.stderr

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from superconext.probe import ADJUSTED
 from superconext.report.table import (
     Grid,
     clean,
@@ -16,6 +17,7 @@ from superconext.report.table import (
     escape_markdown,
     markdown,
     render,
+    score_table,
     script_table,
     verdict,
 )
@@ -257,3 +259,14 @@ def test_the_model_is_told_beside_the_best_baseline():
         f"ahead of the best other baseline ({name}) on the test rows"
     )
     assert "10.0 points" in verdict({**itself, "combined": {}}, chosen=False)
+
+
+def test_adjusted_baselines_of_equal_classes_are_not_shown_twice():
+    plain = {"accuracy": 0.5, "f1_macro": 0.4, "f1_weighted": 0.4, "n": 10}
+    other = {**plain, "f1_macro": 0.41}
+    metrics = {"reported_split": "test", "test": plain, "seconds": 1.0}
+    for adjusted, shown in ((plain, 0), (other, 1)):
+        baselines = {"tfidf_logreg": {"test": plain}, f"tfidf_logreg{ADJUSTED}": {"test": adjusted}}
+        table = score_table({**metrics, "baselines": baselines})
+        assert table.count("logistic regression, adjusted") == shown
+        assert ("adjusted: predicts rare" in table) == bool(shown)

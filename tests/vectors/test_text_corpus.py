@@ -50,3 +50,13 @@ def test_a_text_in_place_of_a_file_is_told_as_one(text):
     model = SuperConTextClassifier(unlabelled=[text], vector_dimension=4)
     with pytest.raises(DataError, match=r"no such file.*or write the texts into one"):
         model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
+
+
+def test_much_text_in_another_encoding_is_not_learned_from(tmp_path):
+    path = tmp_path / "posts.txt"
+    lines = [f"هذا نص قصير {i}" for i in range(40)]
+    path.write_bytes("\n".join(lines).encode("windows-1256"))
+    with pytest.raises(DataError, match=r"40 of 40 lines are not UTF-8, expected UTF-8.*1256"):
+        list(Lines([path]))
+    path.write_bytes("\n".join(lines).encode() + b"\n\xe7\xed\n")
+    assert len(list(Lines([path]))) == 41
