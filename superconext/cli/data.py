@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,10 +174,15 @@ def inspect(
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
         click.echo(f"in {listed}: {said}")
-    if refused:
+    advice = " ".join(note for part in parts.values() for note in part.notes)
+    if named_encoding := re.search(r"give --encoding (\S+) if", advice):
+        say_next(
+            f"superconext data inspect {' '.join(map(shlex.quote, named.values()))} --encoding "
+            f"{named_encoding[1]} reads all rows, if that is the encoding"
+        )
+    elif refused or "not counted here" in advice:
         say_next("mend what is said above: `superconext train` refuses the file as it is")
     elif not quiet:
-        advice = " ".join(note for part in parts.values() for note in part.notes)
         mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
         given = {
             "--text-column": text_column,
