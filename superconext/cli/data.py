@@ -180,7 +180,7 @@ def inspect(
             f"superconext data inspect {' '.join(map(shlex.quote, named.values()))} --encoding "
             f"{named_encoding[1]} reads all rows, if that is the encoding"
         )
-    elif refused or "not counted here" in advice:
+    elif refused:
         say_next("mend what is said above: `superconext train` refuses the file as it is")
     elif not quiet:
         mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
