@@ -285,7 +285,9 @@ def test_another_alphabet_read_in_a_wrong_encoding_is_told(call, finished, tmp_p
     said = call("predict", finished.folder, path)
     assert said.code == 1 and "if 'الفيلم" in said.err, said.err
     lines = [f"الفيلم زوين {i};pos\nbad film {i};neg\n" for i in range(9)]
-    path.write_bytes("".join(["text;label\n", *lines]).encode("windows-1256"))
+    (path := tmp_path / "y.csv").write_bytes(
+        "".join(["text;label\n", *lines]).encode("windows-1256")
+    )
     advised = call("data", "inspect", path).err.splitlines()[-1]
     assert advised.startswith(f"next: superconext data inspect {path} --encoding windows-1256 ")
     path.write_text("à é ô ÀÉ été déçu ñoño Straße\n" * 9, encoding="utf-8")
