@@ -377,7 +377,7 @@ def _not_named(first: Sequence[str], source: str, labelled: bool) -> RowsError:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return RowsError(
         f"{source}: found the columns {_listed(first)}, expected {wanted}: say which they "
-        f"are with {flags}, or rename them"
+        f"are with {flags} (by number if this is no header), or rename them"
     )
 
 
