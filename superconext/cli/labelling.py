@@ -72,7 +72,7 @@ def audit(
     likely the text is under that label), the reasons and the other columns of FILE. Correct
     the labels in a spreadsheet; train reads the corrected file. If several annotators labelled
     FILE, their disagreement is a reason too. A RUN that was trained on a tenth of FILE or more
-    is not used.
+    is not used, unless its encoder is frozen.
     """
     import dataclasses
 

@@ -72,7 +72,7 @@ class MissingExtraError(SuperConTextError, ImportError):
     def __init__(self, feature: str, extra: str, package: str = "a package that") -> None:
         super().__init__(
             f"{feature} needs {package} is not installed: pip install 'superconext[{extra}]', "
-            f"or in a checkout pip install -e '.[{extra}]'"
+            f"or in a checkout pip install -c constraints.txt -e '.[{extra}]'"
         )
         self.extra = extra
 
