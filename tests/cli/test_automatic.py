@@ -56,7 +56,8 @@ def test_every_interval_counts_a_text_once(call, tmp_path):
     path, run = write_table(tmp_path / "x.tsv", [*pairs, *pairs[:9]]), tmp_path / "run"
     said = call("train", path, "--out", run, *TRAINED, "--cv", "3", "--no-baselines")
     assert said.code == 0, said.err
-    low, high = re.search(r"accuracy: (.+) to (.+) \(Wilson, 30 different texts\)", said.out).groups()
+    told = r"accuracy: (.+) to (.+) \(Wilson, 30 different texts\)"
+    low, high = re.search(told, said.out).groups()
     card = (run / "README.md").read_text(encoding="utf-8")
     ends = re.search(r"this model \| .+ \((.+) to (.+)\)", card.split("## Results")[1]).groups()
     assert [f"{100 * float(end):.1f}" for end in ends] == [low, high]
