@@ -425,10 +425,12 @@ def script_table(metrics: Mapping[str, Any], name: str = "superconext") -> str:
     from superconext.text.characters import FEWEST_OF_SCRIPT
 
     split = metrics["reported_split"]
-    last = "combined" if "combined" in metrics else None
+    if "combined" in metrics:
+        title = metrics.get("probe_title", TRAINED)
+        name = f"{name}, {f'{title} + ' if title else ''}{metrics['companion']}"
     systems = {
         **{BASELINE_NAMES.get(n, n): scores for n, scores in metrics.get("baselines", {}).items()},
-        name + (f" + {metrics['companion']}" if last else ""): metrics,
+        name: metrics,
     }
     scores = {name: of.get(split, {}).get("by_script", {}) for name, of in systems.items()}
     rows = [
