@@ -138,7 +138,8 @@ def test_what_needs_training_names_the_package_and_the_command(light, finished, 
         assert code == 2 and not out and "Traceback" not in err, (words, err)
         assert last.startswith("error: ") and "which is not installed: " in last, (words, last)
         assert last.split(" needs ")[1].split(",")[0] in TRAINING
-        assert "pip install 'superconext[train]'" in last and "pip install -e '.[train]'" in last
+        assert "pip install 'superconext[train]'" in last
+        assert "pip install -c constraints.txt -e '.[train]'" in last
         assert (
             f"superconext {words[0]}" in last
             or f"{run}, which is a run" in last
