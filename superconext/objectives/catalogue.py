@@ -1,9 +1,9 @@
 """The registry of objectives: where each class lives, and a line of help on it.
 
 The registry imports no objective, so the command line lists their names without torch. A run
-folder holds an objective's name alone and never says which file to run: whoever opens a run
-trained with an objective of their own names its file or registers it, and nothing that the
-folder holds can start code.
+folder holds an objective's name alone and never says which file to run, so nothing that the folder
+holds can start code. A run trained with an objective that is not registered predicts all the same;
+the objective's own rule is left out.
 """
 
 from __future__ import annotations

@@ -395,12 +395,13 @@ def _assemble(
         raise ValueError(f"{len(classes)} classes, expected two or more, each once")
     kind = encoder_class(config.encoder)
     indexer = kind.indexer_class.from_saved(words, arrays, config)
+    trained = not config.freeze and _knows_objective(config)
     encoders, objectives = [], []
     for member in range(_members_of(tensors)):
         weights = dict(_under(f"encoder.{member}.", tensors))
         encoder = kind.from_tensors(config, indexer, weights)
         encoders.append(encoder.eval())
-        if config.freeze:  # nothing was trained by an objective
+        if not trained:
             continue
         own = dict(_under(f"objective.{member}.", tensors))
         trained_by = member_config(config, member)
@@ -433,6 +434,18 @@ def _objective(config: Config, classes: int, sentence: int) -> Objective:
     last = second_stage(config) or config
     kind = objective_class(last.objective)
     return kind.build(last, Shape(classes, sentence, sentence))
+
+
+def _knows_objective(config: Config) -> bool:
+    """Whether this process has the code of the objective: predictions need none, so that one of
+    somebody's own may be left at home."""
+    try:
+        objective_class((second_stage(config) or config).objective)
+    except UnregisteredError as error:
+        if error.kind:
+            return False
+        raise
+    return True
 
 
 def _texts(value: Any, what: str) -> list[str]:
