@@ -48,6 +48,7 @@ class Dataset:
         ties: texts and such shares of what has no most frequent label, to train on softly.
         separator: between the cells of a .csv.
         names: of all columns of the file, or numbers from 1.
+        unlabelled: texts of rows without a label, which were left out.
     """
 
     texts: list[str]
@@ -63,6 +64,7 @@ class Dataset:
     ties: Sequence[tuple[str, Mapping[str, float]]] = ()
     separator: str = ","
     names: Sequence[str] = ()
+    unlabelled: Sequence[str] = ()
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""

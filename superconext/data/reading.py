@@ -153,6 +153,11 @@ class RowStream:
             yield Block(texts, labels, lines)
 
     @property
+    def unlabelled(self) -> list[str]:
+        """Texts that were left out because they have no label."""
+        return self._labels.unlabelled
+
+    @property
     def recorded(self) -> dict[str, Any] | None:
         """What a run keeps of how its file was read: `columns`, and whether labels were folded."""
         return (
@@ -414,6 +419,7 @@ def read_labelled(
         annotated=annotated,
         shares=annotated.shares(annotated.decided) if annotated and several else (),
         ties=annotated.tied() if annotated and several else (),
+        unlabelled=stream.unlabelled,
     )
 
 

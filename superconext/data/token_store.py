@@ -152,11 +152,24 @@ class TokenRows(Protocol):
 
 
 class MemoryRows(list[list[str]]):
-    """Token rows in memory: a list of the tokens of each row."""
+    """Token rows in memory: a list of the tokens of each row.
 
-    def __init__(self, tokenizer: Tokenizer, tokens: Iterable[list[str]]) -> None:
+    beside: tokens of further texts, which are no rows, to train word vectors on.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        tokens: Iterable[list[str]],
+        beside: Sequence[list[str]] = (),
+    ) -> None:
         super().__init__(tokens)
-        self.tokenizer = tokenizer
+        self.tokenizer, self.beside = tokenizer, beside
+
+    @property
+    def text(self) -> MemoryRows:
+        """The rows and what is beside them."""
+        return MemoryRows(self.tokenizer, [*self, *self.beside]) if self.beside else self
 
     @property
     def digest(self) -> str:

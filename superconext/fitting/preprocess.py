@@ -14,6 +14,7 @@ from superconext.core.errors import ConfigError, DataError, plural
 from superconext.core.progress import Progress
 from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets
 from superconext.data.dataset import Dataset
+from superconext.data.duplicates import Decontamination
 from superconext.data.lines import UNNAMED
 from superconext.data.reading import read_texts
 from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
@@ -161,7 +162,7 @@ def preprocess(
                 f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
                 f"{soft.facts['held']} that repeat a dev or test text"
             )
-        rows = MemoryRows(tokenizer, tokens)
+        rows = MemoryRows(tokenizer, tokens, _beside(train, apart, tokenizer, config, progress))
     else:
         for name in ("related", "soft_labels"):
             if getattr(config, name):
@@ -259,6 +260,27 @@ def preprocess(
         shares=shares,
         taught=soft.tokens if soft else [],
     )
+
+
+def _beside(
+    train: Dataset,
+    apart: Sequence[str],
+    tokenizer: Tokenizer,
+    config: Config,
+    progress: Progress,
+) -> list[list[str]]:
+    """Tokens of the texts that the training file has without a label, to train word vectors or
+    pretrain an encoder on; without those that repeat one that is kept apart."""
+    brought = config.vectors or config.init or config.vector_method == "random"
+    if not train.unlabelled or (brought and not config.pretrain):
+        return []
+    cleared = Decontamination(apart, tokenizer)
+    found = [t for t in map(tokenizer, train.unlabelled) if t and not cleared.holds(t)]
+    progress.say(
+        f"text: also of {plural(len(found), 'row')} without a label"
+        + f"; left out {cleared.removed} that repeat a dev or test text" * bool(cleared.removed)
+    )
+    return found
 
 
 def _pool_tokens(

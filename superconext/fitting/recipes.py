@@ -5,7 +5,9 @@ vectors and, where there is one, the pretrained encoder), the encoder that is tr
 and a pool of n-grams with each. They are compared by log loss on the same held-out rows: those of a
 cross-validation within train, or dev where that has `FEWEST_DEV` rows. What has to be trained is
 chosen where it is better than the best of the others by more than the standard error of the
-difference; all others are ready within seconds, and the lowest log loss decides among them.
+difference. Among these, which are ready within seconds, the lowest log loss decides; where there
+is a pretrained encoder, it predicts, from `WITH_NGRAMS` rows on with n-grams, unless another is
+better by more than the standard error: few rows choose badly (scripts/few_label_choice.py).
 """
 
 from __future__ import annotations
@@ -86,6 +88,9 @@ OPEN = (
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
 WORTH_TRAINING = 0.001
+
+#: Training rows from which n-grams are expected to add to a pretrained encoder.
+WITH_NGRAMS = 100
 
 #: Words of unlabelled text from which an encoder is pretrained on it.
 WORTH_PRETRAINING = 500_000
@@ -236,7 +241,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
         return _plain_losses(one.shares, one.folds, cv.labels, shift)
 
     quick = {recipe: held_out(recipe) for recipe in recipes if not recipe.trained}
-    ready = min(quick, key=lambda recipe: np.nanmean(lost(quick[recipe])))
+    ready = _ready({recipe: lost(one) for recipe, one in quick.items()}, len(cv.labels))
     if done:
         cv.keep(done)
     tried = {recipe: held_out(recipe) for recipe in recipes if done or not recipe.trained}
@@ -248,7 +253,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
         limit = f"; encoders are trained in the first {first} only"
     where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
     shifted_at_all = bool(np.ptp(shift) > 0)
-    choice = _decided(losses, scores, config, where, began, progress, shifted_at_all, ready)
+    facts = config, where, began, progress, shifted_at_all, len(cv.labels)
+    choice = _decided(losses, scores, *facts, ready)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         cv.folds, tried = every, quick
@@ -329,7 +335,8 @@ def fit_on_dev(
         for recipe, one in shares.items()
     }
     where = f"on {len(labels)} dev rows"
-    choice = _decided(losses, scores, config, where, began, progress, bool(np.ptp(shift) > 0))
+    adjusted = bool(np.ptp(shift) > 0)
+    choice = _decided(losses, scores, config, where, began, progress, adjusted, len(train))
     fitted = fits[choice.recipe.encoder]
     model = fitted.model
     if not choice.recipe.ngrams:
@@ -395,6 +402,26 @@ def _ngrams_alone(
     return softmax(out_of_fold(logs, labels) - pool.shift), weights
 
 
+def _gain(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """By how much the second of two recipes has the lower log loss `[n]`, and the standard error;
+    rows that are NaN were not held out."""
+    difference = first - second
+    difference = difference[~np.isnan(difference)]
+    return float(difference.mean()), float(difference.std()) / math.sqrt(len(difference))
+
+
+def _ready(losses: Mapping[Recipe, np.ndarray], rows: int) -> Recipe:
+    """The choice among recipes without an encoder to train, from their log loss on each row `[n]`
+    and the number of training rows."""
+    best = min(losses, key=lambda recipe: np.nanmean(losses[recipe]))
+    expected = Recipe("", PRETRAINED, rows >= WITH_NGRAMS)
+    for recipe in losses:
+        if (recipe.encoder, recipe.ngrams) == (expected.encoder, expected.ngrams):
+            gain, error = _gain(losses[recipe], losses[best])
+            return best if gain > error else recipe
+    return best
+
+
 def _decided(
     losses: Mapping[Recipe, np.ndarray],
     scores: Mapping[Recipe, Mapping[str, Any]],
@@ -403,24 +430,25 @@ def _decided(
     began: float,
     progress: Progress,
     adjusted: bool,
+    rows: int,
     ready: Recipe | None = None,
 ) -> Choice:
     """The choice among recipes, from their log loss on each of the same rows `[n]` and their
     scores; it is told in three lines. adjusted: whether classes are of several sizes and rare ones
-    get more weight. ready: the best that needs no training, where more rows than
-    these have shown it."""
+    get more weight. rows: of training. ready: the choice among those that need no training, where
+    more rows than these have shown it."""
     mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
-    ready = ready or min((r for r in mean if not r.trained), key=lambda r: mean[r])
+    ready = ready or _ready({r: loss for r, loss in losses.items() if not r.trained}, rows)
     chosen, gain, error = ready, 0.0, 0.0
     trained = [recipe for recipe in mean if recipe.trained]
     if trained:
         best = min(trained, key=lambda r: mean[r])
-        difference = losses[ready] - losses[best]
-        gain = float(difference.mean())
-        error = float(difference.std()) / math.sqrt(len(difference))
+        gain, error = _gain(losses[ready], losses[best])
         if gain > max(error, WORTH_TRAINING):
             chosen = best
-    if not trained:
+    gains = {r: _gain(losses[ready], losses[r]) for r in mean if not r.trained}
+    rivals = [*trained, *(r for r, (by, error_of) in gains.items() if 0 < by <= error_of)]
+    if not rivals:
         why = "the trained encoder was left out, as it takes longer than the budget"
     elif chosen.trained:
         why = (
@@ -428,12 +456,18 @@ def _decided(
             f"error ({error:.4f})"
         )
     else:
+        rival = min(rivals, key=lambda r: mean[r])
+        gain, error = _gain(losses[ready], losses[rival])
         less = "lower" if gain > 0 else "higher"
         why = (
-            f"{best.title} is not clearly better: its log loss is {abs(gain):.4f} {less}, and has "
-            f"to be lower by more than one standard error ({error:.4f}) and {WORTH_TRAINING}"
+            f"{rival.title} is not clearly better: its log loss is {abs(gain):.4f} {less}, and has "
+            f"to be lower by more than one standard error ({error:.4f})"
+            + f" and {WORTH_TRAINING}"
+            * rival.trained
         )
-    rows = {
+        if not trained:
+            why += "; the trained encoder was left out, as it takes longer than the budget"
+    table = {
         recipe.name: {
             "title": recipe.title,
             "log_loss": mean[recipe],
@@ -442,15 +476,15 @@ def _decided(
         for recipe in scores
     }
     told = [
-        f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in rows.values()
+        f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in table.values()
     ]
     seconds = clock() - began
-    progress.say(f"auto: compared {len(rows)} recipes {where} in {seconds:.0f} s")
+    progress.say(f"auto: compared {len(table)} recipes {where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
         f"auto: chosen: {chosen.title}; {why}; {shift * adjusted}"
-        f"as the best of {len(rows)}, its scores on these rows are a little too high"
+        f"as the best of {len(table)}, its scores on these rows are a little too high"
     )
     facts = {
         "chosen": chosen.name,
@@ -458,6 +492,6 @@ def _decided(
         "compared": where,
         "standard_error": error,
         "seconds": round(seconds, 1),
-        "recipes": rows,
+        "recipes": table,
     }
     return Choice(chosen, chosen.config(config), facts)

@@ -121,6 +121,31 @@ def test_a_trained_encoder_is_not_taken_where_all_are_nearly_right(trained, chos
     assert choice.recipe.name == chosen
 
 
+@pytest.mark.parametrize(
+    ("rows", "lower", "chosen"),
+    [
+        (24, 0.1, "frozen"),  # n-grams are better by less than one standard error, 0.2
+        (24, 0.3, "ngrams"),
+        (99, 0.1, "frozen"),
+        (100, 0.1, "frozen+ngrams"),
+        (100, 0.3, "ngrams"),
+    ],
+)
+def test_a_pretrained_encoder_stays_unless_another_recipe_is_clearly_better(
+    rows, lower, chosen, begun
+):
+    """Losses of 25 rows: n-grams alone differ from all others, by -1 and +1 around `lower`."""
+    scattered = np.array([1.0, -1.0] * 12 + [0.0])
+    losses = {
+        r: np.full(25, 2.0) - (lower + scattered) * (r.name == "ngrams")
+        for r in recipes_of(resolve(with_init(begun)))
+        if not r.trained
+    }
+    assert recipes._ready(losses, rows).name == chosen
+    without = {r: loss for r, loss in losses.items() if r.encoder != "pretrained"}
+    assert recipes._ready(without, rows).name == "ngrams"
+
+
 def with_init(folder):
     return {**AUTO, "init": str(folder), "hidden_size": 6, "vector_dimension": 8}
 
