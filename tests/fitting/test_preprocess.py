@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from superconext.config.parameters import resolve
+from superconext.core.progress import Progress
+from superconext.data.reading import read_labelled
 from superconext.data.token_store import build_store
-from superconext.fitting.preprocess import MOST_MONITORED, Prepared
+from superconext.fitting.preprocess import MOST_MONITORED, Prepared, preprocess
 
 
 def prepared(labels, sample=None):
@@ -52,3 +55,41 @@ def test_rows_left_out_are_counted_among_those_that_probes_are_fitted_on(sample)
     assert tokens.tolist() == some.labels.tolist() and set(lengths.tolist()) == {1}
     judged = whole.probe_split[1].tolist()
     assert some.probe_split[1].tolist() == [row for row in judged if row not in left]
+
+
+class Said(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, line):
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_rows_without_a_label_train_the_word_vectors(tmp_path, brought):
+    """Those of a file that drops them, but for what a dev text says and for the header again."""
+    labelled = [f"{'good' if n % 2 else 'bad'}\tfilm number{n % 3}" for n in range(12)]
+    others = ["\tserie hahua walo", "nan\tserie walo hahua", "\tmatch ghrib bzaf!", "\ttext", "\t"]
+    path = tmp_path / "train.tsv"
+    path.write_text("\n".join(["label\ttext", *labelled, *others]) + "\n", encoding="utf-8")
+    train = read_labelled(path, drop_unlabelled=True)
+    assert len(train) == 12
+    assert list(train.unlabelled) == ["serie hahua walo", "serie walo hahua", "match ghrib bzaf!"]
+    (tmp_path / "dev.tsv").write_text("label\ttext\ngood\tmatch ghrib bzaf\n", encoding="utf-8")
+    given = {"vector_dimension": 4, "min_count": 1}
+    if brought:
+        (tmp_path / "v.txt").write_text("film 1 2 3 4\n", encoding="utf-8")
+        given = {"vectors": str(tmp_path / "v.txt")}
+    said = Said()
+    dev = read_labelled(tmp_path / "dev.tsv")
+    found = preprocess(train, dev, ["bad", "good"], resolve({"preset": "fast", **given}), said)
+    reserve = set(found.indexer.oov_vectors.words)
+    if brought:
+        assert not reserve and "without a label" not in "".join(said.lines)
+    else:
+        assert {"serie", "hahua", "walo"} <= reserve and not reserve & {"match", "ghrib"}
+        assert "2 rows without a label; left out 1 that repeat" in "".join(said.lines)
+    assert len(found.train) == len(found.labels) == 12
+    assert set(found.indexer.vocabulary.words) <= {"<pad>", "<unk>", "film"} | {
+        f"number{n}" for n in range(3)
+    }
