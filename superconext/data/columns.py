@@ -434,7 +434,12 @@ def _under_header(
         )
         label = 1 - text if label is None and text is not None and named else label
     if text is None:
-        text = resolve(first, text_column, "text", "--text-column", source)
+        try:
+            text = resolve(first, text_column, "text", "--text-column", source)
+        except ColumnError as error:
+            if not labelled or label is not None or text_column is not None:
+                raise
+            raise ColumnError(f"{error}, and that of the labels with --label-column") from None
     if labelled and label is None:
         label = resolve(first, label_column, "label", "--label-column", source)
     _refuse_same(text, label if labelled else None, source)
@@ -445,6 +450,14 @@ def _under_header(
         read = f"column {shown(first[text], 24)} read as text"
         read += "" if label is None else f", {shown(first[label], 24)} as label"
         notes = [f"first row read as a header: {read} (--no-header if it is a row)"]
+    elif text_column is None and label_column is None:
+        names = TEXT_NAMES | LABEL_NAMES if labelled else TEXT_NAMES
+        others = [cell for at, cell in enumerate(first) if at not in (text, label)]
+        if others := [cell for cell in others if cell.strip().casefold() in names]:
+            read = shown(first[text], 24)
+            read += f" and {shown(first[label], 24)}" if labelled and label is not None else ""
+            verb = "is" if len(others) == 1 else "are"
+            notes = [f"read: {read}; {_listed(others)} {verb} not (--text-column, --label-column)"]
     return Columns(text, label if labelled else None, True, notes, label, joined)
 
 

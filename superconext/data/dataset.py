@@ -201,12 +201,22 @@ def check_counts(
             f"{source}: found {len(counts)} classes in {total} rows, such as {shown(numbered[0])}: "
             "check --label-column, if these are dates or numbers"
         )
+    told += _alike_but_accents(counts, source)
+    rare = [label for label, count in counts.items() if 1 < count <= min(3, total / 40)]
+    told += [
+        f"{source}: found {shown(label)} in {counts[label]} rows alone{meant}"
+        for label in rare
+        if (meant := _meant(label, counts))
+    ]
     if not single:
         return told
     if 2 * len(single) > total >= 20:
+        mend = "check --label-column, or make ranges of numbers classes"
+        if 2 * sum(len(label.split()) > 1 for label in single) > len(single):
+            mend = "they look like texts: --text-column and --label-column name the columns"
         raise RowsError(
             f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
-            "repeat: check --label-column, or make ranges of numbers classes"
+            f"repeat: {mend}"
         )
     named = ", ".join(
         f"{shown(label)} (line {line_of(label)}{_meant(label, counts)})" for label in single[:5]
@@ -217,6 +227,21 @@ def check_counts(
         f"{source}: found {plural(len(single), 'class')} with a single row: {named}{more}; it "
         "is trained on and cannot be held out, so no score shows how well the model knows such a "
         "class",
+    ]
+
+
+def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:
+    """Warnings of classes whose names differ in accents on Latin letters alone."""
+    spelt: dict[str, list[str]] = {}
+    for label in counts:
+        plain = unicodedata.normalize("NFD", folded(label))
+        spelt.setdefault(re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain), []).append(label)
+    return [
+        f"{source}: found classes that differ in accents alone: "
+        + " and ".join(f"{shown(name, 24)} ({plural(counts[name], 'row')})" for name in names)
+        + ": write them alike if they are one"
+        for names in spelt.values()
+        if len({unicodedata.normalize("NFC", folded(name)) for name in names}) > 1
     ]
 
 

@@ -32,10 +32,16 @@ from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
 
 #: How programs write that a value is missing, in lower case.
-MISSING = frozenset(["nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na"])
+MISSING = frozenset(
+    {"nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na", "?", "??"}
+    | {"unlabelled", "unlabeled", "no label"}
+)
+
+#: Signs that may stand for a missing label, where there is no class "+".
+_DASHES = ("-", "--", "\u2013", "\u2014", "_")
 
 #: Marks without a width that editors and keyboards leave around a word; two labels look alike then.
-_MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
+MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
@@ -129,7 +135,7 @@ class LabelReader:
         # Once for each distinct label: a file has many rows and few labels.
         put_right = {}
         for label, count in Counter(labels).items():
-            name = label.strip().strip(_MARKS).strip()
+            name = label.strip().strip(MARKS).strip()
             self._stray += count * (name != label)
             if name in self._places or len(self._places) < _MOST:
                 self._places.setdefault(name, Places()).add_rows(label, count, labels, block.lines)
@@ -159,6 +165,18 @@ class LabelReader:
                 for label in self._places
                 if label.casefold() in MISSING
             ]
+        if "+" not in self._places:
+            notes += [
+                f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
+                "one, empty its cells and use --drop-incomplete"
+                for label in _DASHES
+                if label in self._places
+            ]
+        if several := self._compound():
+            notes.append(
+                f"{WARNING}labels such as {' and '.join(map(self._told, several[:2]))} are classes "
+                "of their own, and not several labels of a text: keep one label for a text"
+            )
         alike: dict[str, list[str]] = {}
         for label in filter(None, self._places):
             alike.setdefault(folded(label), []).append(label)
@@ -177,6 +195,16 @@ class LabelReader:
                     f"{' and '.join(shown(part, 24) for part in parts)}: keep one label for a text"
                 )
         return notes
+
+    def _compound(self) -> list[str]:
+        """Labels that seem to be several of fewer ones, with a bar, semicolon or comma between."""
+        for mark in "|;,":
+            found = [label for label in self._places if mark in label]
+            parts = [part.strip() for label in found for part in set(label.split(mark))]
+            counts = Counter(parts)
+            if len(found) > 2 and len(counts) <= len(found) and min(counts.values()) > 1:
+                return found
+        return []
 
     def _told(self, label: str) -> str:
         places = self._places[label]

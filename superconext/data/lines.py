@@ -37,6 +37,7 @@ _MARKS = {
 }
 _SAMPLE = 1 << 16  # bytes that are guessed on
 _ALEF = b"\xc7"  # in windows-1256 and iso-8859-6
+_FREQUENT = frozenset("اليمونرت")  # more than half of the letters of Arabic
 
 #: In place of an encoding, where nobody can name one: errors then say to save the file as UTF-8.
 UNNAMED = ""
@@ -153,10 +154,10 @@ def guessed(sample: bytes) -> str | None:
     sample = sample[:_SAMPLE]
     high = sum(byte >= 0xC0 for byte in sample)
     if sample.count(_ALEF) * 20 > high and b"\0" not in sample:
-        of_windows, of_iso = sample.count(b"\xe1"), sample.count(b"\xe4")  # the letter lam
         with suppress(UnicodeDecodeError):
-            if of_iso > of_windows:
-                sample.decode("iso-8859-6")
+            of_iso = sum(letter in _FREQUENT for letter in sample.decode("iso-8859-6"))
+            read = sample.decode("windows-1256")
+            if of_iso > 1.2 * sum(letter in _FREQUENT for letter in read):
                 return "iso-8859-6"
         return "windows-1256"
     try:

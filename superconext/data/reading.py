@@ -19,7 +19,7 @@ from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
-from superconext.data.labels import Annotated, LabelReader, Places
+from superconext.data.labels import MARKS, Annotated, LabelReader, Places
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import garbled_rows, is_misread, mended
 
@@ -234,9 +234,11 @@ class RowStream:
                 garbled.add(block.lines[row])
                 if self.fix_text:
                     block.texts[row] = mended(block.texts[row])
-            for text, line in zip(block.texts, block.lines, strict=True):
+            for row, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
                 if is_misread(text):
                     misread.add(line)
+                if (bare := text.strip())[:1] in MARKS and not bare.strip(MARKS).strip():
+                    block.texts[row] = ""  # of invisible marks alone
             name = str((file.columns or {}).get("text"))
             if not (block.labels or block.votes) and name in block.texts:
                 headers.add_rows(name, block.texts.count(name), block.texts, block.lines)

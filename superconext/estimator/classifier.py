@@ -103,7 +103,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         progress = TerminalProgress() if self.verbose else Progress()
         warn_where_slow([config], progress)
         defaults = {row.name: None if row.governed else row.default for row in PARAMETERS}
-        given = {name: getattr(self, name) for name in BY_NAME}
+        given = self._given()
         named = {name: value for name, value in given.items() if value != defaults[name]}
         check_open(named, config)
         callbacks = self._callbacks()
@@ -197,11 +197,16 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             self.save(Path(place) / "run")
             return push(Path(place) / "run", name, private, revision)
 
+    def _given(self) -> dict[str, Any]:
+        """The parameters by name; arrays of files as lists."""
+        given = {name: getattr(self, name) for name in BY_NAME}
+        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in given.items()}
+
     def _config(self) -> Config:
         from superconext.encoders.pretrained import resolve_sized
         from superconext.vectors.readers import path_of
 
-        given = {name: getattr(self, name) for name in BY_NAME}
+        given = self._given()
         for name in (*FILE_PARAMETERS, "model"):
             given[name] = with_files(name, given[name], path_of)
         return resolve_sized(given, type(self).__name__)

@@ -329,11 +329,10 @@ class CrossValidation:
         return OutOfFold(self.folds, shares, settings)
 
     def majority(self) -> OutOfFold:
-        """The commonest class of each fold's training rows, with certainty."""
-        shares = []
-        for fold in self.folds:
-            counts = np.bincount(self.labels[fold.fitted], minlength=len(self.classes))
-            shares.append(np.tile(np.eye(len(self.classes))[counts.argmax()], (len(fold.held), 1)))
+        """The commonest class of all rows, with certainty: one answer, whatever the fold."""
+        counts = np.bincount(self.labels, minlength=len(self.classes))
+        certain = np.eye(len(self.classes))[counts.argmax()]
+        shares = [np.tile(certain, (len(fold.held), 1)) for fold in self.folds]
         return OutOfFold(self.folds, shares, Settings({}, {}))
 
     def baselines(self) -> dict[str, dict[str, Any]]:

@@ -162,7 +162,8 @@ def preprocess(
                 f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
                 f"{soft.facts['held']} that repeat a dev or test text"
             )
-        rows = MemoryRows(tokenizer, tokens, _beside(train, apart, tokenizer, config, progress))
+        beside, repeated = _beside(train, apart, tokenizer, config)
+        rows = MemoryRows(tokenizer, tokens, beside)
     else:
         for name in ("related", "soft_labels"):
             if getattr(config, name):
@@ -193,6 +194,8 @@ def preprocess(
         # words were too rare.
         "unknown": {"train": indexer.missing_words(tokens)} if on_disk is None else {},
     }
+    if on_disk is None and beside:
+        facts["without_label"] = {"learned_from": len(beside), "left_out": repeated}
     if related:
         facts["related"] = related.facts
     if soft:
@@ -267,20 +270,15 @@ def _beside(
     apart: Sequence[str],
     tokenizer: Tokenizer,
     config: Config,
-    progress: Progress,
-) -> list[list[str]]:
+) -> tuple[list[list[str]], int]:
     """Tokens of the texts that the training file has without a label, to train word vectors or
-    pretrain an encoder on; without those that repeat one that is kept apart."""
+    pretrain an encoder on, and how many are left out because they repeat one kept apart."""
     brought = config.vectors or config.init or config.vector_method == "random"
     if not train.unlabelled or (brought and not config.pretrain):
-        return []
+        return [], 0
     cleared = Decontamination(apart, tokenizer)
     found = [t for t in map(tokenizer, train.unlabelled) if t and not cleared.holds(t)]
-    progress.say(
-        f"text: also of {plural(len(found), 'row')} without a label"
-        + f"; left out {cleared.removed} that repeat a dev or test text" * bool(cleared.removed)
-    )
-    return found
+    return found, cleared.removed
 
 
 def _pool_tokens(
@@ -329,6 +327,10 @@ def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
         for split, report in facts["unknown"].items()
         if report
     ]
+    if found := facts.get("without_label"):
+        out = f" ({found['left_out']} left out, as they repeat a dev or test text)"
+        told = f"also learned from: {plural(found['learned_from'], 'row')} without a label"
+        lines.append(told + out * bool(found["left_out"]))
     if facts["cut"]:
         named = ", ".join(plural(count, f"{name} text") for name, count in facts["cut"].items())
         why = "the model's longest input" if indexer.limited else "--max-length"

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from superconext.cli import cli
+from superconext.data.lines import guessed
 from tests.cli.conftest import call_main, rows, write_table
 
 #: Every command with one BAD file, for each argument and option that takes a file. GOOD is UTF-8.
@@ -203,3 +204,13 @@ def test_plain_text_in_another_encoding_is_told_and_read(place, tmp_path):
     text.write_bytes("déjà vu été\n".encode() * 9 + b"d\xe9j\xe0\n")
     said = call_main(*words, tmp_path / "c")
     assert "1 of 10 lines are not UTF-8 and have replacement marks\n" in said.err
+
+
+@pytest.mark.parametrize("text", ["جودة ممتازة", "منتج جيد جدا", "ما عجبنيش بزاف", "نوعية رديئة"])
+def test_short_arabic_is_guessed_as_windows_1256(text):
+    """As ISO 8859-6, which hardly any program writes, these words are letters that mean nothing."""
+    assert guessed(f"{text}\n".encode("windows-1256")) == "windows-1256"
+
+
+def test_iso_8859_6_is_guessed_where_it_reads_better():
+    assert guessed("ما عجبنيش بزاف هاد الفيلم\n".encode("iso-8859-6")) == "iso-8859-6"

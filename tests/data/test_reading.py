@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from superconext.core.errors import DataError
+from superconext.core.errors import DataError, RowsError
 from superconext.data.columns import Known
-from superconext.data.dataset import Dataset, check_training
+from superconext.data.dataset import Dataset, check_counts, check_training
 from superconext.data.reading import read_labelled, read_texts
 
 
@@ -364,3 +364,82 @@ def test_a_header_of_unusual_names_above_an_empty_label_or_a_class_new_to_the_ru
     plain = "\n".join(["a sentence of mine,mixed", *rows, "another one,odd"]) + "\n"
     read = read_labelled(write("plain.csv", plain), known=known)
     assert len(read) == 42 and read.labels[0] == "mixed"
+
+
+def test_one_message_names_both_options_where_neither_column_is_known(write):
+    rows = "id;commentaire;avis;date\n1;film zwin bzaf;positif;2024\n2;film khayb;negatif;2024\n"
+    path = write("a.csv", rows)
+    refused(lambda: read_labelled(path), "--text-column, and that of the labels with --label-col")
+    with pytest.raises(DataError) as caught:
+        read_labelled(path, label_column="avis")
+    assert "--label-column" not in str(caught.value)
+
+
+def test_columns_that_could_be_meant_as_well_are_told(write):
+    def notes(head):
+        rows = f"{head}\n" + "un bon film,0,pos\nun mauvais,1,neg\n"
+        return [n for n in read_labelled(write("a.csv", rows)).notes if n.startswith("read: ")]
+
+    told = "read: 'text' and 'label'; 'sentiment' is not (--text-column, --label-column)"
+    assert notes("text,label,sentiment") == [told]
+    assert notes("text,label,lang") == []
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\ufeff", " \u200e\u200f "])
+def test_a_text_of_invisible_marks_is_empty(write, mark):
+    path = write("a.tsv", f"label\ttext\npos\tzwin\nneg\t{mark}\nneg\tkhayb\n")
+    refused(lambda: read_labelled(path), "line 3: found an empty text")
+    texts = read_texts(write("b.txt", f"zwin\n{mark}\nkhayb {mark}\n"))
+    assert len(texts) == 2 and texts.lines == [1, 3]
+
+
+def test_labels_that_stand_for_a_missing_one(write):
+    def notes(labels):
+        rows = "".join(f"{label}\tfilm {n}\n" for n, label in enumerate(labels))
+        return "".join(read_labelled(write("a.tsv", "label\ttext\n" + rows)).notes)
+
+    assert "'-' (2 rows, lines 3, 5) is a class; if it stands" in notes(["pos", "-", "neg", "-"])
+    assert "'-'" not in notes(["+", "-", "+", "-"])
+    for missing in ("?", "Unlabelled"):
+        path = write("b.tsv", f"label\ttext\npos\tzwin\n{missing}\tx\nneg\tkhayb\n")
+        assert "is how a missing one is written" in "".join(read_labelled(path).notes)
+        assert read_labelled(path, drop_unlabelled=True).labels == ["pos", "neg"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["pos|sav", "neg|sav", "pos|prix", "neg|prix"], True),
+        (["pos, sav", "neg, sav", "pos, prix", "neg, prix", "pos, livraison"], False),
+        (["sport|foot", "sport|tennis", "musique|rap", "musique|rai"], False),
+        (["pos", "neg"], False),
+    ],
+)
+def test_several_labels_in_a_cell_are_told(write, labels, told):
+    rows = "".join(f"{label}\tfilm {n}\n" for n, label in enumerate(labels * 3))
+    notes = "".join(read_labelled(write("a.tsv", "label\ttext\n" + rows)).notes)
+    assert ("keep one label for a text" in notes) == told
+
+
+def counted(**counts):
+    return check_counts(counts, "a.tsv", lambda label: 7)
+
+
+def test_classes_that_differ_in_accents_alone_are_told():
+    (told,) = counted(négatif=20, negatif=15, positif=30)
+    assert "'négatif' (20 rows) and 'negatif' (15 rows)" in told
+    assert counted(été=20, hiver=20) == [] and counted(حُب=20, حب=20, كره=9) == []
+
+
+def test_a_class_of_few_rows_that_misspells_another_is_told():
+    (told,) = counted(positif=80, positife=2, neutre=40)
+    assert told == "a.tsv: found 'positife' in 2 rows alone, did you mean 'positif'?"
+    assert counted(positif=80, positife=20, neutre=40) == counted(rare=2, often=100) == []
+
+
+def test_texts_in_place_of_labels_are_called_texts():
+    texts = {f"un film numero {n}": 1 for n in range(30)}
+    with pytest.raises(RowsError, match="they look like texts: --text-column and --label-column"):
+        check_counts(texts, "a.tsv", lambda label: 7)
+    with pytest.raises(RowsError, match="make ranges of numbers classes"):
+        check_counts({str(n): 1 for n in range(30)}, "a.tsv", lambda label: 7)
