@@ -412,8 +412,7 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     counts = (
         f"estimate: {few or 'hardly any'} of {summary['rows']} labels are wrong or hard to tell"
         f"{f': look at the first {few} rows' * (few > 1)}; "
-        f"the {plural(summary['suspects'], 'row')} that another label fits better "
-        f"{'come' if summary['suspects'] != 1 else 'comes'} first, the clearest at the top"
+        f"another label fits {plural(summary['suspects'], 'row')} better, listed first"
     )
     told = [
         (

@@ -376,8 +376,8 @@ def _not_named(first: Sequence[str], source: str, labelled: bool) -> RowsError:
     if labelled:
         wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
     return RowsError(
-        f"{source}: found the columns {_listed(first)}, expected {wanted}: say which they "
-        f"are with {flags} (by number if this is no header), or rename them"
+        f"{source}: found the columns {_listed(first)}, expected {wanted}: name them "
+        f"with {flags} (or give their numbers, if this is no header), or rename them"
     )
 
 

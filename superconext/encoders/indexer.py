@@ -77,9 +77,9 @@ class TextIndexer:
         return {}
 
     def unfamiliar(self, tokens: Sequence[Sequence[str]]) -> np.ndarray | None:
-        """How little the encoder knows of texts, float64 `[N, 2]`: the share of their words that
-        training never met, and of their letters that are of a script it never met; None where it
-        does not know."""
+        """How little the encoder knows of texts, float64 `[N, 2]`: the share of their words (where
+        there are none, of their signs and emoji) that training never met, and of their letters
+        that are of a script it never met; None where it does not know."""
         return None
 
     def cut(self, tokens: Sequence[Sequence[str]]) -> int:
@@ -220,16 +220,21 @@ class WordIndexer(TextIndexer):
                     met[script] += size * count
             self._scripts = {name for name, n in met.items() if n * _RARE_SCRIPT >= met.total()}
         facts: dict[str, tuple[int, ...]] = {}
+        signs: dict[str, bool] = {}
         for token in set(chain.from_iterable(tokens)):
             letters = letters_of(token)
             strange = sum(n for script, n in letters.items() if script not in self._scripts)
             is_word = token not in PLACEHOLDERS and any(map(str.isalnum, token))
             known = token in self.vocabulary or token in self.oov_vectors
             facts[token] = is_word and not known, is_word, strange, letters.total()
+            signs[token] = not known
         rows = [(0, 0, 0, 0), *(facts[token] for token in chain.from_iterable(tokens))]
         ends = np.cumsum([0, *map(len, tokens)])
         sums = np.diff(np.cumsum(rows, axis=0)[ends], axis=0)
         shares: np.ndarray = sums[:, ::2] / np.maximum(sums[:, 1::2], 1)
+        for row in np.flatnonzero(sums[:, 1] == 0).tolist():
+            if tokens[row]:
+                shares[row, 0] = np.mean([signs[token] for token in tokens[row]])
         return shares
 
     def class_vectors(self, classes: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -460,13 +460,14 @@ def _decided(
     else:
         rival = min(rivals, key=lambda r: mean[r])
         gain, error = _gain(losses[ready], losses[rival])
-        less = "lower" if gain > 0 else "higher"
-        why = (
-            f"{rival.title} is not clearly better: its log loss is {abs(gain):.4f} {less}, and has "
-            f"to be lower by more than one standard error ({error:.4f})"
-            + f" and {WORTH_TRAINING}"
-            * rival.trained
-        )
+        why = f"{rival.title} is no better: its log loss is {-gain:.4f} higher"
+        if gain > 0:
+            why = (
+                f"{rival.title} is not clearly better: its log loss is {gain:.4f} lower, and has "
+                f"to be lower by more than one standard error ({error:.4f})"
+                + f" and {WORTH_TRAINING}"
+                * rival.trained
+            )
         if not trained:
             why += "; the trained encoder was left out, as it takes longer than the budget"
     table = {

@@ -385,7 +385,7 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
             f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
             f"{rows}{chance}"
         )
-    mend = "let train compare recipes (no --objective, --encoder, --epochs or the like), or "
+    mend = "omit --objective, --encoder, --epochs and the like, so that train compares recipes, or "
     mend *= not chosen
     return (
         f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}; "

@@ -229,7 +229,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             if copies:
                 told = "the score is not that of new texts"
                 if copies == len(test):
-                    told = "the score says nothing of new texts"
+                    told = "the score says nothing about new texts"
                 progress.warn(
                     f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
                     f" too: {told} "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from superconext._version import __version__
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ColumnError, ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.data.duplicates import Decontamination
@@ -76,8 +76,17 @@ class Lines:
         if self.text_column is not None or is_table:
             read: dict[str, Any] = {"encoding": self.encoding, "fix_text": self.fix_text}
             rows = RowStream(path, self.text_column, labelled=False, **read)
-            for block in rows:
-                yield from block.texts
+            try:
+                for block in rows:
+                    yield from block.texts
+            except ColumnError as error:
+                if self.encoding != UNNAMED:
+                    raise
+                found = str(error).rpartition(": ")[0]  # without the options, which others have
+                raise ColumnError(
+                    f"{found}: write its texts alone into a file, one a line, or name their column "
+                    "text"
+                ) from None
             self._say([f"{path}: {note}" for note in rows.notes])
             return
         if file.encoding:

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from superconext import SuperConTextClassifier
-from tests.cli.conftest import BAD, COMMON, GOOD, blame, rows
+from tests.cli.conftest import BAD, COMMON, GOOD, blame, rows, write_table
 
 
 @pytest.fixture
@@ -176,3 +176,13 @@ def test_a_labelled_text_file_given_as_unlabelled_lets_no_test_text_in(
     pool = tmp_path / "pool.txt"
     said = call("data", "pool", texts[0], "--leave-out", data.test, "--out", pool, "--no-near")
     assert said.code == 0 and pool.read_text("utf-8") == "wa3r bzaf\n"
+
+
+def test_a_table_of_unlabelled_text_whose_column_is_unknown_says_what_it_may_be(call, tmp_path):
+    """`train` has no option for its columns; `vectors train` has."""
+    path, table = write_table(tmp_path / "x.tsv", rows(20, seed=1)), tmp_path / "more.csv"
+    table.write_text("id,commentaire,avis\n1,film zwin,bon\n", encoding="utf-8")
+    line = blame(call("train", path, "--unlabelled", table, "--out", tmp_path / "run"))
+    assert "could be the text column" in line and line.endswith("or name their column text")
+    line = blame(call("vectors", "train", table, "--out", tmp_path / "vectors"))
+    assert line.endswith("name it with --text-column")

@@ -348,7 +348,7 @@ def test_a_french_export_with_semicolons_needs_no_options(tmp_path):
     assert rows.texts == ["film zwin, bzaf", "film khayb"]
     assert rows.labels == ["positif", "négatif"]
     path.write_text("N°;Propos;Humeur\n1;film zwin;bon\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"'Humeur', expected .*: say which they are with"):
+    with pytest.raises(DataError, match=r"'Humeur', expected .*: name them with --text-col"):
         read_labelled(path)
 
 

@@ -200,7 +200,7 @@ def test_stdout_is_a_table_of_all_rows_that_train_can_read(file, noisy, tmp_path
     assert [pairs[line - 2] for line in lines] == list(zip(again.labels, again.texts, strict=True))
     likely, better = re.search(
         r": estimate: (\d+) of 120 labels are wrong or hard to tell: look at the first "
-        r"\d+ rows; the (\d+) rows that another label fits better come first",
+        r"\d+ rows; another label fits (\d+) rows better, listed first",
         said.err,
     ).groups()
     assert f"{file}: " in said.err and 0 < int(likely) <= int(better)
