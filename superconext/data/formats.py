@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -249,6 +249,9 @@ FASTTEXT_PREFIX = "__label__"
 #: Blank lines at the head of a table that are held back until a row tells its columns, about.
 _MOST_BLANK = 1 << 16
 
+#: Lines of plain text whose marks are counted, of each block, and fewest lines that tell a table.
+_FIRST, _ALIKE = 200, 5
+
 Records = Iterator[tuple[Sequence[int], list[list[str]]]]
 
 
@@ -269,6 +272,7 @@ class PlainText(FileFormat):
         file = self.file
         file.notes.append("read as plain text, one sentence a line")
         count = tabs = 0
+        columns: dict[str, Counter[int]] = {mark: Counter() for mark in ";|"}
         header = file.wanted.header
         for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
             if header:
@@ -278,6 +282,8 @@ class PlainText(FileFormat):
                 file.notes.append("first line read as a header, left out")
             count += len(lines)
             tabs += sum("\t" in line for line in lines)
+            for mark, counts in columns.items():
+                counts.update(line.count(mark) for line in lines[:_FIRST])
             yield Block(lines, [], numbers)
         if tabs:
             where = "name the file .tsv or " if file.name != STDIN_NAME else ""
@@ -285,6 +291,12 @@ class PlainText(FileFormat):
                 f"{tabs} of {count} lines hold a tab, kept as part of the sentence: "
                 f"{where}give --text-column if the tab separates columns"
             )
+        for mark, counts in columns.items():
+            if counts.total() >= _ALIKE and len(counts) == 1 and 0 not in counts:
+                file.notes.append(
+                    f"{WARNING}every line has as many {mark!r} as the others, kept as part of the "
+                    "sentence: if it separates columns, name the file .csv or give --text-column"
+                )
 
 
 class FastText(LineFormat):

@@ -76,7 +76,7 @@ class JsonLines(LineFormat):
                 raise
         if tool and self.file.wanted.labelled:
             record.setdefault(self.keys[1], "")
-        if self.file.wanted.every_row and record.get(self.keys[0], "") is None:
+        if record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
         if self.file.wanted.beside:

@@ -170,8 +170,8 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
         ('{"text": "a"}', "no key 'label', found 'text'"),
         ('{"text": "a", "label": ["p", "q"]}', "'label' has several values ('p', 'q')"),
         ('{"text": {"a": 1}, "label": "p"}', "'text' is a JSON object"),
-        ('{"text": null, "label": "p"}', "'text' is a JSON null"),
-        ('{"text": NaN, "label": "p"}', "null or NaN"),
+        ('{"text": null, "label": "p"}', "found an empty text (1 row, line 2)"),
+        ('{"text": NaN, "label": "p"}', "leave them out with --drop-incomplete"),
         ('{"text": "a", "label": true}', "'label' is a JSON boolean"),
         ('{"text": "a\\ud83d", "label": "p"}', "surrogate"),
         ('{"text": "a\\u0000", "label": "p"}', "NUL"),
@@ -247,3 +247,17 @@ def test_parquet(tmp_path):
     assert "row 1" in refusal(path)
     path.write_bytes(path.read_bytes()[:-20])
     assert "Parquet" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([f"{n};un produit {n};2024" for n in range(6)], True),
+        ([f"{n}|un produit {n}" for n in range(6)], True),
+        (["un; deux", "trois", "quatre; cinq", "six", "sept; huit", "neuf"], False),
+        ([f"{n};un produit" for n in range(4)], False),
+    ],
+)
+def test_plain_text_whose_lines_look_like_rows_is_told(tmp_path, lines, told):
+    notes = read_texts(write(tmp_path, "a.txt", "\n".join(lines) + "\n")).notes
+    assert any("name the file .csv" in note for note in notes) == told
