@@ -74,7 +74,7 @@ def scores(
     cv = CrossValidation(some, config, 5, Progress(), classes=classes)
     cv._features = {name: every[rows] for name, every in features.items()}
     cv.add([TFIDF, NGRAMS, *features])
-    recipes = [recipe for recipe in recipes_of(config) if not recipe.trained]
+    recipes = [recipe for recipe in recipes_of(config, len(rows)) if not recipe.trained]
     held = {r: cv.out_of_fold(r.models, POOL if r.ngrams else ALONE, 0.0) for r in recipes}
     grids = {r.encoder or NGRAMS: held[r].settings.c for r in recipes}
     c = grids[NGRAMS]
@@ -163,7 +163,7 @@ def main() -> None:
     stored = read_rows(options.stored) if options.stored.exists() else []
     for size in sizes:
         base = np.array(taken[size, LOWEST])
-        for rule in rules([_name(r) for r in recipes_of(config) if not r.trained]):
+        for rule in rules([_name(r) for r in recipes_of(config, 0) if not r.trained]):
             one = np.array(taken[size, rule])
             figures = (one.mean(), (one - base).mean(), 1.96 * sem(one - base))
             row = (rest[0], size, len(one), rule, *(f"{x:.2f}" for x in figures))

@@ -6,8 +6,9 @@ and a pool of n-grams with each. They are compared by log loss on the same held-
 cross-validation within train, or dev where that has `FEWEST_DEV` rows. What has to be trained is
 chosen where it is better than the best of the others by more than the standard error of the
 difference. Among these, which are ready within seconds, the lowest log loss decides; where there
-is a pretrained encoder, it predicts, from `WITH_NGRAMS` rows on with n-grams, unless another is
-better by more than the standard error: few rows choose badly (scripts/few_label_choice.py).
+is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another is better
+by more than the standard error: few rows choose badly (scripts/few_label_choice.py). With fewer
+rows it is not trained further, which gains nothing (scripts/results/few_label_training.csv).
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ OPEN = (
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
 WORTH_TRAINING = 0.001
 
-#: Training rows from which n-grams are expected to add to a pretrained encoder.
-WITH_NGRAMS = 100
+#: Training rows from which n-grams, and training on the labels, may add to a pretrained encoder.
+ENOUGH_ROWS = 100
 
 #: Words of unlabelled text from which an encoder is pretrained on it.
 WORTH_PRETRAINING = 500_000
@@ -142,12 +143,13 @@ _TITLES = {
 }
 
 
-def recipes_of(config: Config) -> tuple[Recipe, ...]:
-    """What is compared; `frozen` is the pretrained encoder where there is one."""
-    untrained = PRETRAINED if config.init or config.pretrain else VECTORS
-    pairs = {"frozen": untrained, "trained": ENCODER}
-    if untrained == PRETRAINED:
-        pairs = {"vectors": VECTORS, **pairs}
+def recipes_of(config: Config, rows: int) -> tuple[Recipe, ...]:
+    """What is compared with so many training rows; `frozen` is the pretrained encoder where there
+    is one."""
+    pairs = {"frozen": VECTORS, "trained": ENCODER}
+    if config.init or config.pretrain:
+        pairs = {"vectors": VECTORS, "frozen": PRETRAINED}
+        pairs |= {"trained": ENCODER} if rows >= ENOUGH_ROWS else {}
     recipes = [Recipe("ngrams", None, True)]
     for name, encoder in pairs.items():
         recipes += [Recipe(name, encoder, False), Recipe(f"{name}+ngrams", encoder, True)]
@@ -217,7 +219,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     """
     config = cv.config
     seconds, dealt = 60 * config.budget, len(cv.folds)
-    recipes = recipes_of(config)
+    recipes = recipes_of(config, len(cv.labels))
     untrained = [recipe.encoder for recipe in recipes if recipe.encoder and not recipe.trained]
     cv.make_ready(untrained)
     began = clock()
@@ -229,8 +231,9 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
     first = sum(fold.repeat == 0 for fold in cv.folds)
     once = dealt > 2 * first
-    cv.add_encoder(began + seconds, first if once else None)
-    every, done = cv.folds, len(cv.models[ENCODER])
+    if any(recipe.trained for recipe in recipes):
+        cv.add_encoder(began + seconds, first if once else None)
+    every, done = cv.folds, len(cv.models.get(ENCODER, ()))
 
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
 
@@ -249,7 +252,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     losses = {recipe: lost(one)[rows] for recipe, one in tried.items()}
     scores = {recipe: one.scores(cv.train, cv.classes) for recipe, one in tried.items()}
     limit = "; more would exceed the budget" * (len(cv.folds) < dealt)
-    if once and len(cv.folds) == first:
+    if done and once and len(cv.folds) == first:
         limit = f"; encoders are trained in the first {first} only"
     where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
     shifted_at_all = bool(np.ptp(shift) > 0)
@@ -286,30 +289,38 @@ def fit_on_dev(
     """The same, judged on dev rows: each recipe is fitted on train as a run of its own would be,
     and the best of them is the model. Weights of a pool that are judged were fitted on other dev
     rows. Arguments are those of `fit_model`."""
-    recipes = recipes_of(config)
+    recipes = recipes_of(config, len(train))
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     fits: dict[str | None, Fitted] = {}
+    once = None if ENCODER in pools else on_prepared
     for encoder, pool in pools.items():
         if not pool.trained:
             fits[encoder] = fit_model(
-                train, pool.config(config), dev, test_texts=test_texts, progress=progress
+                train,
+                pool.config(config),
+                dev,
+                test_texts=test_texts,
+                progress=progress,
+                on_prepared=once,
             )
+            once = None
     fits[None] = plain = next(iter(fits.values()))  # whose n-grams are those of all
     began = clock()  # word vectors and pretrained encoder are made
     hook = Clock(began + 60 * config.budget)
     _begun(recipes, config, progress)
-    with contextlib.suppress(OutOfTime):
-        fits[ENCODER] = fit_model(
-            train,
-            pools[ENCODER].config(config),
-            dev,
-            test_texts=test_texts,
-            progress=progress,
-            callbacks=[hook, *callbacks],
-            checkpoint=checkpoint,
-            monitor=monitor,
-            on_prepared=on_prepared,
-        )
+    if ENCODER in pools:
+        with contextlib.suppress(OutOfTime):
+            fits[ENCODER] = fit_model(
+                train,
+                pools[ENCODER].config(config),
+                dev,
+                test_texts=test_texts,
+                progress=progress,
+                callbacks=[hook, *callbacks],
+                checkpoint=checkpoint,
+                monitor=monitor,
+                on_prepared=on_prepared,
+            )
     classes = plain.model.classes
     known = [row for row, label in enumerate(dev.labels) if label in classes]
     texts, truth = ([column[row] for row in known] for column in (dev.texts, dev.labels))
@@ -416,7 +427,7 @@ def _ready(losses: Mapping[Recipe, np.ndarray], rows: int) -> Recipe:
     """The choice among recipes without an encoder to train, from their log loss on each row `[n]`
     and the number of training rows."""
     best = min(losses, key=lambda recipe: np.nanmean(losses[recipe]))
-    expected = Recipe("", PRETRAINED, rows >= WITH_NGRAMS)
+    expected = Recipe("", PRETRAINED, rows >= ENOUGH_ROWS)
     for recipe in losses:
         if (recipe.encoder, recipe.ngrams) == (expected.encoder, expected.ngrams):
             gain, error = _gain(losses[recipe], losses[best])
@@ -448,10 +459,15 @@ def _decided(
         gain, error = _gain(losses[ready], losses[best])
         if gain > max(error, WORTH_TRAINING):
             chosen = best
-    gains = {r: _gain(losses[ready], losses[r]) for r in mean if not r.trained}
-    rivals = [*trained, *(r for r, (by, error_of) in gains.items() if 0 < by <= error_of)]
+    lower = {r: _gain(losses[ready], losses[r]) for r in mean if mean[r] < mean[ready]}
+    # What a pretrained encoder was kept in place of; others were behind over all folds.
+    near = [r for r, (by, of) in lower.items() if by <= of and ready.encoder == PRETRAINED]
+    rivals = [*trained, *(recipe for recipe in near if not recipe.trained)]
+    out = "the trained encoder was left out, as it takes longer than the budget"
+    if rows < ENOUGH_ROWS and any(recipe.encoder == PRETRAINED for recipe in mean):
+        out = f"with fewer than {ENOUGH_ROWS} rows a pretrained encoder is not trained further"
     if not rivals:
-        why = "the trained encoder was left out, as it takes longer than the budget"
+        why = out
     elif chosen.trained:
         why = (
             f"its log loss is {gain:.4f} lower than that of {ready.title}, more than one standard "
@@ -469,7 +485,10 @@ def _decided(
                 * rival.trained
             )
         if not trained:
-            why += "; the trained encoder was left out, as it takes longer than the budget"
+            why += f"; {out}"
+    behind = [recipe for recipe in lower if not recipe.trained and recipe not in near]
+    if behind and not chosen.trained:
+        why += f"; over all folds its log loss is lower than that of {behind[0].title}"
     table = {
         recipe.name: {
             "title": recipe.title,

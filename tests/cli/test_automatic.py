@@ -219,7 +219,8 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
     told = (
         "auto: also pretrains an encoder on 1,200 unlabelled words: about 1 minute (not with --no-"
     )
-    assert told in said.err and "compared 7 recipes" in said.err
+    assert told in said.err and "compared 5 recipes" in said.err
+    assert "with fewer than 100 rows a pretrained encoder is not trained further" in said.err
     assert read_config(run / "config.toml")["pretrain"] is True
     for words, note in (
         (["--no-pretrain"], ""),
@@ -245,6 +246,7 @@ def test_the_budget_does_not_count_pretraining(call, few, tmp_path, monkeypatch,
         return made(*given)
 
     monkeypatch.setattr(preprocess, "pretrained_encoder", slow)
+    monkeypatch.setattr(recipes_module, "ENOUGH_ROWS", 0)
     for module in (recipes_module, cross_validation):
         monkeypatch.setattr(module, "clock", lambda: time.process_time() + late[0])
     text = tmp_path / "text.txt"

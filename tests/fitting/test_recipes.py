@@ -35,7 +35,7 @@ def noise(rows=60):
     return Dataset(texts, [str(k) for k in draw.integers(0, 3, rows)], range(rows))
 
 
-RECIPES = recipes_of(resolve(AUTO))
+RECIPES = recipes_of(resolve(AUTO), 30)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_a_pretrained_encoder_stays_unless_another_recipe_is_clearly_better(
     scattered = np.array([1.0, -1.0] * 12 + [0.0])
     losses = {
         r: np.full(25, 2.0) - (lower + scattered) * (r.name == "ngrams")
-        for r in recipes_of(resolve(with_init(begun)))
+        for r in recipes_of(resolve(with_init(begun)), rows)
         if not r.trained
     }
     assert recipes._ready(losses, rows).name == chosen
@@ -152,7 +152,26 @@ def with_init(folder):
     return {**AUTO, "init": str(folder), "hidden_size": 6, "vector_dimension": 8}
 
 
+def test_few_rows_do_not_train_a_pretrained_encoder(begun, monkeypatch):
+    def refused(*given, **more):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(CrossValidation, "add_encoder", refused)
+    said, data, config = Said(), dataset(60), resolve(with_init(begun))
+    choice, folds, _ = choose(CrossValidation(data, config, 5, said), said)
+    assert {recipe.encoder for recipe in recipes_of(config, 99)} == {None, "vectors", "pretrained"}
+    assert len(choice.facts["recipes"]) == 5 and "5 recipes" in said.lines[0]
+    assert len(folds.recipe.folds) == 20 and "in 20 of 20 folds)" in said.lines[1]
+    prepared = []
+    dev = dataset(60, seed=1)
+    fitted, choice = fit_on_dev(data, config, dev, said, on_prepared=prepared.append)
+    assert len(prepared) == 1 and not choice.recipe.trained and fitted.model.config.freeze
+    with pytest.raises(AssertionError, match="trained"):
+        choose(CrossValidation(dataset(100), config, 5, said), said)
+
+
 def test_beside_a_pretrained_encoder_its_vectors_are_compared_too(begun, monkeypatch):
+    monkeypatch.setattr(recipes, "ENOUGH_ROWS", 0)
     said, real = Said(), recipes._decided
     chosen = {}
     for wanted in ("vectors", "vectors+ngrams", "frozen"):
@@ -184,8 +203,9 @@ def test_beside_a_pretrained_encoder_its_vectors_are_compared_too(begun, monkeyp
 def test_each_recipe_chosen_on_dev_is_a_run_that_loads_and_predicts_alike(
     wanted, pretrained, begun, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(recipes, "ENOUGH_ROWS", 0)
     given = with_init(begun) if pretrained else AUTO
-    if wanted not in {recipe.name for recipe in recipes_of(resolve(given))}:
+    if wanted not in {recipe.name for recipe in recipes_of(resolve(given), 30)}:
         return
 
     def decided(losses, *rest):
