@@ -53,7 +53,7 @@ class Grid:
     Args:
         headings: one for each column.
         rows: cells as text, as many in each row as there are headings.
-        bold: (row, column) of cells that stand out in Markdown and LaTeX.
+        bold: (row, column) of cells that stand out: bold in Markdown and LaTeX, with a star in text.
         notes: sentences below the table, a line each.
         right: columns that are aligned to the right; None for all but the first.
     """
@@ -80,10 +80,13 @@ class Grid:
     def text(self) -> str:
         """Aligned for a terminal by `display_width`, notes below, no final newline.
 
-        A cell with right-to-left letters stands between left-to-right marks (no width, not
-        seen), which keep the columns in their order.
+        Bold cells have a star. A cell with right-to-left letters stands between left-to-right
+        marks (no width, not seen), which keep the columns in their order.
         """
-        texts = [[clean(cell) for cell in line] for line in [self.headings, *self.rows]]
+        texts = [list(map(clean, self.headings)), *self._marked(clean, "{}*")]
+        for column in {column for _, column in self.bold}:  # the others of it line up
+            for line in texts:
+                line[column] += "" if line[column].endswith("*") else " "
         widths = [max(map(display_width, column)) for column in zip(*texts, strict=True)]
         right = self.right_aligned
         texts.insert(1, ["-" * width for width in widths])
@@ -94,7 +97,8 @@ class Grid:
             ).rstrip(" ")
             for line in texts
         ]
-        return "\n".join([*lines, *([""] if self.notes else []), *self.notes])
+        notes = [note.replace("Bold: ", "*: ") for note in self.notes]
+        return "\n".join([*lines, *([""] if notes else []), *notes])
 
     def markdown(self) -> str:
         """GitHub's Markdown, text escaped, notes as a list below, no final newline."""

@@ -185,12 +185,14 @@ GRID = Grid(["system", "F1"], [["a_b", "71.0 ± 2.0"], ["c", "-"]], {(0, 1)}, ["
 def test_a_grid_is_written_in_three_forms():
     assert GRID.text().split("\n") == [
         "system          F1",
-        "------  ----------",
-        "a_b     71.0 ± 2.0",
+        "------  -----------",
+        "a_b     71.0 ± 2.0*",
         "c                -",
         "",
         "A note.",
     ]
+    noted = Grid(["a"], [["b"]], {(0, 0)}, ["Seconds: wall time. Bold: better than c."])
+    assert noted.text().endswith("b*\n\nSeconds: wall time. *: better than c.")
     assert GRID.markdown().split("\n") == [
         "| system | F1 |",
         "| --- | ---: |",
@@ -236,7 +238,7 @@ def test_the_model_is_told_beside_the_best_baseline():
     metrics = {"reported_split": "test", "test": test, "baselines": others}
     name = "TF-IDF + logistic regression"
     said = verdict(metrics, chosen=False)
-    assert said.startswith(f"{name} is 7.3 points of accuracy ahead on the test rows; let train")
+    assert said.startswith(f"{name} is 7.3 points of accuracy ahead on the test rows; omit --obj")
     assert "compare recipes" not in verdict(metrics, chosen=True)
     test["n"] = 100
     chance = "rows; may be chance (95% interval of the model's accuracy: 40.4 to 59.6); "
