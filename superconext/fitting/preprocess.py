@@ -320,7 +320,7 @@ _FEW = 0.5
 def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
     """How much of each split the training vocabulary and the vectors lack, for the user."""
     words = f", {facts['words']} words" if "words" in facts else ""
-    lines = [f"text: profile {facts['profile']}{words}"]
+    lines = [f"text: spelling rules {facts['profile']!r}{words}"]
     lines += [
         f"unknown in {split}: {report['oov_token_share']:.1%} of {report['tokens']} tokens, "
         f"{report['oov_type_share']:.1%} of {report['types']} words"

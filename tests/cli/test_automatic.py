@@ -98,7 +98,7 @@ def test_with_no_recipe_named_one_is_chosen_and_the_others_figures_are_kept(call
     )
     assert len(told) == 4 and "3 recipes" in told[1] and "chosen: " in told[3]
     assert "best of 3" in told[3], "the choice flatters the chosen one's scores"
-    assert said.err.count("text: profile") == 1, "what both fits read is said once"
+    assert said.err.count("text: spelling rules") == 1, "what both fits read is said once"
     recipes = json.loads((run / "manifest.json").read_text())["recipes"]
     assert recipes["chosen"] in recipes["recipes"] and len(recipes["recipes"]) == 3
     titles = {"ngrams": "n-grams", "frozen": "mean word vectors"}
