@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -196,7 +197,7 @@ def suggest(
     the column label, then add the rows with data merge.
     """
     from superconext.core.progress import TerminalProgress
-    from superconext.data.reading import read_texts
+    from superconext.data.reading import labelled_texts, read_texts
     from superconext.report import suggest as suggesting
 
     refuse_swapped([run], file)
@@ -209,6 +210,10 @@ def suggest(
     labelled = [
         text for path in leave_out for text in read_texts(path, known=known, **reading).texts
     ]
+    if done := labelled_texts(file, known.label or "label", text_column, known=known, **reading):
+        labelled += done
+        if not quiet:
+            echo_notes([f"{plural(len(done), 'text')} that have a label, left out"], texts.source)
     with TerminalProgress(quiet).bar("comparing texts"):
         if model.seen is not None:
             splits = model.seen.split_of(model.tokens(texts.texts))
@@ -274,6 +279,8 @@ def explain(
         raise click.UsageError("expected the texts to explain: as TEXTs, or in a file with --file")
     if not all(map(str.strip, texts)):
         raise click.UsageError("found an empty TEXT; expected words in each")
+    if named := next((text for text in texts if os.path.isfile(text)), None):
+        raise click.UsageError(f"found the file {named} as a TEXT; expected --file {named}")
     model = _load(run, threads)
     asked = [*texts]
     if file is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -231,6 +232,13 @@ def out_file(
             if out is not None and path.exists() and not (force and path.is_file()):
                 mend = "choose another" + " or add --force" * path.is_file()
                 raise DataError(f"{out} exists already; expected a new file: {mend}")
+            for given in options.values() if out is not None and path.exists() else ():
+                for read in given if isinstance(given, tuple) else (given,):
+                    if isinstance(read, str) and os.path.isfile(read) and path.samefile(read):
+                        raise DataError(
+                            f"{out} is a file that is read; expected another to write: what is "
+                            "made of it would take its place"
+                        )
             return command(*arguments, out=out, **options)
 
         return shared(

@@ -231,13 +231,14 @@ def check_counts(
 
 
 def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:
-    """Warnings of classes whose names differ in accents on Latin letters alone."""
+    """Warnings of classes whose names differ in accents on Latin letters or marks around alone."""
     spelt: dict[str, list[str]] = {}
     for label in counts:
         plain = unicodedata.normalize("NFD", folded(label))
-        spelt.setdefault(re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain), []).append(label)
+        plain = re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain)
+        spelt.setdefault(plain.strip(" .,;:!?'\"") or plain, []).append(label)
     return [
-        f"{source}: found classes that differ in accents alone: "
+        f"{source}: found classes that differ in accents or marks alone: "
         + " and ".join(f"{shown(name, 24)} ({plural(counts[name], 'row')})" for name in names)
         + ": write them alike if they are one"
         for names in spelt.values()

@@ -34,7 +34,7 @@ from superconext.data.lines import shown
 #: How programs write that a value is missing, in lower case.
 MISSING = frozenset(
     {"nan", "null", "none", "nil", "na", "n/a", "nat", "<na>", "#n/a", "#na", "?", "??"}
-    | {"unlabelled", "unlabeled", "no label"}
+    | {"unlabelled", "unlabeled", "no label", "todo", "to do", "tbd"}
 )
 
 #: Signs that may stand for a missing label, where there is no class "+".

@@ -38,6 +38,7 @@ _MARKS = {
 _SAMPLE = 1 << 16  # bytes that are guessed on
 _ALEF = b"\xc7"  # in windows-1256 and iso-8859-6
 _FREQUENT = frozenset("اليمونرت")  # more than half of the letters of Arabic
+_WITH_LATIN = re.compile(rb"[\xc0-\xff]*[A-Za-z][A-Za-z\xc0-\xff]*")
 
 #: In place of an encoding, where nobody can name one: errors then say to save the file as UTF-8.
 UNNAMED = ""
@@ -152,13 +153,19 @@ def guessed(sample: bytes) -> str | None:
     where it reads the bytes too, but for those of the Macintosh.
     """
     sample = sample[:_SAMPLE]
-    high = sum(byte >= 0xC0 for byte in sample)
-    if sample.count(_ALEF) * 20 > high and b"\0" not in sample:
+    alone = _WITH_LATIN.sub(b" ", sample)  # words that have no letter of ASCII
+    high = sum(byte >= 0xC0 for byte in alone)
+    read = alone.decode("windows-1256")
+    frequent = sum(letter in _FREQUENT for letter in read)
+    arabic = sum("\u0620" < letter < "\u064b" for letter in read)
+    mostly = arabic > 0.7 * sum(not character.isascii() for character in read)
+    if alone.count(_ALEF) * 20 > high and mostly and b"\0" not in sample:
         with suppress(UnicodeDecodeError):
-            of_iso = sum(letter in _FREQUENT for letter in sample.decode("iso-8859-6"))
-            read = sample.decode("windows-1256")
-            if of_iso > 1.2 * sum(letter in _FREQUENT for letter in read):
+            of_iso = sum(letter in _FREQUENT for letter in alone.decode("iso-8859-6"))
+            if of_iso > 1.2 * frequent:
                 return "iso-8859-6"
+        return "windows-1256"
+    if high and arabic == sum(letter.isalpha() for letter in read) <= 2 * frequent:
         return "windows-1256"
     try:
         from charset_normalizer import from_bytes

@@ -19,7 +19,7 @@ from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
-from superconext.data.labels import MARKS, Annotated, LabelReader, Places
+from superconext.data.labels import MARKS, MISSING, Annotated, LabelReader, Places
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import garbled_rows, is_misread, mended
 
@@ -451,6 +451,24 @@ def read_texts(
     )
     rows, _ = stream.collect()
     return Texts(rows.texts, list(rows.lines), stream.name, stream.notes, stream.separator)
+
+
+def labelled_texts(
+    path: str | Path, label: str, text_column: ColumnSpec = None, **reading: Any
+) -> list[str]:
+    """Texts of a table, read as `read_texts` takes it, whose cell in the column `label` is not
+    empty; none of a file without such a column, or that cannot be read again."""
+    found: list[str] = []
+    if not Path(path).is_file():
+        return found
+    with suppress(DataError):
+        stream = RowStream(path, text_column, labelled=False, beside=True, **reading)
+        for block in stream:
+            for text, cells in zip(block.texts, block.beside, strict=False):
+                named = {name.strip().casefold(): cell for name, cell in cells.items()}
+                if named.get(label.strip().casefold(), "").strip().casefold() not in ("", *MISSING):
+                    found.append(text)
+    return found
 
 
 def read_beside(

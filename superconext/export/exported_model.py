@@ -229,6 +229,11 @@ def _columns(
             "first row; expected the column of texts there: name it with --text-column, or give "
             "its number where there is no header"
         )
+    if (word := first.strip().strip('"')) and not re.search(r"\s", word):
+        sys.stderr.write(
+            f"note: {name}: no header read: the first row, {word!r}, is a text (--text-column "
+            f"{word} if it names the column)\n"
+        )
     return [], ((line.rstrip("\r\n"), []) for line in chain([first], lines))
 
 

@@ -53,7 +53,7 @@ class Grid:
     Args:
         headings: one for each column.
         rows: cells as text, as many in each row as there are headings.
-        bold: (row, column) of cells that stand out: bold in Markdown and LaTeX, with a star in text.
+        bold: (row, column) of cells that stand out: with a star in text, else in bold type.
         notes: sentences below the table, a line each.
         right: columns that are aligned to the right; None for all but the first.
     """
@@ -379,7 +379,8 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     if len(others) < len(known):
         model, other = f"the model, {itself} + logistic regression,", "other baseline"
     if abs(gap) < 0.05:
-        return f"{model} is as accurate as the best {other} ({name}) on {rows}"
+        more = "; more text (--unlabelled) may help"
+        return f"{model} is as accurate as the best {other} ({name}) on {rows}{more}"
     low, high = wilson(own, counted(metrics[split], metrics[split]["n"]))
     interval = f"{100 * low:.1f} to {100 * high:.1f}"
     chance = f"; may be chance (95% interval of the model's accuracy: {interval})"

@@ -151,6 +151,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         few = train.on_disk is None and len(dev) < FEWEST_DEV and not config.soft_labels
         if config.preset == "auto" and few:
             folds = config.cv or FOLDS
+        if unknown := sorted(set(dev.labels) - set(train.labels)):
+            some = sum(label in unknown for label in dev.labels)
+            progress.warn(
+                f"{request.dev} has labels that training never sees: {', '.join(unknown[:5])}; "
+                f"nothing is chosen by these rows ({some} of {len(dev)}), and they count as wrong"
+            )
         if copies := train.repeats_of(dev.texts):
             progress.warn(
                 f"{copies} of {len(dev)} dev texts {'is' if copies == 1 else 'are'} in train too: "

@@ -111,7 +111,7 @@ class Lines:
         if damaged:
             mend = f": {advice(sample, self.encoding)}" * (damaged > whole)
             found = f"{damaged} of {number} lines are not UTF-8"
-            if damaged > max(whole, _FEW_DAMAGED, number / 10):
+            if damaged > max(whole, min(max(_FEW_DAMAGED, number / 10), max(number / 2, 2))):
                 raise DataError(f"{path}: {found}, expected UTF-8{mend}")
             found += " and have replacement marks"
             self._say([f"{path}: {found}{mend}"])

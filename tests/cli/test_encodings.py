@@ -206,7 +206,9 @@ def test_plain_text_in_another_encoding_is_told_and_read(place, tmp_path):
     assert "1 of 10 lines are not UTF-8 and have replacement marks\n" in said.err
 
 
-@pytest.mark.parametrize("text", ["جودة ممتازة", "منتج جيد جدا", "ما عجبنيش بزاف", "نوعية رديئة"])
+@pytest.mark.parametrize(
+    "text", ["جودة ممتازة", "منتج جيد جدا", "ما عجبنيش بزاف", "نوعية رديئة", "3;بشحال هذا très bon"]
+)
 def test_short_arabic_is_guessed_as_windows_1256(text):
     """As ISO 8859-6, which hardly any program writes, these words are letters that mean nothing."""
     assert guessed(f"{text}\n".encode("windows-1256")) == "windows-1256"

@@ -428,7 +428,11 @@ def counted(**counts):
 def test_classes_that_differ_in_accents_alone_are_told():
     (told,) = counted(négatif=20, negatif=15, positif=30)
     assert "'négatif' (20 rows) and 'negatif' (15 rows)" in told
-    assert counted(été=20, hiver=20) == [] and counted(حُب=20, حب=20, كره=9) == []
+    assert "'bon.' (3 rows)" in counted(**{"bon": 9, "bon.": 3, "mauvais": 9})[0]
+    assert (
+        counted(**{"+": 9, "-": 9}) == counted(été=20, hiver=20) == []
+        and counted(حُب=20, حب=20, كره=9) == []
+    )
 
 
 def test_a_class_of_few_rows_that_misspells_another_is_told():

@@ -399,3 +399,14 @@ def test_many_unseen_words_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     found, _ = table.compose_many(words)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_word_above_texts_that_is_read_as_one_is_told(tmp_path, capsys):
+    from superconext.export.exported_model import file_rows
+
+    file = tmp_path / "rows.csv"
+    for first, told in (("avis", True), ("un bon film", False)):
+        file.write_text(f"{first}\nfilm zwin bzaf\n", encoding="utf-8")
+        _, rows = file_rows(str(file), None, "text")
+        assert [text for text, _ in rows] == [first, "film zwin bzaf"]
+        assert ("--text-column avis if it names the column" in capsys.readouterr().err) == told

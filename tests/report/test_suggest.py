@@ -170,3 +170,36 @@ def test_what_cannot_be_done_is_one_line(given, tmp_path):
     assert "exists already" in blame(call_main("suggest", *given, "--out", given[1]))
     assert "no such" in blame(call_main("suggest", given[0], tmp_path / "no.txt")).lower()
     assert call_main("suggest", *given, "--balance", "colour").code == 2
+
+
+def test_rows_that_have_a_label_are_not_suggested(finished, tmp_path):
+    path = tmp_path / "some.csv"
+    rows = ["hadi zwina bzaf,neg", "khayb had lfilm,", "mosalsal aadi,NaN", "walo walo walo,pos"]
+    path.write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    said = call_main("suggest", finished.folder, path, "--json")
+    assert said.code == 0, said.err
+    found = {row["text"] for row in json.loads(said.out)}
+    assert found == {"khayb had lfilm", "mosalsal aadi"}
+    assert "2 texts that have a label, left out" in said.err
+    path.write_text("text,label\nhadi zwina bzaf,neg\n", encoding="utf-8")
+    assert "no text that is still unlabelled" in call_main("suggest", finished.folder, path).err
+
+
+def test_the_file_that_is_read_is_not_written(finished, tmp_path):
+    path = tmp_path / "some.csv"
+    path.write_text("text\nhadi zwina bzaf\n", encoding="utf-8")
+    for words in (
+        ("suggest", finished.folder, path),
+        ("predict", finished.folder, path),
+        ("audit", path),
+    ):
+        said = call_main(*words, "--out", path, "--force")
+        assert said.code == 1 and "is a file that is read; expected another" in said.err
+    assert path.read_text(encoding="utf-8") == "text\nhadi zwina bzaf\n"
+
+
+def test_a_file_in_place_of_a_text_is_told(finished, tmp_path):
+    path = tmp_path / "some.csv"
+    path.write_text("text\nhadi zwina bzaf\n", encoding="utf-8")
+    said = call_main("explain", finished.folder, path)
+    assert said.code == 2 and f"as a TEXT; expected --file {path}" in said.err

@@ -245,7 +245,8 @@ def test_the_model_is_told_beside_the_best_baseline():
     assert chance in verdict(metrics, True)
     test["accuracy"] = 0.573
     assert verdict(metrics, chosen=False) == (
-        f"the model is as accurate as the best baseline ({name}) on the test rows"
+        f"the model is as accurate as the best baseline ({name}) on the test rows; more text "
+        "(--unlabelled) may help"
     )
     test |= {"accuracy": 0.6, "folds": {"texts": 10_000}}
     ahead = (

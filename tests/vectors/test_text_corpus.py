@@ -60,3 +60,12 @@ def test_much_text_in_another_encoding_is_not_learned_from(tmp_path):
         list(Lines([path]))
     path.write_bytes("\n".join(lines).encode() + b"\n\xe7\xed\n")
     assert len(list(Lines([path]))) == 41
+
+
+def test_few_lines_most_of_which_are_no_utf_8_are_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("خدمة ممتازة\n".encode("windows-1256") * 6 + b"ok\n" * 2)
+    with pytest.raises(DataError, match="6 of 8 lines are not UTF-8, expected UTF-8"):
+        list(Lines([path]))
+    path.write_bytes(b"caf\xe9\n" + b"ok\n" * 7)
+    assert len(list(Lines([path]))) == 8
