@@ -78,6 +78,7 @@ def audit(
     import dataclasses
 
     from superconext.core.progress import TerminalProgress
+    from superconext.data.dataset import check_training
     from superconext.data.reading import read_beside, read_labelled
     from superconext.fitting.familiarity import Familiarity
     from superconext.report.audit import audit as audit_rows
@@ -89,6 +90,7 @@ def audit(
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(rows.notes, rows.source)
+    check_training(rows)  # whose warnings are among the reasons that are listed
     shares, sources, cells = read_beside(rows, text_column, reading["encoding"])
     rows = dataclasses.replace(rows, shares=shares)
     progress = TerminalProgress(quiet)

@@ -345,3 +345,13 @@ def test_annotators_beside_a_column_of_labels_are_a_reason_too(tmp_path):
     (row,) = (row for row in found["ranked"] if "disagree" in " ".join(row["why"]))
     assert row["line"] == 9 and row["suggested"] not in ("", row["label"])
     assert found["disputed"] == 1 and found["sources"] == {}
+
+
+def test_what_train_refuses_for_its_labels_audit_refuses_too(tmp_path):
+    """Else nearly every label is called wrong."""
+    path = tmp_path / "swapped.tsv"
+    rows = [f"{'good' if n % 2 else 'bad'}\tfilm numero {n} zwin" for n in range(40)]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n", encoding="utf-8")
+    said = call_main("audit", path)
+    assert said.code == 1 and "40 different labels in 40 rows" in said.err
+    assert "they look like texts: --text-column and --label-column" in said.err
