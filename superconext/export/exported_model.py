@@ -11,7 +11,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -229,12 +229,14 @@ def _columns(
             "first row; expected the column of texts there: name it with --text-column, or give "
             "its number where there is no header"
         )
-    if (word := first.strip().strip('"')) and not re.search(r"\s", word):
+    second = list(islice(lines, 1))
+    word = first.strip().strip('"')
+    if len(word.split()) == 1 < len("".join(second).split()):
         sys.stderr.write(
             f"note: {name}: no header read: the first row, {word!r}, is a text (--text-column "
             f"{word} if it names the column)\n"
         )
-    return [], ((line.rstrip("\r\n"), []) for line in chain([first], lines))
+    return [], ((line.rstrip("\r\n"), []) for line in chain([first], second, lines))
 
 
 def _number(cells: list[str], asked: str | None, trained: object, classes: set[str]) -> int:

@@ -13,7 +13,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -80,11 +80,14 @@ class Grid:
     def text(self) -> str:
         """Aligned for a terminal by `display_width`, notes below, no final newline.
 
-        Bold cells have a star. A cell with right-to-left letters stands between left-to-right
-        marks (no width, not seen), which keep the columns in their order.
+        Bold cells have a star, unless the whole row is bold. A cell with right-to-left letters
+        stands between left-to-right marks (no width, not seen), which keep the columns in order.
         """
-        texts = [list(map(clean, self.headings)), *self._marked(clean, "{}*")]
-        for column in {column for _, column in self.bold}:  # the others of it line up
+        whole = {row for row, _ in self.bold if self._is_bold(row)}
+        starred = {cell for cell in self.bold if cell[0] not in whole}
+        marked = replace(self, bold=starred)._marked(clean, "{}*")
+        texts = [list(map(clean, self.headings)), *marked]
+        for column in {column for _, column in starred}:  # the others of it line up
             for line in texts:
                 line[column] += "" if line[column].endswith("*") else " "
         widths = [max(map(display_width, column)) for column in zip(*texts, strict=True)]
@@ -144,6 +147,9 @@ class Grid:
     def right_aligned(self) -> list[bool]:
         right = range(1, len(self.headings)) if self.right is None else self.right
         return [at in right for at in range(len(self.headings))]
+
+    def _is_bold(self, row: int) -> bool:
+        return all((row, column) in self.bold for column in range(len(self.headings)))
 
     def _marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
         return [

@@ -131,7 +131,7 @@ def test_what_needs_training_names_the_package_and_the_command(light, finished, 
         ["export", run, "--out", "out"], ["evaluate", run, data.test], ["audit", data.train],
         ["compare", data.train, "--objectives", "superloss", "--out", "out"],
         ["vectors", "train", data.train, "--out", "out"], ["pretrain", data.train, "--out", "out"],
-        ["explain", run, data.test], ["suggest", run, data.test],
+        ["explain", run, "zwin"], ["suggest", run, data.test],
     ]  # fmt: skip
     for words, (code, out, err) in zip(commands, light(*commands), strict=True):
         *_, last = err.splitlines()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from superconext.data.reading import read_texts
-from tests.cli.conftest import blame, call_main, rows, write_table
+from tests.cli.conftest import blame, call_main, rows
 
 TABLE = [
     {"id": f"{n:03}", "tweet": text + '\nbzaf, "zwin"' * (n == 3), "label": label, "ville": "طنجة"}
@@ -113,7 +113,8 @@ def test_only_named_columns_can_be_kept(call, finished, tmp_path):
 @pytest.mark.parametrize("verb", ["audit", "merge", "suggest", "explain"])
 def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, tmp_path, verb):
     train, out = finished.data.train, tmp_path / "out.csv"
-    pool = write_table(tmp_path / "pool.tsv", rows(40, seed=5))
+    pool = tmp_path / "pool.tsv"
+    pool.write_text("\n".join(["text", *(text for _, text in rows(40, seed=5))]), encoding="utf-8")
     given = {
         "audit": ("audit", train),
         "merge": ("data", "merge", train, finished.data.dev),
@@ -127,7 +128,7 @@ def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, 
     assert len(read(out)) > 10
     if verb != "explain":
         table = tmp_path / "table.csv"
-        lines = (f"{label};{text}" for label, text in rows(40, seed=2))
+        lines = (f"{label * (verb != 'suggest')};{text}" for label, text in rows(40, seed=2))
         table.write_text("\n".join(["label;text", *lines]) + "\n", encoding="utf-8")
         given = tuple(table if one in (train, pool) else one for one in given)
         assert call(*given, "--out", out, "--force").code == 0
@@ -205,6 +206,8 @@ def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
     call, finished, tmp_path, verb
 ):
     train, run = finished.data.train, finished.folder
+    pool = tmp_path / "pool.txt"
+    pool.write_text("\n".join(text for _, text in rows(20, seed=5)), encoding="utf-8")
     wide = tmp_path / "wide.csv"
     wide.write_text("text,annotator_1,annotator_2\nun a,p,p\nun b,n,n\n", encoding="utf-8")
     given = {
@@ -213,7 +216,7 @@ def test_the_ending_is_that_of_what_is_written_and_the_advice_leads_there(
         "explain": ("explain", run, "zwin had"),
         "merge": ("data", "merge", train, train),
         "predict": ("predict", run, train),
-        "suggest": ("suggest", run, finished.data.test),
+        "suggest": ("suggest", run, pool),
     }[verb]
     always_table = verb in ("agreement", "merge")
     for flags, ending in itertools.product(((), ("--json",)), (".csv", ".json")):

@@ -191,8 +191,9 @@ def test_a_grid_is_written_in_three_forms():
         "",
         "A note.",
     ]
-    noted = Grid(["a"], [["b"]], {(0, 0)}, ["Seconds: wall time. Bold: better than c."])
-    assert noted.text().endswith("b*\n\nSeconds: wall time. *: better than c.")
+    assert Grid(["a", "b"], [["1", "2"]], {(0, 0), (0, 1)}).text().endswith("1  2")
+    noted = Grid(["a", "n"], [["b", "1"]], {(0, 0)}, ["Seconds: wall time. Bold: better than c."])
+    assert noted.text().endswith("b*  1\n\nSeconds: wall time. *: better than c.")
     assert GRID.markdown().split("\n") == [
         "| system | F1 |",
         "| --- | ---: |",
