@@ -50,6 +50,13 @@ LOWEST = "lowest log loss"
 HEAD = ("given", "rows", "fits", "rule", "f1_weighted", "difference", "interval")
 
 
+def sampled(path: str) -> Dataset:
+    """The rows of a file, `MOST` at most, without copies."""
+    data = read_labelled(path)
+    data = data.select(deduplicate(data.texts))
+    return data.select(np.sort(np.random.default_rng(0).permutation(len(data))[:MOST]))
+
+
 def drawn(labels: np.ndarray, size: str, draw: int) -> tuple[np.ndarray, np.ndarray]:
     """Places of the rows to train on and to judge on."""
     order, count = np.random.default_rng(1000 + draw).permutation(len(labels)), int(size.split()[0])
@@ -142,10 +149,7 @@ def main() -> None:
     sizes = [f"{n} of each class" for n in BALANCED] + [f"{n} as they come" for n in NATURAL]
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in options.set:
-        data = read_labelled(one.split("=", 1)[1])
-        data = data.select(deduplicate(data.texts))
-        kept = np.random.default_rng(0).permutation(len(data))[:MOST]
-        data = data.select(np.sort(kept))
+        data = sampled(one.split("=", 1)[1])
         whole = CrossValidation(data, config, 5, Progress())
         whole.make_ready(names)
         for size in sizes:

@@ -15,18 +15,17 @@ from pathlib import Path
 
 import numpy as np
 from doc_tables import write_rows
+from few_label_choice import sampled
 from scipy.stats import sem
 from sklearn.metrics import f1_score
 
 from superconext.config.parameters import Config, resolve
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import deduplicate
-from superconext.data.reading import read_labelled
 from superconext.fitting.cross_validation import PRETRAINED, frozen
 from superconext.fitting.fit import fit_model
 
-SHOTS, MOST, JUDGED = (8, 16, 32), 4000, 1500
+SHOTS, JUDGED = (8, 16, 32), 1500
 
 
 def score(train: Dataset, config: Config, judged: Dataset) -> float:
@@ -46,10 +45,7 @@ def main() -> None:
     stored = []
     for one in options.set:
         name, path = one.split("=", 1)
-        data = read_labelled(path)
-        data = data.select(deduplicate(data.texts))
-        kept = np.random.default_rng(0).permutation(len(data))[:MOST]
-        data = data.select(np.sort(kept))
+        data = sampled(path)
         labels = np.array(data.labels)
         for shots in SHOTS:
             for draw in range(options.draws):

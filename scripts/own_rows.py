@@ -18,18 +18,16 @@ from pathlib import Path
 
 import numpy as np
 from doc_tables import write_rows
-from few_label_choice import LOWEST, rules, scores
+from few_label_choice import LOWEST, rules, sampled, scores
 from scipy.stats import sem
 
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import deduplicate
-from superconext.data.reading import read_labelled
 from superconext.fitting.controls import mean_vectors, run_text
 from superconext.fitting.cross_validation import VECTORS, CrossValidation
 
-SHOTS, MOST, JUDGED, OTHERS = (16, 64), 4000, 1500, 1500
+SHOTS, JUDGED, OTHERS = (16, 64), 1500, 1500
 #: Both: the default of `train`, and a logistic regression on mean word vectors.
 MEASURED = ("default", "mean word vectors")
 
@@ -66,10 +64,7 @@ def main() -> None:
     gains: dict[tuple[int, str], list[float]] = {}
     for one in options.set:
         name, path = one.split("=", 1)
-        data = read_labelled(path)
-        data = data.select(deduplicate(data.texts))
-        kept = np.random.default_rng(0).permutation(len(data))[:MOST]
-        data = data.select(np.sort(kept))
+        data = sampled(path)
         for shots in SHOTS:
             pairs = [
                 [measure(data, shots, draw, others) for others in (False, True)]

@@ -84,7 +84,8 @@ class LabelReader:
 
     Attributes:
         headers: rows in which the names of the columns stand again.
-        unlabelled: texts of the rows that were left out because they have no label.
+        unlabelled: texts of the rows that were left out because they have no label, where somebody
+            has put a list there; of a stream they would fill the memory.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class LabelReader:
     ) -> None:
         self.drop, self.fold, self.as_trained = drop, fold, as_trained
         self.headers = Places()
-        self.unlabelled: list[str] = []
+        self.unlabelled: list[str] | None = None
         self._classes = {folded(name): name for name in classes}
         self._places: dict[str, Places] = {}
         self._stray = self._folded = self._dropped = self._textless = 0
@@ -113,12 +114,13 @@ class LabelReader:
         if not self.drop:
             return found
         rows = [row for row, there in enumerate(labelled) if there and found.texts[row].strip()]
-        name = str((columns or {}).get("text")).strip()
-        self.unlabelled += [
-            text
-            for text, there in zip(found.texts, labelled, strict=True)
-            if not there and text.strip() not in ("", name)
-        ]
+        if self.unlabelled is not None:
+            name = str((columns or {}).get("text")).strip()
+            self.unlabelled += [
+                text
+                for text, there in zip(found.texts, labelled, strict=True)
+                if not there and text.strip() not in ("", name)
+            ]
         self._dropped += labelled.count(False)
         self._textless += labelled.count(True) - len(rows)
         return found if len(rows) == len(found) else found.at(rows)

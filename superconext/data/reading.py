@@ -154,8 +154,8 @@ class RowStream:
 
     @property
     def unlabelled(self) -> list[str]:
-        """Texts that were left out because they have no label."""
-        return self._labels.unlabelled
+        """Texts that `collect` left out because they have no label."""
+        return self._labels.unlabelled or []
 
     @property
     def recorded(self) -> dict[str, Any] | None:
@@ -170,6 +170,7 @@ class RowStream:
         Raises DataError for a row that cannot be read, or that has no text or label, unless bad
         rows are left out.
         """
+        self._labels.unlabelled = []
         opened = open_file(self.path, limited=True, hashed=True, encoding=self.encoding)
         self._follow(opened)
         file = RowFile(opened, self.wanted, self._leave_out if self.on_error == "skip" else None)

@@ -167,11 +167,6 @@ class MemoryRows(list[list[str]]):
         self.tokenizer, self.beside = tokenizer, beside
 
     @property
-    def text(self) -> MemoryRows:
-        """The rows and what is beside them."""
-        return MemoryRows(self.tokenizer, [*self, *self.beside]) if self.beside else self
-
-    @property
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()
 
@@ -180,6 +175,15 @@ class MemoryRows(list[list[str]]):
 
     def store(self, vocabulary: Vocabulary, min_count: int, max_length: int) -> TokenStore:
         return build_store([vocabulary.encode(row) for row in self], max_length)
+
+
+def text_of(rows: TokenRows, alone: bool) -> TokenRows | None:
+    """What word vectors or an encoder may learn from: the rows and what is beside them; `alone`:
+    the latter only, None where there is nothing."""
+    beside = rows.beside if isinstance(rows, MemoryRows) else ()
+    if not beside:
+        return None if alone else rows
+    return MemoryRows(rows.tokenizer, [*(() if alone else rows), *beside])
 
 
 class IdFile:

@@ -13,7 +13,7 @@ from superconext.config.parameters import Config, files_of, names_of
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
-from superconext.data.token_store import MemoryRows, TokenRows
+from superconext.data.token_store import TokenRows, text_of
 from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
@@ -127,8 +127,7 @@ def _trained(
     was cleared."""
     lines = Lines(files_of(config.unlabelled))
     left_out, alone = text_to_clear(lines, tokenizer, held, tokens)
-    own = tokens.text if isinstance(tokens, MemoryRows) else tokens
-    text = Sentences(lines, tokenizer, None, progress, None if alone else own, left_out)
+    text = Sentences(lines, tokenizer, None, progress, text_of(tokens, alone), left_out)
     with progress.bar("training word vectors") as advance:
         trained = cached_vectors(
             text,

@@ -274,6 +274,7 @@ def _beside(
     """Tokens of the texts that the training file has without a label, to train word vectors or
     pretrain an encoder on, and how many are left out because they repeat one kept apart."""
     brought = config.vectors or config.init or config.vector_method == "random"
+    brought = brought or encoder_class(config.encoder).reads_text
     if not train.unlabelled or (brought and not config.pretrain):
         return [], 0
     cleared = Decontamination(apart, tokenizer)
@@ -329,7 +330,8 @@ def _summary(facts: dict[str, Any], indexer: TextIndexer) -> str:
     ]
     if found := facts.get("without_label"):
         out = f" ({found['left_out']} left out, as they repeat a dev or test text)"
-        told = f"also learned from: {plural(found['learned_from'], 'row')} without a label"
+        rows = plural(found["learned_from"], "row")
+        told = f"also learned from: the texts of {rows} without a label"
         lines.append(told + out * bool(found["left_out"]))
     if facts["cut"]:
         named = ", ".join(plural(count, f"{name} text") for name, count in facts["cut"].items())

@@ -261,7 +261,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         if len(cv.folds) < len(every):
-            progress.say(f"auto: its scores that follow are from all {len(every)} folds")
+            progress.say(f"auto: its cross-validated scores are from all {len(every)} folds")
         cv.folds, tried = every, quick
     alone = None
     if best.ngrams:  # of n-grams alone, beside an encoder that was left as it is

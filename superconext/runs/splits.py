@@ -46,6 +46,9 @@ from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import FEWEST_DEV, naming
 from superconext.training.distributed import current_world
 
+#: Part of the reader's message on rows without a label.
+_NO_LABEL = "an empty label"
+
 #: Share of the training rows held back where no dev file is given.
 HELD_BACK = 0.1
 
@@ -139,9 +142,10 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     except RowsError as error:  # one problem, and there may be more
         if request.train == STDIN or isinstance(error, ColumnError):
             raise
+        still = "; word vectors that the run trains learn from their texts all the same"
         raise RowsError(
-            f"{error} (superconext data inspect FILE, with the same options, lists all problems "
-            "with rows and labels at once)"
+            f"{error}{still * (_NO_LABEL in str(error))} (superconext data inspect FILE, with the "
+            "same options, lists all problems with rows and labels at once)"
         ) from error
     test = read(request.test) if request.test else None
     folds = 0
@@ -151,7 +155,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         few = train.on_disk is None and len(dev) < FEWEST_DEV and not config.soft_labels
         if config.preset == "auto" and few:
             folds = config.cv or FOLDS
-        if unknown := sorted(set(dev.labels) - set(train.labels)):
+        if unknown := sorted(set(dev.labels) - train.class_counts().keys()):
             some = sum(label in unknown for label in dev.labels)
             progress.warn(
                 f"{request.dev} has labels that training never sees: {', '.join(unknown[:5])}; "
@@ -218,11 +222,12 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     if folds and dev is None:
         check_held(train)
     if test is not None:
-        unknown = sorted(set(test.labels) - set(train.labels))
-        if unknown and not set(test.labels) & set(train.labels):
+        known = train.class_counts().keys()
+        unknown = sorted(set(test.labels) - known)
+        if unknown and not known & set(test.labels):
             raise DataError(
                 f"{test.source}: found the labels {', '.join(unknown[:5])}, of which training sees "
-                f"none; expected some of {', '.join(sorted(set(train.labels))[:5])}: rename them, "
+                f"none; expected some of {', '.join(sorted(known)[:5])}: rename them, "
                 "or check the label column"
             )
         if unknown:

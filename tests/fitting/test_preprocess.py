@@ -5,9 +5,9 @@ import pytest
 
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
-from superconext.data.reading import read_labelled
+from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
-from superconext.fitting.preprocess import MOST_MONITORED, Prepared, preprocess
+from superconext.fitting.preprocess import MOST_MONITORED, Prepared, _beside, preprocess
 
 
 def prepared(labels, sample=None):
@@ -88,8 +88,35 @@ def test_rows_without_a_label_train_the_word_vectors(tmp_path, brought):
         assert not reserve and "without a label" not in "".join(said.lines)
     else:
         assert {"serie", "hahua", "walo"} <= reserve and not reserve & {"match", "ghrib"}
-        assert "also learned from: 2 rows without a label (1 left out" in "".join(said.lines)
+        assert "also learned from: the texts of 2 rows without a label (1 left out" in "".join(
+            said.lines
+        )
     assert len(found.train) == len(found.labels) == 12
     assert set(found.indexer.vocabulary.words) <= {"<pad>", "<unk>", "film"} | {
         f"number{n}" for n in range(3)
     }
+
+
+def test_rows_without_a_label_are_learned_from_beside_much_text_and_by_no_transformer(tmp_path):
+    """Much text is learned from without the labelled rows, see `text_to_clear`."""
+    labelled = [f"{'good' if n % 2 else 'bad'}\tfilm number{n % 3}" for n in range(6)]
+    path, text = tmp_path / "train.tsv", tmp_path / "text.txt"
+    rows = ["label\ttext", *labelled, "\tserie hahua walo"]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    text.write_text("kolchi bzaf had lbelaka\n" * 200, encoding="utf-8")
+    train = read_labelled(path, drop_unlabelled=True)
+    given = {"preset": "fast", "vector_dimension": 4, "unlabelled": str(text)}
+    said = Said()
+    found = preprocess(train, None, ["bad", "good"], resolve(given), said)
+    assert {"kolchi", "hahua"} <= set(found.indexer.oov_vectors.words)
+    assert "the texts of 1 row without a label" in "".join(said.lines)
+    config = resolve({"preset": "fast", "encoder": "transformer", "model": "some/model"})
+    assert _beside(train, [], found.indexer.tokenizer, config) == ([], 0)
+
+
+def test_a_stream_keeps_no_texts_without_a_label(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("label\ttext\ngood\tzwin\n\thahua\nbad\tkhayb\n", encoding="utf-8")
+    stream = RowStream(path, drop_unlabelled=True)
+    assert [text for block in stream for text in block.texts] == ["zwin", "khayb"]
+    assert stream.unlabelled == []

@@ -71,7 +71,7 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     worse = ours - theirs
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
     assert "5 recipes" in said.lines[1] and "chosen" in said.lines[3]
-    every = ["auto: its scores that follow are from all 20 folds"]
+    every = ["auto: its cross-validated scores are from all 20 folds"]
     assert said.lines[4:] == ([] if choice.recipe.trained else every)
     counts = set(data.class_counts().values())
     told = "rare classes get more weight (logit adjustment 0.5)" in said.lines[3]

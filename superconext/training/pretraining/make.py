@@ -40,7 +40,7 @@ from superconext.core.process import keep_freed_memory
 from superconext.core.progress import Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
-from superconext.data.token_store import MemoryRows, TokenRows, TokenStore
+from superconext.data.token_store import TokenRows, TokenStore, text_of
 from superconext.encoders.base import Encoder
 from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise
@@ -198,9 +198,7 @@ def pretrained_encoder(
     if config.init and (different := spelt_otherwise(config.init, tokenizer)):
         raise ConfigError(different)
     left_out, _ = text_to_clear(lines, tokenizer, held_out, rows)
-    beside = rows.beside if isinstance(rows, MemoryRows) else ()
-    given = MemoryRows(tokenizer, beside) if beside else None
-    text = Sentences(lines, tokenizer, None, progress, given, left_out)
+    text = Sentences(lines, tokenizer, None, progress, text_of(rows, alone=True), left_out)
     vectors = text_vectors(text, source, config.vector_dimension, progress)
     more = CONTINUED if config.init else {}
     settings = Settings(hidden_size=config.hidden_size, compile=config.compile, **more)
