@@ -137,16 +137,21 @@ def taught(model: str, vectors: str | None, seed: int, train: Rows, pool: list[s
         return ours(given, None, seed, train, pool)
 
 
-def setfit(model: str, seed: int, train: Rows) -> Callable[[list[str]], Any]:
-    """SetFit with its defaults: one epoch over the pairs that it draws, then a logistic
-    regression."""
+def setfit(model: str, seed: int, train: Rows, **given: Any) -> Callable[[list[str]], Any]:
+    """SetFit, by default with one epoch over the pairs that it draws, then a logistic regression;
+    given: of its arguments, such as num_iterations, pairs of either kind drawn of each row."""
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
 
     started = SetFitModel.from_pretrained(model)
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
-            output_dir=folder, seed=seed, save_strategy="no", report_to="none", use_amp=False
+            output_dir=folder,
+            seed=seed,
+            save_strategy="no",
+            report_to="none",
+            use_amp=False,
+            **given,
         )
         rows = Dataset.from_dict({"text": train[0], "label": train[1]})
         Trainer(model=started, args=arguments, train_dataset=rows).train()
@@ -169,7 +174,7 @@ def fit(
     name, *more = system.split(":")
     given = {key: _value(text) for key, text in (part.split("=", 1) for part in more)}
     if name == "setfit":
-        return setfit(model, seed, train)
+        return setfit(model, seed, train, **given)
     if name == "tfidf_logreg":
         return tfidf(seed, train)
     if name == "taught":

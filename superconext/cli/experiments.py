@@ -466,6 +466,11 @@ def _numbers(
     callback=_numbers,
     help="Numbers of rows to draw of each class.  [required]",
 )
+@switch(
+    "--rest-unlabelled",
+    "Learn also from the texts of TRAIN's other rows, without their labels: word vectors, with "
+    "--pretrain the encoder, and the pool of css_lm.",
+)
 @SYSTEMS
 @RUNS
 @parameters(without=SYSTEMS_DECIDED)
@@ -491,7 +496,7 @@ def fewshot(
         ctx,
         options,
         "fewshot",
-        datasets=one_dataset(train_file, options),
+        datasets=one_dataset(train_file, options, "rest_unlabelled"),
         systems=chosen_systems(options),
         given=given_on_all(options, "fewshot", progress),
         draws=as_usage(drawing.shot_draws, options["shots"]),

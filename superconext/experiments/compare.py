@@ -239,6 +239,11 @@ def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"part of its larger ones; dev rows: {dev}.",
         f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
         "correction over all sizes and systems.",
+        *[
+            "Word vectors, and with --pretrain the encoder, learned from the texts of the rows "
+            "that were not drawn, too."
+        ]
+        * data.rest_unlabelled,
         *system_notes(request.systems),
         *(f"Data: {line}." for line in source.findings),
     ]

@@ -91,6 +91,8 @@ def run_fit(
     given: Mapping[str, Any],
     labels: Sequence[str],
     source: TransferSource | None = None,
+    unlabelled: Sequence[str] = (),
+    rest: bool = False,
 ) -> dict[str, Any]:
     """Fit a system, predict dev and test, and return the line of its results.
 
@@ -99,6 +101,8 @@ def run_fit(
         given: the parameters that hold for all systems.
         labels: all labels, in the order `truth` and `predictions` index them `[N]`.
         source: what the encoder is trained on, for a system that is transferred to other rows.
+        unlabelled: texts of the training file without a label, to learn from.
+        rest: whether the texts of rows that are not drawn are learned from too, without labels.
 
     Returns:
         system, objective, seed, split (and dataset where it has a name), rows (of each part),
@@ -117,7 +121,8 @@ def run_fit(
 
     if fit.split.startswith("cv"):
         with threadpool_limits(1):
-            return {**_head(fit), **run_on_folds(fit, source_rows["all"], given, labels)}
+            rows = Dataset(*source_rows["all"], unlabelled=unlabelled)
+            return {**_head(fit), **run_on_folds(fit, rows, given, labels)}
     parts = cut(source_rows, fit)
     line = {**_head(fit), **_draw_facts(fit, source_rows, parts, labels)}
     line["rows"] = {name: len(texts) for name, (texts, _) in parts.items()}
@@ -125,13 +130,15 @@ def run_fit(
     threads = fit_config(given, fit.system, fit.seed).threads if fit.reads_parameters else 1
     used = {text for texts, _ in parts.values() for text in texts}
     not_drawn = [text for texts, _ in source_rows.values() for text in texts if text not in used]
+    train = Dataset(*parts["train"], unlabelled=[*unlabelled, *(not_drawn if rest else ())])
+    apart = () if rest else not_drawn
     with threadpool_limits(threads):
         if source is not None:
             facts, predicted = _transferred(fit, parts, source)
         elif fit.is_baseline:
-            facts, predicted = _baseline(fit, parts, given, not_drawn)
+            facts, predicted = _baseline(fit, train, parts, given, apart)
         else:
-            facts, predicted = _objective(fit, parts, given, not_drawn)
+            facts, predicted = _objective(fit, train, parts, given, apart)
     line["seconds"] = round(time.perf_counter() - started, 3)
     index = {label: k for k, label in enumerate(labels)}
     for rule, scored in predicted.items():
@@ -206,7 +213,11 @@ def _head(fit: Fit) -> dict[str, Any]:
 
 
 def _baseline(
-    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
+    fit: Fit,
+    train: Dataset,
+    parts: Mapping[str, Labelled],
+    given: Mapping[str, Any],
+    not_drawn: Sequence[str],
 ) -> tuple[dict[str, Any], Predicted]:
     from superconext.baselines.baseline import RunText, fit_baseline, predicted_labels
 
@@ -218,8 +229,7 @@ def _baseline(
         from superconext.fitting.controls import prepare_run_text
 
         torch.set_num_threads(config.threads)
-        train, dev = Dataset(*parts["train"]), Dataset(*parts["dev"])
-        run = prepare_run_text(train, dev, parts["test"][0], config, not_drawn)
+        run = prepare_run_text(train, Dataset(*parts["dev"]), parts["test"][0], config, not_drawn)
     rows = parts["train"], parts["dev"]
     baseline = fit_baseline(fit.system.objective, *rows, fit.seed, run, config)
     classes, needed = sorted(set(parts["train"][1])), probabilities_needed()
@@ -234,7 +244,11 @@ def _baseline(
 
 
 def _objective(
-    fit: Fit, parts: Mapping[str, Labelled], given: Mapping[str, Any], not_drawn: Sequence[str]
+    fit: Fit,
+    train: Dataset,
+    parts: Mapping[str, Labelled],
+    given: Mapping[str, Any],
+    not_drawn: Sequence[str],
 ) -> tuple[dict[str, Any], Predicted]:
     import torch
 
@@ -245,7 +259,7 @@ def _objective(
     torch.set_num_threads(config.threads)
     # Nobody watches the training, so no epoch needs a score.
     fitted = fit_model(
-        Dataset(*parts["train"]),
+        train,
         config,
         Dataset(*parts["dev"]),
         test_texts=parts["test"][0],
@@ -375,7 +389,7 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
 
 
 def run_on_folds(
-    fit: Fit, rows: Labelled, given: Mapping[str, Any], labels: Sequence[str]
+    fit: Fit, data: Dataset, given: Mapping[str, Any], labels: Sequence[str]
 ) -> dict[str, Any]:
     """What `fit_job.run_fit` puts into a line behind its head.
 
@@ -390,7 +404,8 @@ def run_on_folds(
     started, name, facts = time.perf_counter(), fit.system.objective, {}
     config = fit_config(given, fit.system, fit.seed)
     count = int(re.split(r"\D+", fit.split)[1])
-    cv = cross.CrossValidation(Dataset(*rows), config, count, Progress(), classes=labels, times=1)
+    rows = data.texts, data.labels
+    cv = cross.CrossValidation(data, config, count, Progress(), classes=labels, times=1)
     own = {baseline: model for model, baseline in cross.BASELINE_OF.items()}.get(name)
     found: list[tuple[list[str], np.ndarray | None]] = []
     if fit.is_baseline and own is None:

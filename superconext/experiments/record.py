@@ -154,12 +154,16 @@ def make_identity(
     config["preset"] = {now: name for name, now in FORMER_PRESETS.items()}.get(
         config["preset"], config["preset"]
     )
-    return {
+    identity = {
         "version": __version__,
         "splits": request.scheme(dataset),
         "rows": pools.sha256,
         "parameters": prints.of(config),
     }
+    if pools.unlabelled:
+        text = json.dumps(list(pools.unlabelled))
+        identity["unlabelled"] = hashlib.sha256(text.encode()).hexdigest()
+    return identity | ({"rest_unlabelled": True} if dataset.rest_unlabelled else {})
 
 
 def make_record(
@@ -310,6 +314,10 @@ def first_of_identities(saved: Mapping[str, Any], identity: Mapping[str, Any]) -
             name for name, rows in identity["rows"].items() if saved["rows"].get(name) != rows
         ]
         return f"other rows ({', '.join(changed) or 'fewer files'})"
+    if saved.get("unlabelled") != identity.get("unlabelled"):
+        return "other rows without a label"
+    if (rest := saved.get("rest_unlabelled", False)) != identity.get("rest_unlabelled", False):
+        return f"rest_unlabelled = {rest}, now {not rest}"
     now = identity["parameters"]
     # A parameter that is younger than the folder had its default before there was a choice.
     before = {**{name: BY_NAME[name].default for name in now}, **saved.get("parameters", {})}

@@ -54,7 +54,8 @@ _NEAR_ADVICE = "; add --deduplicate-near to remove them"
 class RowSource:
     """rows: what `plan.cut` splits; labels: all there are, sorted.
 
-    lines: of each row of `rows`.
+    lines: of each row of `rows`. unlabelled: texts of rows without a label, which were left out of
+    the training rows.
     files: name, path as given, hash and rows of each file. findings: leakage and conflicts,
     one line each, about the rows as they are compared on. sha256: of each pool's rows.
     """
@@ -65,6 +66,7 @@ class RowSource:
     findings: list[str]
     sha256: dict[str, str]
     lines: dict[str, Sequence[int]]
+    unlabelled: Sequence[str] = ()
 
 
 def read_rows(
@@ -139,6 +141,7 @@ def read_rows(
             for role, corpus in corpora.items()
         },
         {role: corpus.lines for role, corpus in corpora.items()},
+        pool.unlabelled,
     )
 
 
@@ -148,6 +151,7 @@ def _joined(corpora: list[Dataset]) -> Dataset:
         texts=[text for corpus in corpora for text in corpus.texts],
         labels=[label for corpus in corpora for label in corpus.labels],
         lines=[line for corpus in corpora for line in corpus.lines],
+        unlabelled=[text for corpus in corpora for text in corpus.unlabelled],
         source=" + ".join(corpus.source for corpus in corpora),
     )
 

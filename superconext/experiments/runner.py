@@ -58,10 +58,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Material:
-    """What the fits on one data set are made from: its rows and the parameters for all of them."""
+    """What the fits on one data set are made from: its rows, the parameters for all of them, and
+    whether they learn from the texts of rows that are not drawn."""
 
     source: RowSource
     given: Mapping[str, Any]
+    rest: bool
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,11 @@ def open_session(
     check_folder(folder)
     _check_parameters(request, progress)
     material = {
-        data.name: Material(read_rows(data, request.scheme(data), progress), request.given_on(data))
+        data.name: Material(
+            read_rows(data, request.scheme(data), progress),
+            request.given_on(data),
+            data.rest_unlabelled,
+        )
         for data in request.datasets
     }
     sources = {name: of.source for name, of in material.items()}
@@ -235,11 +241,10 @@ def run_fits(
     threads = 1
     for fit in fits:
         part = material[fit.dataset]
-        task: tuple[Any, ...] = (fit, part.source.rows, dict(part.given), part.source.labels)
-        if fit.system.source:
-            part = material[fit.system.source]
-            task += (TransferSource(part.source.rows, dict(part.given)),)
-        tasks.append(task)
+        other = material[fit.system.source] if fit.system.source else None
+        transfer = other and TransferSource(other.source.rows, dict(other.given))
+        own = part.source.rows, dict(part.given), part.source.labels
+        tasks.append((fit, *own, transfer, part.source.unlabelled, part.rest))
         if fit.reads_parameters:
             threads = max(threads, fit_config(part.given, fit.system, fit.seed).threads)
     if workers.backend == "processes" and (workers.jobs == 1 or len(tasks) < 2):
@@ -271,7 +276,7 @@ def _check_parameters(request: Request, progress: Progress) -> None:
             config = fit_config(request.given_on(data), system, 0)
             configs.append(config)
             try:
-                check_config(config)
+                check_config(config, data.rest_unlabelled or data.drop_unlabelled)
                 check_folds(replace(config, cv=data.cv))
                 if system.is_baseline:
                     check_run(system.objective, config)
@@ -355,6 +360,7 @@ def verify(
                 near_findings=False,
             ),
             request.given_on(data),
+            data.rest_unlabelled,
         )
         for data in request.datasets
     }

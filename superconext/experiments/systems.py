@@ -348,9 +348,9 @@ class DataSet:
     of a cross-validation; 0 for none, None to go by the number of rows.
 
     deduplicate, deduplicate_near: take copies, and texts almost the same, out. at_most: rows
-    kept of each file. header, encoding, fix_text, drop_unlabelled, fold_label_case: how the files
-    are read. parameters: those of `train` that hold on this data set, such as its word
-    vectors.
+    kept of each file. rest_unlabelled: of a draw of some rows, learn from the texts of the others.
+    header, encoding, fix_text, drop_unlabelled, fold_label_case: how the files are read.
+    parameters: those of `train` that hold on this data set, such as its word vectors.
     """
 
     name: str
@@ -362,6 +362,7 @@ class DataSet:
     deduplicate: bool = False
     deduplicate_near: bool = False
     at_most: int | None = None
+    rest_unlabelled: bool = False
     text_column: str | None = None
     label_column: str | None = None
     header: bool | None = None

@@ -32,14 +32,17 @@ from superconext.training.pretraining.make import check_pretraining
 SLOWER = 1.2
 
 
-def check_config(config: Config) -> None:
+def check_config(config: Config, own_text: bool = False) -> None:
     """Raise ConfigError for a device that is not there, for members, unlabelled text, pretraining
-    or options that cannot be, and for an unknown objective."""
+    or options that cannot be, and for an unknown objective.
+
+    own_text: whether the training file may bring texts without a label.
+    """
     check_device(config.device)
     check_folds(config)
     _check_probe(config)
     check_pretraining(config)
-    if objective_class(config.objective).needs_pool and not config.freeze:
+    if objective_class(config.objective).needs_pool and not config.freeze and not own_text:
         pool_sources(config.unlabelled, config.objective)
     _check_encoder(config)
     _check_options(config)

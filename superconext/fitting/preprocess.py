@@ -126,7 +126,9 @@ def preprocess(
     without a row to learn from.
     """
     needs_pool = objective_class(config.objective).needs_pool and not config.freeze
-    unlabelled = pool_sources(config.unlabelled, config.objective) if needs_pool else None
+    pooled: tuple[str, ...] = ()
+    if needs_pool:
+        pooled = pool_sources(config.unlabelled, config.objective, train.unlabelled)
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
     texts, labels, on_disk = train.texts, train.labels, train.on_disk
@@ -227,10 +229,10 @@ def preprocess(
     facts["cut"] = {name: count for name, count in cut.items() if count}
     progress.summarise(_summary(facts, indexer))
     pool = None
-    if unlabelled:
+    if needs_pool:
         held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
         labelled = chain(rows, *held_out)
-        drawn = _pool_tokens(unlabelled, labelled, tokenizer, config, progress)
+        drawn = _pool_tokens(pooled, train.unlabelled, labelled, tokenizer, config, progress)
         pool = indexer.store(Pieces.of_lists(drawn))
         facts["pool"] = len(pool)
     if on_disk is not None:
@@ -284,18 +286,23 @@ def _beside(
 
 def _pool_tokens(
     paths: Sequence[str],
+    own: Sequence[str],
     held: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
     config: Config,
     progress: Progress,
 ) -> list[list[str]]:
-    """Tokens of the sentences in the unlabelled pool of an objective that needs one."""
+    """Tokens of the sentences in the unlabelled pool of an objective that needs one.
+
+    own: texts of the training file that have no label.
+    """
     kind = objective_class(config.objective)
-    own = other_options(config.options, encoder_class(config.encoder).options_type)
-    options: object = parse_options(own, kind.options_type)
+    given = other_options(config.options, encoder_class(config.encoder).options_type)
+    options: object = parse_options(given, kind.options_type)
     assert isinstance(options, PoolOptions)
     read = [read_texts(path, encoding=UNNAMED) for path in paths]
-    texts, source = [text for one in read for text in one.texts], ", ".join(paths)
+    texts = [*own, *(text for one in read for text in one.texts)]
+    source = ", ".join([*["rows without a label"] * bool(own), *paths])
     kept, passed = draw_pool(texts, tokenizer, held, options.pool_size, config.seed, source)
     progress.say(
         f"pool: {len(kept)} of {len(texts)} sentences of {source}; left out {passed} that are "

@@ -81,7 +81,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
     """
     config = resolve_sized(request.given, "train")
     check_open(request.given, config)
-    check_config(config)
+    check_config(config, bool(request.reading.get("drop_unlabelled")))
     warn_where_slow([config], progress)
     big, several = is_big(request.train, request.store), current_world().size > 1
     reason = f"{request.train} is read in a stream" if big else "several processes train together"
@@ -149,7 +149,7 @@ def _saved_request(
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
         config = resolve_sized(request.given, "resume")
-        check_config(config)
+        check_config(config, bool(request.reading.get("drop_unlabelled")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"

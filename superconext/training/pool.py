@@ -27,8 +27,13 @@ from superconext.text.tokenize import Tokenizer
 from superconext.training.distributed import World
 
 
-def pool_sources(unlabelled: str | Sequence[str] | None, objective: str) -> tuple[str, ...]:
-    """The files a pool is read from. Raises ConfigError where none is named."""
+def pool_sources(
+    unlabelled: str | Sequence[str] | None, objective: str, own: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The files a pool is read from, beside `own` texts of the training file. Raises ConfigError
+    where there is neither."""
+    if not unlabelled and own:
+        return ()
     if not unlabelled:
         raise ConfigError(
             f"unlabelled is not set, and objective {objective} learns from unlabelled text beside "

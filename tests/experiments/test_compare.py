@@ -360,3 +360,23 @@ def test_several_data_sets_have_a_table_each_and_one_of_all(request_of, data, tm
         compare(changed(request, datasets=altered), Heard())
     with pytest.raises(RunError, match="other data sets"):
         compare(request_of(objectives="superloss"), Heard())
+
+
+def test_rows_without_a_label_are_learned_from_as_in_train(request_of, data, tmp_path):
+    rows = (data / "train.tsv").read_text("utf-8").splitlines()
+    file = tmp_path / "half.tsv"
+    file.write_text("\n".join([*rows, "\tnadi bzaf", "\tnadi zwin bzaf"]) + "\n", "utf-8")
+    given = {"vector_dimension": 8, "epochs": 1, "hidden_size": 8}
+    request = dataclasses.replace(request_of(objectives="superloss", seeds=1), given=given)
+    request = changed(request, train=str(file), drop_unlabelled=True)
+    result = compare(request, Progress())
+    train = read_labelled(file, drop_unlabelled=True)
+    dev, test = (read_labelled(data / f"{name}.tsv") for name in ("dev", "test"))
+    assert list(train.unlabelled) == ["nadi bzaf", "nadi zwin bzaf"]
+    model = fit_model(train, resolve({**given, "seed": 0}), dev).model
+    (line,) = (line for line in result.lines if line["system"] == "superloss")
+    assert line["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
+    less = tmp_path / "less.tsv"
+    less.write_text("\n".join([*rows, "\tnadi bzaf"]) + "\n", "utf-8")
+    with pytest.raises(RunError, match="other rows without a label"):
+        compare(changed(request, train=str(less)), Progress())

@@ -1,6 +1,7 @@
 """Curves over a few rows of each class: drawn, fitted, tested, gone on with."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from superconext.experiments.paired_tests import hierarchical_bootstrap
 from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.subsampling import draw_rows, parse_draw
+from superconext.experiments.systems import parse_systems
 from superconext.fitting.fit import fit_model
 from superconext.report import figures
 from tests.experiments.conftest import Heard, changed
@@ -157,3 +159,39 @@ def test_the_curve_is_drawn_where_it_can_be(wanted, tmp_path, monkeypatch):
     fewshot(wanted(shots=(2,), seeds=1), Progress())
     picture = tmp_path / "out" / "figures" / f"{CURVE}.png"
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_texts_of_rows_that_are_not_drawn_are_learned_from_without_their_labels(
+    wanted, data, tmp_path
+):
+    given = {"vectors": None, "vector_dimension": 8, "epochs": 2, "hidden_size": 8}
+    plain = dataclasses.replace(wanted(shots=(2,), seeds=1), given=given)
+    fewshot(plain, Progress())
+    out = tmp_path / "rest"
+    rest = changed(plain, rest_unlabelled=True, out=str(out))
+    curve = fewshot(rest, Progress())
+    assert any("not drawn" in note for note in curve.overview.notes)
+    train, test = (read_labelled(data / f"{name}.tsv") for name in ("train", "test"))
+    drawn, held = draw_rows((train.texts, train.labels), parse_draw("shots2"), 0, dev=True)
+    others = [train.texts[row] for row in {*range(len(train))} - {*drawn, *held}]
+    rows = dataclasses.replace(train.select(drawn), unlabelled=others)
+    model = fit_model(rows, resolve({**given, "seed": 0}), train.select(held)).model
+    assert "walakin" in model.indexer.vocabulary
+    line = read_results(out / "results.jsonl")["superloss", 0, "shots2-0"]
+    assert line["predictions"] == [("neg", "pos").index(x) for x in model.predict(test.texts)]
+    alone = read_results(tmp_path / "out" / "results.jsonl")["superloss", 0, "shots2-0"]
+    assert line["dev"] != alone["dev"] or line["predictions"] != alone["predictions"]
+    assert all(check.same for check in verify(out, 2, Progress()))
+    with pytest.raises(RunError, match="rest_unlabelled = True, now False"):
+        fewshot(changed(plain, out=str(out)), Progress())
+
+
+def test_the_rest_is_a_pool_for_an_objective_that_needs_one(wanted):
+    one = parse_systems("css_lm")
+    given = {"epochs": 1, "hidden_size": 8, "vector_method": "random", "vector_dimension": 8}
+    given["options"] = "retrieved=2,queries=2"
+    request = dataclasses.replace(wanted(shots=(4,), seeds=1), systems=one, given=given)
+    with pytest.raises(ConfigError, match="unlabelled is not set"):
+        fewshot(request, Progress())
+    curve = fewshot(changed(request, rest_unlabelled=True), Progress())
+    assert "css_lm" in [row.name for row in curve.tables["4"].rows]
