@@ -17,8 +17,26 @@ from superconext.data.file_format import Block, LineFormat, RowFile, Votes, pars
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
 _EXAMPLE = '{"text": "...", "label": "..."}'
+
+
+class _RepeatedKey(ValueError):
+    """An object that has a key twice, of which JSON readers keep either."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKey(next(name for name in names if names.count(name) > 1))
+    return found
+
+
 _DECODER = json.JSONDecoder(
-    parse_int=str, parse_float=str, parse_constant=lambda _: None, strict=False
+    object_pairs_hook=_object,
+    parse_int=str,
+    parse_float=str,
+    parse_constant=lambda _: None,
+    strict=False,
 )
 _ARRAY = re.compile(r"\[\s*(\{|$)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -281,6 +299,11 @@ def json_record(line: str, where: str) -> dict[str, Any]:
     """The object on one line. Numbers stay as spelt; other constants become None."""
     try:
         record = _DECODER.decode(line)
+    except _RepeatedKey as error:
+        raise DataError(
+            f"{where}: found the key {shown(str(error))} twice in an object, expected each once: "
+            "remove one"
+        ) from None
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
         if isinstance(error, json.JSONDecodeError) and error.pos >= len(line):

@@ -83,7 +83,7 @@ def initial_vectors(
             source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = spelt_otherwise(brought, tokenizer)
         for note in [*source.notes, *filter(None, [difference])]:
-            progress.say(f"note: {note}")
+            progress.note(note)
         origin = "file"
     elif config.vector_method == "random":
         nothing = np.empty((0, config.vector_dimension), dtype=np.float32)
@@ -144,7 +144,7 @@ def _trained(
             "word vectors: taken from the cache, made without lines that repeat a labelled text"
         )
     for note in lines.notes:
-        progress.say(f"note: {note}")
+        progress.note(note)
     sources = [*([] if alone else ["training text"]), *filter(None, [names_of(config.unlabelled)])]
     return trained, " and ".join(sources), len(left_out)
 

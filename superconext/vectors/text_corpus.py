@@ -15,14 +15,14 @@ from typing import IO, Any
 from superconext._version import __version__
 from superconext.core.errors import ColumnError, ConfigError, DataError
 from superconext.core.files import file_sha256, write_json
-from superconext.core.progress import Advance, Progress
+from superconext.core.progress import WARNING, Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
 from superconext.data.lines import STDIN, UNNAMED, advice, open_file, refuse_other
 from superconext.data.reading import RowStream
 from superconext.data.token_store import MemoryRows, TokenRows
-from superconext.text.mojibake import mended
+from superconext.text.mojibake import is_garbled, is_misread, mended
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
@@ -35,6 +35,7 @@ APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
 _FEW_DAMAGED = 10  # lines in another encoding that are read all the same, with a note
+_GARBLED = 0.01  # share of lines from which the encoding that somebody saved them in is to blame
 _SAMPLE = 1 << 12  # bytes, about, that another encoding is guessed on
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
@@ -87,11 +88,11 @@ class Lines:
                     f"{found}: write its texts alone into a file, one a line, or name their column "
                     "text"
                 ) from None
-            self._say([f"{path}: {note}" for note in rows.notes])
+            self._say(path, rows.notes)
             return
         if file.encoding:
-            self._say([f"{path}: read as {file.encoding}"])
-        damaged = whole = number = 0
+            self._say(path, [f"read as {file.encoding}"])
+        damaged = whole = number = garbled = 0
         sample = b""
         for number, raw in enumerate(_lines(file.chunks), start=1):
             if b"\0" in raw:
@@ -107,17 +108,32 @@ class Lines:
                 sample += raw[:_SAMPLE] + b"\n" if len(sample) < _SAMPLE else b""
                 line = raw.decode("utf-8", "replace")
             if line.strip():
+                garbled += is_garbled(line) or is_misread(line)
                 yield mended(line) if self.fix_text else line
+        if garbled > max(1, number * _GARBLED) and not self.fix_text:
+            mend = "" if self.encoding == UNNAMED else ", or give --fix-text"
+            self._say(
+                path,
+                [
+                    f"{WARNING}{garbled} of {number} lines look garbled by a wrong encoding, and "
+                    f"teach words that nobody writes: save the text again as UTF-8{mend}"
+                ],
+            )
         if damaged:
             mend = f": {advice(sample, self.encoding)}" * (damaged > whole)
             found = f"{damaged} of {number} lines are not UTF-8"
             if damaged > max(whole, min(max(_FEW_DAMAGED, number / 10), max(number / 2, 2))):
                 raise DataError(f"{path}: {found}, expected UTF-8{mend}")
             found += " and have replacement marks"
-            self._say([f"{path}: {found}{mend}"])
+            self._say(path, [f"{found}{mend}"])
 
-    def _say(self, notes: list[str]) -> None:
-        self.notes += [note for note in notes if note not in self.notes]
+    def _say(self, path: Path, notes: Sequence[str]) -> None:
+        """Keep notes about a file, each once; one that warns opens with that."""
+        for note in notes:
+            lead = WARNING * note.startswith(WARNING)
+            note = f"{lead}{path}: {note.removeprefix(lead)}"
+            if note not in self.notes:
+                self.notes.append(note)
 
 
 def make_tokenizer(lines: Lines, normalize: str = "auto", bridge: str | None = None) -> Tokenizer:

@@ -175,6 +175,7 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
         ('{"text": "a", "label": true}', "'label' is a JSON boolean"),
         ('{"text": "a\\ud83d", "label": "p"}', "surrogate"),
         ('{"text": "a\\u0000", "label": "p"}', "NUL"),
+        ('{"text": "a", "label": "p", "text": "b"}', "found the key 'text' twice"),
     ],
 )
 def test_bad_jsonl_names_the_line(tmp_path, line, part):

@@ -69,3 +69,26 @@ def test_few_lines_most_of_which_are_no_utf_8_are_refused(tmp_path):
         list(Lines([path]))
     path.write_bytes(b"caf\xe9\n" + b"ok\n" * 7)
     assert len(list(Lines([path]))) == 8
+
+
+@pytest.mark.parametrize("wrong", ["cp1252", "cp1256"])
+def test_text_saved_in_a_wrong_encoding_is_warned_of_wherever_it_is_learned_from(tmp_path, wrong):
+    path = tmp_path / "posts.txt"
+    sound = ["هاد الفيلم زوين بزاف", "la référence était bonne"] * 100
+    bad = ["الماكلة بنينة بزاف".encode().decode(wrong, "ignore")] * 4
+    path.write_text("\n".join(sound + bad) + "\n", encoding="utf-8")
+    train = tmp_path / "train.tsv"
+    rows = "".join(f"zwin {n}\tgood\nkhayb {n}\tbad\n" for n in range(8))
+    train.write_text("text\tlabel\n" + rows, encoding="utf-8")
+    vectors = ("vectors", "train", path, "--out", tmp_path / "v", "--dimension", 4)
+    pretrain = ("pretrain", path, "--out", tmp_path / "p", "--hidden-size", 2)
+    run = ("train", train, "--unlabelled", path, "--preset", "fast", "--out", tmp_path / "r")
+    run += ("--vector-dimension", 4, "--hidden-size", 2, "--epochs", 1)
+    for words, mend in ((vectors, True), (pretrain, True), (run, False)):
+        done = call_main(*words)
+        assert done.code == 0
+        assert f"warning: {path}: 4 of 204 lines look garbled" in done.err
+        assert (", or give --fix-text" in done.err) is mend
+    path.write_text("\n".join(sound + bad[:1]) + "\n", encoding="utf-8")
+    lines = Lines([path])
+    assert len(list(lines)) == 201 and not lines.notes

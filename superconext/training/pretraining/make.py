@@ -167,7 +167,7 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
 
         whole.save(request.out, also)
     for note in [*lines.notes, *vectors.notes]:
-        progress.say(f"note: {note}")
+        progress.note(note)
     return {**facts, "cached": cached}
 
 
@@ -214,7 +214,7 @@ def pretrained_encoder(
     goes_on = f"{config.init}, trained further" if config.init else "pretrained"
     progress.say(f"encoder: {goes_on} on {names_of(config.unlabelled)}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
-        progress.say(f"note: {note}")
+        progress.note(note)
     return made
 
 
