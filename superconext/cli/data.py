@@ -145,9 +145,10 @@ def inspect(
         echo_notes(notes)
     listed = ", ".join(unlabelled)
     if unlabelled:
-        report["unlabelled"] = said_in(
+        report["unlabelled"], notes = said_in(
             texts, unlabelled, normalize, encoding=reading["encoding"], fix_text=reading["fix_text"]
         )
+        echo_notes(notes)
         for found in report["unlabelled"]:
             if found["said"] and found["part"] != "train":
                 progress.warn(

@@ -26,6 +26,7 @@ class Progress:
 
     #: The last summary, see `summarise`.
     summary = ""
+    _noted: frozenset[str] = frozenset()
 
     def summarise(self, summary: str) -> None:
         """Say a summary, unless it is the one that was said last."""
@@ -41,8 +42,11 @@ class Progress:
         warnings.warn(line, stacklevel=3)
 
     def note(self, note: str, source: str = "") -> None:
-        """A note about `source`, said or, where it is a warning, warned of."""
+        """A note about `source`, said once or, where it is a warning, warned of."""
         lead = f"{source}: " if source else ""
+        if lead + note in self._noted:
+            return
+        self._noted |= {lead + note}
         if note.startswith(WARNING):
             self.warn(lead + note.removeprefix(WARNING))
         else:

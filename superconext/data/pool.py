@@ -37,7 +37,7 @@ import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.files import sync, write_json
-from superconext.core.progress import Progress
+from superconext.core.progress import WARNING, Progress
 from superconext.data.duplicates import (
     Decontamination,
     jaccard,
@@ -54,6 +54,7 @@ from superconext.data.file_format import (
     open_rows,
 )
 from superconext.data.lines import STDIN, open_file, open_stream
+from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
 from superconext.text import normalize as rules
 from superconext.text.language import Resemblance
@@ -111,8 +112,10 @@ class Source:
     def name(self) -> str:
         return f"{self.path}:{self.member}" if self.member else self.path
 
-    def lines(self, request: PoolRequest, counts: Counter[str]) -> Iterator[str]:
-        """Its lines as they stand; what cannot be read is counted.
+    def lines(
+        self, request: PoolRequest, counts: Counter[str], doubts: TextDoubts | None = None
+    ) -> Iterator[str]:
+        """Its lines as they stand; what cannot be read is counted. doubts: follows them.
 
         Raises DataError for what is wrong with the whole file.
         """
@@ -132,7 +135,10 @@ class Source:
         rows = open_rows(RowFile(opened, wanted, skip, LOOK_AHEAD, CELL_LINES))
         for block in rows.blocks() if rows is not None else ():
             for text in block.texts:  # cells of a table that says it is plain text
-                yield from text.split("\t")
+                for line in text.split("\t"):
+                    if doubts is not None:
+                        doubts.add(line)
+                    yield line
 
 
 def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]:
@@ -296,8 +302,9 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
             source = sources[number]
             counts = Counter(state.counts[number])
             unread = Counter[str]()
+            doubts = TextDoubts()
             position = saved = state.line
-            for begin, lines in _batches(source.lines(request, unread)):
+            for begin, lines in _batches(source.lines(request, unread, doubts)):
                 position = begin + len(lines)
                 if position <= state.line:
                     continue
@@ -328,6 +335,8 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
                     state.counts[number] = dict(counts)
                     state.source, state.line = number, position
                     write_json(state_path, asdict(state))
+            for note in [*doubts.garbled(), *doubts.tabular()]:
+                progress.note(f"{WARNING}{source.name}: {note.removeprefix(WARNING)}")
             counts["unreadable"] = unread["unreadable"]
             counts["read"] += unread["unreadable"]
             file.flush()

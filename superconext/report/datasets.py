@@ -321,8 +321,9 @@ def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str,
 
 def said_in(
     parts: Texts, unlabelled: Sequence[str], profile: str, **reading: Any
-) -> list[dict[str, Any]]:
-    """Of each part how many texts a line of the unlabelled texts says too, in the same words.
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Of each part how many texts a line of the unlabelled texts says too, in the same words, and
+    notes on how these were read.
 
     Only texts with a word count. reading: how the files are read, as `Lines` takes it. Raises
     DataError where a file cannot be read.
@@ -335,10 +336,11 @@ def said_in(
     labelled = set(chain.from_iterable(words.values())) - {""}
     lines = Lines(unlabelled, **reading)
     shared = labelled.intersection(wording(tokenizer(line)) for line in lines)
-    return [
+    said = [
         {"part": name, "texts": len(texts), "said": sum(text in shared for text in texts)}
         for name, texts in words.items()
     ]
+    return said, lines.notes
 
 
 def _tokenizer(parts: Texts, profile: str) -> Tokenizer:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import shlex
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
@@ -19,10 +21,20 @@ from superconext.core.progress import WARNING, Advance, Progress
 from superconext.data.duplicates import Decontamination
 from superconext.data.file_format import format_of_suffix
 from superconext.data.formats import FASTTEXT_PREFIX
-from superconext.data.lines import STDIN, UNNAMED, advice, open_file, refuse_other
+from superconext.data.lines import (
+    STDIN,
+    UNNAMED,
+    OpenFile,
+    advice,
+    guessed,
+    open_file,
+    refuse_other,
+    shown,
+)
+from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import RowStream
 from superconext.data.token_store import MemoryRows, TokenRows
-from superconext.text.mojibake import is_garbled, is_misread, mended
+from superconext.text.mojibake import mended
 from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
 from superconext.text.tokenize import Tokenizer
 
@@ -35,7 +47,6 @@ APART_FROM = 20
 
 _LONGEST = 1 << 20  # bytes; a longer line is read in pieces
 _FEW_DAMAGED = 10  # lines in another encoding that are read all the same, with a note
-_GARBLED = 0.01  # share of lines from which the encoding that somebody saved them in is to blame
 _SAMPLE = 1 << 12  # bytes, about, that another encoding is guessed on
 _RECORD = "tokenizer.json"
 _REPORT = 5_000  # lines between two steps of a progress bar
@@ -59,81 +70,115 @@ class Lines:
     ) -> None:
         self.paths = [Path(path) for path in paths]
         self.text_column, self.encoding, self.fix_text = text_column, encoding, fix_text
-        self.notes: list[str] = []
+        self._found: dict[Path, tuple[int, list[str]]] = {}  # lines that were read, and notes
+
+    @property
+    def notes(self) -> list[str]:
+        """How the files were read, and what is odd about them; the first lines tell of a file that
+        was not read, because what is learned from it is in the cache. Raises DataError if it cannot
+        be read."""
+        for path in self.paths:
+            if path not in self._found:
+                lines = self.of(path)
+                for _ in islice(lines, PROFILE_LINES):
+                    pass
+                lines.close()
+        return [note for path in dict.fromkeys(self.paths) for note in self._found[path][1]]
 
     def __iter__(self) -> Iterator[str]:
         for path in self.paths:
             yield from self.of(path)
 
-    def of(self, path: Path) -> Iterator[str]:
+    def of(self, path: Path) -> Generator[str, None, None]:
         """The sentences of one of the files. Raises DataError if it cannot be read."""
         if str(path) == STDIN:
             raise DataError("-: text is read several times; expected a file: save it as one")
+        _refuse_sentence(path)
         file = open_file(path, encoding=self.encoding)
         refuse_other(file)
         start = file.first.lstrip(b"\xef\xbb\xbf \t\r\n")
         is_table = start.startswith(FASTTEXT_PREFIX.encode())
         is_table = is_table or format_of_suffix(file.suffix) is not None
-        if self.text_column is not None or is_table:
-            read: dict[str, Any] = {"encoding": self.encoding, "fix_text": self.fix_text}
-            rows = RowStream(path, self.text_column, labelled=False, **read)
-            try:
-                for block in rows:
-                    yield from block.texts
-            except ColumnError as error:
-                if self.encoding != UNNAMED:
-                    raise
-                found = str(error).rpartition(": ")[0]  # without the options, which others have
-                raise ColumnError(
-                    f"{found}: write its texts alone into a file, one a line, or name their column "
-                    "text"
-                ) from None
-            self._say(path, rows.notes)
-            return
-        if file.encoding:
-            self._say(path, [f"read as {file.encoding}"])
-        damaged = whole = number = garbled = 0
-        sample = b""
-        for number, raw in enumerate(_lines(file.chunks), start=1):
-            if b"\0" in raw:
-                raise DataError(
-                    f"{path}, line {number}: found a NUL byte, expected text: the file is binary "
-                    "or UTF-16; name a text file"
-                )
-            try:
-                line = raw.decode("utf-8")
-                whole += not line.isascii()
-            except UnicodeDecodeError:
-                damaged += 1
-                sample += raw[:_SAMPLE] + b"\n" if len(sample) < _SAMPLE else b""
-                line = raw.decode("utf-8", "replace")
-            if line.strip():
-                garbled += is_garbled(line) or is_misread(line)
-                yield mended(line) if self.fix_text else line
-        if garbled > max(1, number * _GARBLED) and not self.fix_text:
-            mend = "" if self.encoding == UNNAMED else ", or give --fix-text"
-            self._say(
-                path,
-                [
-                    f"{WARNING}{garbled} of {number} lines look garbled by a wrong encoding, and "
-                    f"teach words that nobody writes: save the text again as UTF-8{mend}"
-                ],
-            )
-        if damaged:
-            mend = f": {advice(sample, self.encoding)}" * (damaged > whole)
-            found = f"{damaged} of {number} lines are not UTF-8"
-            if damaged > max(whole, min(max(_FEW_DAMAGED, number / 10), max(number / 2, 2))):
-                raise DataError(f"{path}: {found}, expected UTF-8{mend}")
-            found += " and have replacement marks"
-            self._say(path, [f"{found}{mend}"])
+        tabular = self.text_column is not None or is_table
+        read = self._rows(path) if tabular else self._plain(path, file)
+        yield from read
 
-    def _say(self, path: Path, notes: Sequence[str]) -> None:
-        """Keep notes about a file, each once; one that warns opens with that."""
-        for note in notes:
+    def _rows(self, path: Path) -> Iterator[str]:
+        """The text column of a table or of labelled lines."""
+        reading: dict[str, Any] = {"encoding": self.encoding, "fix_text": self.fix_text}
+        rows = RowStream(path, self.text_column, labelled=False, **reading)
+        try:
+            for block in rows:
+                yield from block.texts
+        except ColumnError as error:
+            if self.encoding != UNNAMED:
+                raise
+            found = str(error).rpartition(": ")[0]  # without the options, which others have
+            raise ColumnError(
+                f"{found}: write its texts alone into a file, one a line, or name their column text"
+            ) from None
+        finally:
+            self._keep(path, rows.read, rows.notes)
+
+    def _plain(self, path: Path, file: OpenFile) -> Iterator[str]:
+        """The lines on which something stands."""
+        doubts = TextDoubts()
+        damaged = whole = 0
+        sample = b""
+        notes = [f"read as {file.encoding}"] if file.encoding else []
+        try:
+            for number, raw in enumerate(_lines(file.chunks), start=1):
+                if b"\0" in raw:
+                    raise DataError(
+                        f"{path}, line {number}: found a NUL byte, expected text: the file is "
+                        "binary or UTF-16; name a text file"
+                    )
+                try:
+                    line = raw.decode("utf-8")
+                    whole += not line.isascii()
+                except UnicodeDecodeError:
+                    damaged += 1
+                    sample += raw[:_SAMPLE] + b"\n" if len(sample) < _SAMPLE else b""
+                    line = raw.decode("utf-8", "replace")
+                doubts.add(line)
+                if line.strip():
+                    yield mended(line) if self.fix_text else line
+            most = max(whole, min(max(_FEW_DAMAGED, doubts.count / 10), max(doubts.count / 2, 2)))
+            if damaged > most:
+                raise DataError(
+                    f"{path}: {damaged} of {doubts.count} lines are not UTF-8, expected UTF-8"
+                    + self._mend(path, sample) * (damaged > whole)
+                )
+        finally:
+            if not self.fix_text:
+                notes += doubts.garbled(", or give --fix-text" * (self.encoding != UNNAMED))
+            notes += doubts.tabular()
+            if damaged:
+                found = (
+                    f"{damaged} of {doubts.count} lines are not UTF-8 and have replacement marks"
+                )
+                notes.append(found + self._mend(path, sample) * (damaged > whole))
+            self._keep(path, doubts.count, notes)
+
+    def _mend(self, path: Path, sample: bytes) -> str:
+        mend = f": {advice(sample, self.encoding)}"
+        if self.encoding == UNNAMED:
+            named = guessed(sample) or "NAME"
+            mend += (
+                "; --encoding is for labelled files, but superconext data pool "
+                f"{shlex.quote(str(path))} --encoding {named} --out NEW.txt saves it so"
+            )
+        return mend
+
+    def _keep(self, path: Path, count: int, notes: Sequence[str]) -> None:
+        """Keep the notes about `count` lines of a file; one that warns opens with that."""
+        if count < self._found.get(path, (0, []))[0]:
+            return
+        told = []
+        for note in dict.fromkeys(notes):
             lead = WARNING * note.startswith(WARNING)
-            note = f"{lead}{path}: {note.removeprefix(lead)}"
-            if note not in self.notes:
-                self.notes.append(note)
+            told.append(f"{lead}{path}: {note.removeprefix(lead)}")
+        self._found[path] = count, told
 
 
 def make_tokenizer(lines: Lines, normalize: str = "auto", bridge: str | None = None) -> Tokenizer:
@@ -235,11 +280,11 @@ class Sentences:
                 facts += [self.lines.encoding, self.lines.fix_text]
             for path in self.lines.paths:
                 if not os.path.isfile(path):  # False for a text too long for a name, too
+                    _refuse_sentence(path)
                     found = "is a folder" if os.path.isdir(path) else "no such file"
-                    mend = " or write the texts into one" * (" " in path.name)
                     raise DataError(
                         f"{str(path)[:200]}: {found}; expected a file with one sentence a "
-                        f"line: check the path{mend}"
+                        "line: check the path"
                     )
                 facts += [file_sha256(path), path.suffixes]
             if self.left_out:
@@ -308,6 +353,16 @@ class Sentences:
         except OSError as error:  # the file has no name that anybody would know
             error.filename = str(self.scratch or tempfile.gettempdir())
             raise
+
+
+def _refuse_sentence(path: Path) -> None:
+    """Raise DataError for several words without a suffix, where there is no such file."""
+    name = str(path)
+    if re.search(r"\s", path.name) and not re.search(r"\.\w+$", name) and not os.path.exists(path):
+        raise DataError(
+            f"found {shown(name)}, expected paths of text files, not sentences: write the texts "
+            "into a file, one a line, and name that, or check the path"
+        )
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

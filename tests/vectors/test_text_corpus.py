@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import shlex
 import warnings
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from superconext import SuperConTextClassifier
 from superconext.core.errors import DataError
 from superconext.vectors.text_corpus import Lines, _lines
-from tests.cli.conftest import call_main
+from tests.cli.conftest import blame, call_main
 
 
 def test_lines_of_plain_and_packed_text_on_every_pass(tmp_path):
@@ -48,7 +49,14 @@ def test_a_long_line_is_read_in_pieces(monkeypatch, size):
 @pytest.mark.parametrize("text", ["zwin bzaf had lfilm", "zwin bzaf " * 60])
 def test_a_text_in_place_of_a_file_is_told_as_one(text):
     model = SuperConTextClassifier(unlabelled=[text], vector_dimension=4)
-    with pytest.raises(DataError, match=r"no such file.*or write the texts into one"):
+    with pytest.raises(DataError, match="expected paths of text files, not sentences: write"):
+        model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
+
+
+@pytest.mark.parametrize("name", ["zwin.txt", "mes avis.txt"])
+def test_the_path_of_no_file_is_told_as_one(tmp_path, name):
+    model = SuperConTextClassifier(unlabelled=[tmp_path / name], vector_dimension=4)
+    with pytest.raises(DataError, match=f"{name}: no such file"):
         model.fit(["zwin", "khayb"] * 4, ["good", "bad"] * 4)
 
 
@@ -89,6 +97,114 @@ def test_text_saved_in_a_wrong_encoding_is_warned_of_wherever_it_is_learned_from
         assert done.code == 0
         assert f"warning: {path}: 4 of 204 lines look garbled" in done.err
         assert (", or give --fix-text" in done.err) is mend
+    pool = call_main("data", "pool", path, "--out", tmp_path / "pool.txt")
+    inspected = call_main("data", "inspect", train, "--unlabelled", path)
+    for done in (pool, inspected):
+        assert done.code == 0
+        assert f"warning: {path}: 4 of 204 lines look garbled" in done.err
     path.write_text("\n".join(sound + bad[:1]) + "\n", encoding="utf-8")
     lines = Lines([path])
     assert len(list(lines)) == 201 and not lines.notes
+
+
+def test_what_is_odd_about_a_text_is_told_again_where_its_vectors_are_in_the_cache(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "posts.txt"
+    lines = ["هاد الفيلم زوين بزاف"] * 200 + [
+        "الماكلة بنينة".encode().decode("cp1252", "ignore")
+    ] * 4
+    path.write_text("\ufeff" + "\n".join(lines) + "\n", encoding="utf-16-le")
+    train = tmp_path / "train.tsv"
+    rows = "".join(f"zwin {n}\tgood\nkhayb {n}\tbad\n" for n in range(8))
+    train.write_text("text\tlabel\n" + rows, encoding="utf-8")
+    vectors = ("vectors", "train", path, "--dimension", 4, "--normalize", "none")
+    pretrain = ("pretrain", path, "--hidden-size", 2)
+    run = ("train", train, "--unlabelled", path, "--preset", "fast", "--vector-dimension", 4)
+    run += ("--hidden-size", 2, "--epochs", 1)
+    for number, words in enumerate((vectors, pretrain, run)):
+        for again in "ab":
+            done = call_main(*words, "--out", tmp_path / f"{again}{number}")
+            assert done.code == 0, done.err
+            assert done.err.count(f"{path}: read as utf-16") == 1
+            assert done.err.count(f"warning: {path}: 4 of 204 lines look garbled") == 1
+
+
+NAMED = ["id;date;commentaire"]
+POSTS = [f"had {word} zwin bzaf, w {word} mzyan" for word in ("lfilm", "lmakla", "lbousta")] * 10
+POSTS += [f"{text} {n}" for n, text in enumerate(POSTS * 3)]
+TABLES = {
+    "a header": (NAMED + [f"{n};2024-05-01;{text}" for n, text in enumerate(POSTS)], ".csv"),
+    "numbers": ([f"2024-05-0{n % 9 + 1}\t{text}" for n, text in enumerate(POSTS)], ".tsv"),
+    "labels": ([f"{('good', 'bad')[n % 2]}|{text}" for n, text in enumerate(POSTS)], ".csv"),
+    "quotes": (["id,text,x"] + [f'{n},"{text}",' for n, text in enumerate(POSTS)], ".csv"),
+    "objects": ([f'{{"id": {n}, "text": "{text}"}}' for n, text in enumerate(POSTS)], ".jsonl"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_that_is_named_plain_text_is_warned_of(tmp_path, kind):
+    lines, suffix = TABLES[kind]
+    path = tmp_path / "new.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = Lines([path])
+    assert len(list(text)) == len(lines)
+    (note,) = text.notes
+    assert note.startswith(f"warning: {path}: the lines look like ")
+    assert f"name the file {suffix}, and its column of texts alone is read" in note
+
+
+def test_every_command_that_learns_from_a_text_warns_of_a_table(tmp_path):
+    path, train = tmp_path / "new.txt", tmp_path / "train.tsv"
+    path.write_text("\n".join(TABLES["a header"][0]) + "\n", encoding="utf-8")
+    rows = "".join(f"zwin {n}\tgood\nkhayb {n}\tbad\n" for n in range(8))
+    train.write_text("text\tlabel\n" + rows, encoding="utf-8")
+    run = ("train", train, "--unlabelled", path, "--preset", "fast", "--vector-dimension", 4)
+    for number, words in enumerate(
+        (
+            ("vectors", "train", path, "--dimension", 4),
+            ("pretrain", path, "--hidden-size", 2),
+            ("data", "pool", path),
+            (*run, "--hidden-size", 2, "--epochs", 1),
+        )
+    ):
+        done = call_main(*words, "--out", tmp_path / str(number))
+        assert done.code == 0, done.err
+        warning = f"warning: {path}: the lines look like rows of a table of 3 columns with ';'"
+        assert done.err.count(warning) == 1
+
+
+PROSE = {
+    "commas": [f"{text}, w ana, w nta, kamlin" for text in POSTS],
+    "a semicolon": [f"{text}; {text} bzaf" for text in POSTS],
+    "a comma": [f"zwin, {text.replace(',', '')}" for text in POSTS],
+    "numbers": [f"{n} {text}" for n, text in enumerate(POSTS)],
+    "a usual name first": ["commentaire", *POSTS],
+    "few lines": [f"1;{text}" for text in POSTS[:4]],
+    "braces": [f"{{ {text} }}" for text in POSTS],
+}
+
+
+@pytest.mark.parametrize("kind", PROSE)
+def test_sentences_with_marks_are_no_table(tmp_path, kind):
+    path = tmp_path / "posts.txt"
+    path.write_text("\n".join(PROSE[kind]) + "\n", encoding="utf-8")
+    lines = Lines([path])
+    assert len(list(lines)) == len(PROSE[kind]) and not lines.notes
+
+
+def test_text_in_another_encoding_is_saved_again_by_the_command_that_is_named(tmp_path):
+    path, train = tmp_path / "mes posts.txt", tmp_path / "train.tsv"
+    path.write_bytes(
+        "\n".join("خدمة ممتازة " + letter * 9 for letter in "ابتثجحخد").encode("cp1256")
+    )
+    rows = "".join(f"zwin {n}\tgood\nkhayb {n}\tbad\n" for n in range(8))
+    train.write_text("text\tlabel\n" + rows, encoding="utf-8")
+    words = ("train", train, "--unlabelled", path, "--preset", "fast", "--encoding", "cp1256")
+    line = blame(call_main(*words, "--out", tmp_path / "run"))
+    assert "--encoding is for labelled files, but superconext data pool" in line
+    command = line.partition("superconext ")[2].partition(" saves")[0]
+    *pool, out = shlex.split(command)
+    assert call_main(*pool, tmp_path / out).code == 0
+    assert len(list(Lines([tmp_path / out]))) == 8
