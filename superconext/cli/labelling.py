@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from superconext.cli.options import (
 )
 from superconext.cli.use import _known, _load, refuse_swapped
 from superconext.core.errors import plural
+from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
     from superconext.report.explain import Explanation
@@ -353,6 +355,7 @@ def merge(
     A text with several labels is listed on stderr and kept with each of them, unless --keep
     chooses one. Column names and encoding apply to both files. Other columns of OLD are kept.
     """
+    from superconext.data.dataset import ALIKE, check_sides, classes_apart, spelt_alike
     from superconext.data.labels import merge as merge_sets
     from superconext.data.lines import shown
     from superconext.data.reading import read_beside, read_labelled
@@ -364,7 +367,14 @@ def merge(
     )
     for part in (first, second):
         echo_notes(part.notes, part.source)
+        check_sides(part)
     merged = merge_sets(first, second, keep)
+    alike = spelt_alike(Counter(label for label, _ in merged.rows))
+    warnings = [
+        f"found {ALIKE}: {'; '.join(alike[:5])}: train makes them one with --fold-label-case"
+    ]
+    warnings = warnings if alike else classes_apart(first, second)
+    echo_notes(f"{WARNING}{warning}" for warning in warnings)
     for conflict in merged.conflicts:
         labels = (
             f"{shown(label, 24)} ({', '.join(at)})" for label, at in conflict["labels"].items()
@@ -395,7 +405,8 @@ def merge(
         table = [named_as(row, first.columns) | more for row, more in zip(rows, kept, strict=True)]
         give(table, out, separator=first.separator)
         if out:
-            say_next(f"superconext train {reading_of(out, table)} --out RUN")
+            fold = " --fold-label-case" * bool(alike)
+            say_next(f"superconext train {reading_of(out, table)}{fold} --out RUN")
 
 
 def _show_words(explained: Explanation) -> None:

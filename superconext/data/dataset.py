@@ -183,10 +183,7 @@ def check_counts(
             f"{source}: found one class only ({shown(label)}, {plural(count, 'row')}), "
             "expected two or more: add examples of another class, or check --label-column"
         )
-    spelt: dict[str, list[str]] = {}
-    for label, count in () if alike else counts.items():
-        spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({plural(count, 'row')})")
-    if several := [" and ".join(names) for names in spelt.values() if len(names) > 1]:
+    if several := [] if alike else spelt_alike(counts):
         raise RowsError(
             f"{source}: found {ALIKE}: {'; '.join(several[:5])}, expected one spelling of a "
             "class: make them one with --fold-label-case, or keep them apart with "
@@ -210,14 +207,7 @@ def check_counts(
     ]
     if not single:
         return told
-    if 2 * len(single) > total >= 20:
-        mend = "check --label-column, or make ranges of numbers classes"
-        if 2 * sum(len(label.split()) > 1 for label in single) > len(single):
-            mend = "they look like texts: --text-column and --label-column name the columns"
-        raise RowsError(
-            f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
-            f"repeat: {mend}"
-        )
+    check_repeated(counts, source)
     named = ", ".join(
         f"{shown(label)} (line {line_of(label)}{_meant(label, counts)})" for label in single[:5]
     )
@@ -228,6 +218,56 @@ def check_counts(
         "is trained on and cannot be held out, so no score shows how well the model knows such a "
         "class",
     ]
+
+
+def spelt_alike(counts: Mapping[str, int]) -> list[str]:
+    """Classes that differ as `ALIKE` says, with their rows; each entry names those of one."""
+    spelt: dict[str, list[str]] = {}
+    for label, count in counts.items():
+        spelt.setdefault(folded(label), []).append(f"{shown(label, 24)} ({plural(count, 'row')})")
+    return [" and ".join(names) for names in spelt.values() if len(names) > 1]
+
+
+def classes_apart(one: Dataset, other: Dataset) -> list[str]:
+    """A warning where two sets of two classes or more share none."""
+    sides = [part.class_counts() for part in (one, other)]
+    first, second = ({*map(folded, side)} for side in sides)
+    if first & second or min(len(first), len(second)) < 2:
+        return []
+    told = (
+        f"{', '.join(shown(label, 24) for label in list(side)[:5])}"
+        f"{f' and {len(side) - 5} more' * (len(side) > 5)} in {part.source}"
+        for side, part in zip(sides, (one, other), strict=True)
+    )
+    return [f"the files share no class: {'; '.join(told)}: name a class alike in both files"]
+
+
+def check_repeated(counts: Mapping[str, int], source: str) -> None:
+    """Raise RowsError where most of 20 rows or more have a label of their own."""
+    single = [label for label, count in counts.items() if count == 1]
+    total = sum(counts.values())
+    if 2 * len(single) > total >= 20:
+        mend = "check --label-column, or make ranges of numbers classes"
+        if 2 * sum(len(label.split()) > 1 for label in single) > len(single):
+            mend = "they look like texts: --text-column and --label-column name the columns"
+        raise RowsError(
+            f"{source}: found {len(counts)} different labels in {total} rows, expected labels that "
+            f"repeat: {mend}"
+        )
+
+
+def check_sides(dataset: Dataset) -> None:
+    """Raise RowsError where the labels look like texts, of few rows too: more of them differ than
+    of the texts, and most have several words."""
+    counts, texts = dataset.class_counts(), set(dataset.texts)
+    check_repeated(counts, dataset.source)
+    if len(counts) > len(texts) and 2 * sum(" " in label for label in counts) > len(counts):
+        raise RowsError(
+            f"{dataset.source}: found {len(counts)} different labels of "
+            f"{plural(len(texts), 'different text')}, such as {shown(next(iter(counts)))} for "
+            f"{shown(dataset.texts[0])}, expected labels that repeat: the columns look swapped: "
+            "--text-column and --label-column name them"
+        )
 
 
 def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -86,3 +87,52 @@ def test_the_command_writes_one_file_and_tells_the_conflicts(tmp_path):
     files = files[:1] * 2
     assert call_main("data", "merge", *files).out.splitlines()[0] == "label\ttext"
     assert "exists already" in blame(call_main("data", "merge", *files, "--out", out))
+
+
+def write(path, pairs, header="label\ttext"):
+    lines = [header, *(f"{label}\t{text}" for label, text in pairs)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def labelled(*classes, rows=12):
+    """Rows of these classes in turn, whose texts are those of no other call of other classes."""
+    return [(classes[n % len(classes)], f"had lfilm {classes[0]} {n}") for n in range(rows)]
+
+
+def test_labels_that_differ_in_case_from_file_to_file_are_warned_of(tmp_path):
+    old = write(tmp_path / "old.tsv", labelled("positif", "negatif"))
+    new = write(tmp_path / "new.tsv", labelled("Positif", "negatif"))
+    said = call_main("data", "merge", old, new, "--out", tmp_path / "all.tsv")
+    assert said.code == 0
+    assert "warning: found classes that differ in case" in said.err
+    assert "'positif' (6 rows) and 'Positif' (6 rows): train makes them one with" in said.err
+    command = said.err.partition("next: superconext ")[2].split()
+    assert "--fold-label-case" in command
+    command[command.index("RUN")] = tmp_path / "run"
+    assert call_main(*command, "--preset", "fast", "--cv", 0, "--epochs", 1).code == 0
+    said = call_main("data", "merge", old, old, "--out", tmp_path / "same.tsv")
+    assert "warning" not in said.err and "--fold-label-case" not in said.err
+
+
+def test_files_that_share_no_class_are_warned_of(tmp_path):
+    old = write(tmp_path / "old.tsv", labelled("positif", "negatif"))
+    new = write(tmp_path / "new.tsv", labelled("positive", "negative"))
+    said = call_main("data", "merge", old, new)
+    told = f"'negatif', 'positif' in {old}; 'negative', 'positive' in {new}"
+    assert said.code == 0 and f"warning: the files share no class: {told}" in said.err
+    more = write(tmp_path / "more.tsv", labelled("neutre"))
+    assert "share no class" not in call_main("data", "merge", old, more).err
+
+
+@pytest.mark.parametrize("rows", [6, 30])
+@pytest.mark.parametrize("place", [0, 1])
+def test_columns_in_each_others_place_are_refused(tmp_path, rows, place):
+    good = write(tmp_path / "old.tsv", labelled("positif", "negatif"))
+    swapped = write(tmp_path / "new.tsv", labelled("bon", "nul", rows=rows), "text\tlabel")
+    files = [good, good]
+    files[place] = swapped
+    line = blame(call_main("data", "merge", *files, "--out", tmp_path / "all.tsv"))
+    assert f"{swapped}: found {rows} different labels" in line
+    assert "--text-column and --label-column name " in line
+    assert not (tmp_path / "all.tsv").exists()
