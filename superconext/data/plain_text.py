@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from superconext.core.progress import WARNING
@@ -19,7 +18,7 @@ from superconext.text.mojibake import is_garbled, is_misread
 _GARBLED = 0.01  # share of lines from which the encoding that somebody saved them in is to blame
 _FIRST, _FEWEST = 300, 5  # lines that tell a table, and fewest of them
 _LONGEST = 1 << 14  # characters; a longer line is no row
-_MOSTLY, _HALF = 0.9, 0.5  # share of rows that are alike: without a header, and under one
+_MOSTLY, _HALF = 0.9, 0.5  # share of rows that are alike; of those that are whole under a header
 _FEW_ROWS = 20  # below this, that a column repeats says little
 #: Marks between cells, and how a table with them is named.
 _MARKS = {"\t": ".tsv", ";": ".csv", "|": ".csv", ",": ".csv"}
@@ -67,9 +66,9 @@ class TextDoubts:
 def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
     """What lines that are no sentences look like, and the suffix of files of such; else None.
 
-    Lines are rows where nearly all have as many cells, two or more, and a column has numbers or
-    dates or, but between commas, few words that repeat. Under names of which one is usual for texts
-    or labels it is enough that half have as many.
+    Lines are rows where nearly all have two cells or more, between commas three, and a column has
+    numbers or dates or, but between commas, few words that repeat. Under names of which one is
+    usual for texts or labels it is enough that half have as many cells.
     """
     if len(lines) < _FEWEST:
         return None
@@ -82,10 +81,11 @@ def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
         names = {cell.strip().casefold() for cell in header}
         named = len(header) > 1 and all(_NAME.fullmatch(name) or not name for name in names)
         named = named and bool(names & (TEXT_NAMES | LABEL_NAMES))
-        width = len(header) if named else Counter(map(len, rows)).most_common(1)[0][0]
-        whole = [row for row in rows if len(row) == width]
+        widths = sorted(map(len, rows), reverse=True)
+        width = len(header) if named else widths[round(_MOSTLY * len(rows)) - 1]
+        whole = [row[:width] for row in rows if len(row) >= width]  # texts may have the mark too
         commas = mark == ","
-        if len(whole) < (_HALF if named else _MOSTLY) * len(rows) or width < 2 + commas - named:
+        if len(whole) < _HALF * len(rows) or width < 2 + commas - named:
             continue
         if named or any(
             _are_numbers(column) or (not commas and _repeat(column))
@@ -110,7 +110,10 @@ def _cells(line: str, mark: str) -> list[str]:
     line = line.rstrip("\r\n")
     if '"' not in line:
         return line.split(mark)
-    return next(csv.reader([line], delimiter=mark), [])
+    try:
+        return next(csv.reader([line], delimiter=mark), [])
+    except csv.Error:  # a stray carriage return
+        return line.split(mark)
 
 
 def _are_numbers(column: Sequence[str]) -> bool:

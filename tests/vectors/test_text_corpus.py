@@ -139,6 +139,8 @@ TABLES = {
     "numbers": ([f"2024-05-0{n % 9 + 1}\t{text}" for n, text in enumerate(POSTS)], ".tsv"),
     "labels": ([f"{('good', 'bad')[n % 2]}|{text}" for n, text in enumerate(POSTS)], ".csv"),
     "quotes": (["id,text,x"] + [f'{n},"{text}",' for n, text in enumerate(POSTS)], ".csv"),
+    "marks in texts": (NAMED + [f"{n};;{text};{text}" for n, text in enumerate(POSTS)], ".csv"),
+    "dates": ([f"2024-05-01 10:20,@user{n},{text}" for n, text in enumerate(POSTS)], ".csv"),
     "objects": ([f'{{"id": {n}, "text": "{text}"}}' for n, text in enumerate(POSTS)], ".jsonl"),
 }
 
@@ -182,6 +184,7 @@ PROSE = {
     "numbers": [f"{n} {text}" for n, text in enumerate(POSTS)],
     "a usual name first": ["commentaire", *POSTS],
     "few lines": [f"1;{text}" for text in POSTS[:4]],
+    "stray marks": [f'"{text}", "\\r{text}, "' for text in POSTS],
     "braces": [f"{{ {text} }}" for text in POSTS],
 }
 
