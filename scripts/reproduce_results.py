@@ -508,7 +508,7 @@ def transformers(rows: list[dict[str, str]]) -> list[list[str]]:
     for system, title in TRANSFORMERS.items():
         if system in UNSHOWN:
             continue
-        fits = [row for row in rows if row["rows"] == "test" and row["system"] == system]
+        fits = [row for row in rows if row["rows"] == "test" and base_name(row) == system]
         cells = []
         for group in groups:
             own, peer = scores.get((system, *group), {}), scores.get(("setfit", *group), {})
@@ -546,6 +546,11 @@ def whole_sets(rows: list[dict[str, str]]) -> list[list[str]]:
     return lines
 
 
+def base_name(row: dict[str, str]) -> str:
+    """The system of a fit, without what it was given otherwise than by default."""
+    return row["system"].partition(":")[0]
+
+
 def drawn_scores(
     rows: list[dict[str, str]], of: str = "test"
 ) -> dict[tuple[str, str, str], dict[str, float]]:
@@ -553,7 +558,7 @@ def drawn_scores(
     scores: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in rows:
         if row["rows"] == of:
-            own = scores.setdefault((row["system"], row["set"], row["shots"]), {})
+            own = scores.setdefault((base_name(row), row["set"], row["shots"]), {})
             own[row["seed"]] = 100 * float(row["accuracy"])
     return scores
 
