@@ -156,15 +156,26 @@ def check_held(dataset: Dataset) -> None:
 
 
 def check_letters(texts: Sequence[str], source: str, names: Sequence[str]) -> None:
-    """Raise RowsError where most texts hold neither a letter nor a symbol such as an emoji."""
-    bare = [text for text in texts if not any(map(_says, text))]
+    """Raise RowsError where most texts are `letterless`."""
+    bare = [text for text in texts if letterless(text)]
     if 2 * len(bare) > len(texts):
-        listed = ", ".join(shown(name, 24) for name in names[:12])
-        raise RowsError(
-            f"{source}: found no letter in {len(bare)} of {plural(len(texts), 'text')}, such as "
-            f"{' and '.join(map(shown, bare[:2]))}, expected sentences: name their column with "
-            f"--text-column" + f"; the columns are {listed}" * bool(names)
-        )
+        raise RowsError(f"{source}: {told_letterless(bare[:2], len(bare), len(texts), names)}")
+
+
+def letterless(text: str) -> bool:
+    """Whether a text holds neither a letter nor a symbol such as an emoji."""
+    return not any(map(_says, text))
+
+
+def told_letterless(some: Sequence[str], count: int, total: int, names: Sequence[str]) -> str:
+    """What is wrong with `count` of `total` texts, `some` of them, and with which column to mend
+    it among those with these names."""
+    listed = ", ".join(shown(name, 24) for name in names[:12])
+    return (
+        f"found no letter in {count} of {plural(total, 'text')}, such as "
+        f"{' and '.join(map(shown, some))}, expected sentences: name their column with "
+        "--text-column" + f"; the columns are {listed}" * bool(names)
+    )
 
 
 def _says(character: str) -> bool:

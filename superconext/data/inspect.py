@@ -20,7 +20,7 @@ from superconext.data.duplicates import THRESHOLD, near_duplicates, text_keys, w
 from superconext.data.lines import STDIN
 from superconext.data.splits import Row
 from superconext.text.characters import script_counts, script_groups
-from superconext.text.mojibake import is_garbled, is_misread
+from superconext.text.mojibake import damage_of, is_garbled
 
 _PERCENTILES = (50, 90, 99)
 
@@ -76,7 +76,7 @@ def _facts(name: str, part: Dataset) -> dict[str, Any]:
         "words": _lengths([len(text.split()) for text in part.texts]),
         "scripts": script_counts(part.texts),
         "classes_by_script": _classes_by_script(part),
-        "garbled": sum(is_garbled(text) or is_misread(text) for text in part.texts),
+        "garbled": sum(bool(is_garbled(text) or damage_of(text)) for text in part.texts),
     }
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
-from superconext.data.dataset import Dataset, Texts
+from superconext.data.dataset import Dataset, Texts, letterless, told_letterless
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import MARKS, MISSING, Annotated, LabelReader, Places
 from superconext.data.lines import OpenFile, open_file
-from superconext.text.mojibake import garbled_rows, is_misread, mended
+from superconext.text.mojibake import DAMAGE, damage_of, garbled_rows, mended
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
 #: process costs little.
@@ -30,6 +30,9 @@ BLOCK = 1 << 20
 #: Characters that a stream keeps back at most, to tell columns or the end of a quoted cell, and
 #: lines that such a cell may go over; after these, its quote counts as never closed.
 LOOK_AHEAD, CELL_LINES = 1 << 20, 1000
+
+#: So many texts, and this share of all, without a letter are likely of a wrong column.
+_NUMBERS, _MOSTLY = 5, 0.9
 
 #: Bad rows that are reported one by one.
 _REPORTED = 5
@@ -225,7 +228,10 @@ class RowStream:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
         count = 0
-        garbled, misread, headers = Places(), Places(), Places()
+        garbled, headers = Places(), Places()
+        damaged = {kind: Places() for kind in DAMAGE}
+        bare: list[str] = []
+        empty = numbers = 0
         for block in self._whole_rows(file):
             count += len(block)
             if not self.preview:
@@ -236,10 +242,15 @@ class RowStream:
                 if self.fix_text:
                     block.texts[row] = mended(block.texts[row])
             for row, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
-                if is_misread(text):
-                    misread.add(line)
-                if (bare := text.strip())[:1] in MARKS and not bare.strip(MARKS).strip():
-                    block.texts[row] = ""  # of invisible marks alone
+                if kind := damage_of(text):
+                    damaged[kind].add(line)
+                elif not text.strip().strip(MARKS).strip():
+                    empty += 1
+                    if text.strip():
+                        block.texts[row] = ""  # of invisible marks alone
+                elif letterless(text):
+                    numbers += 1
+                    bare += [text] * (len(bare) < 2)
             name = str((file.columns or {}).get("text"))
             if not (block.labels or block.votes) and name in block.texts:
                 headers.add_rows(name, block.texts.count(name), block.texts, block.lines)
@@ -258,13 +269,17 @@ class RowStream:
             found = f"{garbled.count} of {count} texts are garbled by a wrong encoding ({garbled})"
             mend = f"{WARNING}{found}: fix them with --fix-text, or save the file again"
             self.notes.append(f"{found}, and fixed" if self.fix_text else mend)
-
-        if misread.count > max(1, count / 100):
-            self.notes.append(
-                f"{WARNING}{misread.count} of {count} texts look like another alphabet read in a "
-                f"wrong encoding ({misread}): give --encoding that of the file (Arabic: "
-                "windows-1256)"
-            )
+        self.notes += [
+            f"{WARNING}{damaged[kind].count} of {count} texts {does} ({damaged[kind]}): {mend}"
+            for kind, (does, mend) in DAMAGE.items()
+            if damaged[kind].count > max(1, count / 100)
+        ]
+        # Who trains on labelled rows refuses such texts.
+        known = self.wanted.known
+        judged = not self.wanted.labelled or (known is not None and bool(known.classes))
+        if judged and numbers >= max(_NUMBERS, _MOSTLY * (count - empty)):
+            told = told_letterless(bare, numbers, count - empty, self.names)
+            self.notes.append(f"{WARNING}{told}")
 
     def _whole_rows(self, file: RowFile) -> Iterator[Block]:
         """What the format reads. Raises DataError: where no column can be found and lines above

@@ -1,10 +1,11 @@
-"""Mojibake: UTF-8 that somebody read as an encoding of one byte a character, and saved.
+"""Text that was saved wrongly. Mojibake: UTF-8 read as an encoding of one byte a character.
 
 `référence` becomes `rÃ©fÃ©rence` and `ال` becomes `Ø§Ù„` (read as Windows-1252) or `ط§ظ„` (as
 Windows-1256). It is recognised by pairs of a character that stands for the first byte of a UTF-8
 sequence and one that stands for a following byte, in places where no orthography has them. It is
 repaired by ftfy (extra `ftfy`), and for Windows-1256, which ftfy does not know, by reading it back.
-Bytes of Windows-1256 that are read as Windows-1252 are only recognised.
+Bytes of Windows-1256 that are read as Windows-1252 are only recognised, and so are texts whose
+letters became question marks, U+FFFD or escapes (`DAMAGE`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html.entities import html5
 
 from superconext.core.errors import MissingExtraError
 
@@ -56,6 +58,52 @@ def is_misread(text: str) -> bool:
     """Whether a text has two words in a row of accented letters alone, which no Latin orthography
     has: Arabic, Greek or Cyrillic in an encoding of one byte a letter, read as Windows-1252."""
     return not text.isascii() and _MISREAD.search(text) is not None
+
+
+#: What texts with a kind of damage do, and what to do about it.
+DAMAGE = {
+    "misread": (
+        "look like another alphabet read in a wrong encoding",
+        "give --encoding that of the file (Arabic: windows-1256)",
+    ),
+    "lost": (
+        "have question or replacement marks in place of letters",
+        "they are lost here, so save the original again as UTF-8",
+    ),
+    "escaped": (
+        "spell letters as escapes, such as &eacute; or \\u062e",
+        "decode these, or save the original again as UTF-8",
+    ),
+}
+_ESCAPE = re.compile(r"&#(?:x([\da-f]{2,5})|(\d{2,6}));|\\u([\da-f]{4})|&([a-z]+;)", re.IGNORECASE)
+
+
+def damage_of(text: str) -> str:
+    """The kind of `DAMAGE` that a text has, "" for none: mojibake is none of these, nor are single
+    question marks, and signs as escapes (`&amp;`)."""
+    if is_misread(text):
+        return "misread"
+    if "\ufffd" in text or ("??" in text and _is_lost(text)):
+        return "lost"
+    if ("&" in text or "\\u" in text) and any(map(_spells_letter, _ESCAPE.finditer(text))):
+        return "escaped"
+    return ""
+
+
+def _is_lost(text: str) -> bool:
+    """Whether most words, and two at least, are question marks alone, beside no letter."""
+    words = text.split()
+    lost = sum(len(word) > 1 and not word.strip("?") for word in words)
+    return lost > 1 and 2 * lost > len(words) and not any(map(str.isalpha, text))
+
+
+def _spells_letter(match: re.Match[str]) -> bool:
+    hexadecimal, decimal, escaped, name = match.groups()
+    if name:
+        character = html5.get(name, "")
+    else:
+        character = chr(int(decimal) if decimal else int(hexadecimal or escaped, 16))
+    return not character.isascii() and character.isalpha()
 
 
 def garbled_rows(texts: Sequence[str]) -> list[int]:

@@ -246,6 +246,24 @@ def test_a_column_of_numbers_is_no_text(train, call, data, tmp_path):
     assert f"warning: {strange}: 2 of 2 texts are unlike" in train([], "--test", strange)[1].err
 
 
+def test_numbers_in_place_of_sentences_are_told_to_who_uses_a_run(call, finished, tmp_path):
+    told = "warning: {}: found no letter in 10 of {} texts, such as '2010' and '2011'"
+    some = [(label, f"{2010 + n}") for n, (label, _) in enumerate(rows(10, seed=3))]
+    path = write_table(tmp_path / "x.tsv", [("neg", "kan had"), *some])
+    for verb in ("predict", "evaluate"):
+        said = call(verb, finished.folder, path)
+        assert said.code == 0 and said.err.count(told.format(path, 11)) == 1
+        assert "--text-column; the columns are 'label', 'text'" in said.err
+    said = call("data", "inspect", path, "--no-near")
+    assert said.err.count("found no letter in") == 1
+    (path := tmp_path / "x.txt").write_text("\n".join(text for _, text in some), encoding="utf-8")
+    assert told.format(path, 10) in call("suggest", finished.folder, path, "-n", 2).err
+    for lines in (["2010"] * 4, ["2010"] * 8 + ["kan"] * 2, ["\U0001f602"] * 9, ["?? ?? ??"] * 9):
+        path.write_text("\n".join(lines), encoding="utf-8")
+        said = call("predict", finished.folder, path)
+        assert said.code == 0 and "found no letter" not in said.err
+
+
 def test_a_score_needs_two_texts_of_two_classes(call, data, tmp_path):
     path = write_table(tmp_path / "x.tsv", [("neg", "khayb"), ("pos", "zwin"), ("pos", "bnin")])
     line = blame(call("train", path, "--out", tmp_path / "run", *data.small))
@@ -292,6 +310,48 @@ def test_another_alphabet_read_in_a_wrong_encoding_is_told(call, finished, tmp_p
     assert advised.startswith(f"next: superconext data inspect {path} --encoding windows-1256 ")
     path.write_text("à é ô ÀÉ été déçu ñoño Straße\n" * 9, encoding="utf-8")
     assert "another alphabet" not in call("predict", finished.folder, path).err
+
+
+LOST = ["?????? ???? ????", "?? ??? 2020!", "le caf\ufffd est bon"]
+ESCAPED = ["&#1582;&#x62f; film", "le caf&eacute; est bon", "\\u062e\\u062f film"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (LOST, "have question or replacement marks in place of letters"),
+        (ESCAPED, "spell letters as escapes, such as &eacute;"),
+    ],
+)
+def test_texts_whose_letters_are_lost_are_told(train, call, finished, tmp_path, texts, told):
+    table = [("pos", text) for text in texts]
+    told = f"3 of 43 texts {told}"
+    assert f"warning: {tmp_path / 'train.tsv'}: {told}" in train(table)[1].err
+    path = tmp_path / "train.tsv"
+    for words in (("evaluate", finished.folder, path), ("predict", finished.folder, path)):
+        said = call(*words)
+        assert (
+            told in said.err and "(lines 42, 43, 44)" in said.err and "again as UTF-8" in said.err
+        )
+    said = call("data", "inspect", path, "--json")
+    assert told in said.err and json.loads(said.out)["parts"][0]["garbled"] == 3
+
+
+SOUND = [
+    "????",
+    "???? what ????",
+    "quoi ?? ??",
+    "A &amp; B &lt;3",
+    "l&#8217;ami",
+    r"C:\users",
+    "? ?",
+]
+
+
+def test_question_marks_and_escaped_signs_that_people_write_are_sound(call, finished, tmp_path):
+    (tmp_path / "x.txt").write_text("\n".join(SOUND), encoding="utf-8")
+    said = call("predict", finished.folder, tmp_path / "x.txt")
+    assert "in place of letters" not in said.err and "escapes" not in said.err
 
 
 def test_without_ftfy_mending_says_what_is_missing(call, finished, tmp_path, monkeypatch):
