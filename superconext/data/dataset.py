@@ -281,15 +281,41 @@ def check_sides(dataset: Dataset) -> None:
         )
 
 
+#: Cyrillic and Greek letters, each before the Latin one that it looks like.
+_LOOKS = "АAВBЕEІIЈJКKМMНHОOРPСCТTУYХXЅSаaеeіiјjкkоoрpсcуyхxѕsһhԁdԛqԝw"
+_LOOKS += "ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXαaιiκkνvοoρpυuχx"
+_ALIKE = str.maketrans(
+    {
+        **dict(zip(_LOOKS[::2], _LOOKS[1::2], strict=True)),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+        "\u2019": "'",
+    }
+)
+
+#: Stops and quotes, which say nothing around a label.
+_AROUND = " .,;:!?'\"`´…«»‹›،؛؟" + "".join(map(chr, range(0x2018, 0x2020)))
+
+
+def _stripped(label: str) -> str:
+    """`folded`, also without accents on Latin letters and marks around, with look-alikes of Latin
+    letters as these, and with numbers in one way: 01 and 1,0 as 1, 1,5 as 1.5."""
+    plain = unicodedata.normalize("NFD", folded(label.translate(_ALIKE)))
+    plain = re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain)
+    plain = plain.strip(_AROUND) or plain
+    number = re.fullmatch(r"\+?(-?)0*(\d+?)(?:[.,](?:0+|(\d+)))?", plain)
+    if number is None or re.search(r",\d{3}$", plain):  # of thousands
+        return plain
+    return f"{number[1]}{number[2]}" + f".{number[3]}" * bool(number[3])
+
+
 def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:
-    """Warnings of classes whose names differ in accents on Latin letters or marks around alone."""
+    """Warnings of classes whose names differ in what `_stripped` leaves out alone."""
     spelt: dict[str, list[str]] = {}
     for label in counts:
-        plain = unicodedata.normalize("NFD", folded(label))
-        plain = re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain)
-        spelt.setdefault(plain.strip(" .,;:!?'\"") or plain, []).append(label)
+        spelt.setdefault(_stripped(label), []).append(label)
     return [
-        f"{source}: found classes that differ in accents or marks alone: "
+        f"{source}: found classes that differ in accents, marks, look-alike letters or ways to "
+        "write a number alone: "
         + " and ".join(f"{shown(name, 24)} ({plural(counts[name], 'row')})" for name in names)
         + ": write them alike if they are one"
         for names in spelt.values()

@@ -30,6 +30,7 @@ from superconext.core.progress import WARNING
 from superconext.data.dataset import ALIKE, Dataset, folded
 from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
+from superconext.text.mojibake import damage_of, is_garbled
 
 #: How programs write that a value is missing, in lower case.
 MISSING = frozenset(
@@ -174,6 +175,14 @@ class LabelReader:
                 for label in _DASHES
                 if label in self._places
             ]
+        if garbled := [name for name in self._places if is_garbled(name) or damage_of(name)]:
+            verb = "label {} is" if len(garbled) == 1 else "labels {} are"
+            named = " and ".join(map(self._told, garbled[:_NAMED]))
+            named += f" and {len(garbled) - _NAMED} more" * (len(garbled) > _NAMED)
+            notes.append(
+                f"{WARNING}the {verb.format(named)} garbled by a wrong encoding: save the file "
+                "again as UTF-8"
+            )
         if several := self._compound():
             notes.append(
                 f"{WARNING}labels such as {' and '.join(map(self._told, several[:2]))} are classes "
@@ -189,9 +198,15 @@ class LabelReader:
                     f"{WARNING}{ALIKE}: {', '.join(map(self._told, labels))}: make them one with "
                     "--fold-label-case"
                 )
+        ratings = self._ratings()
         for label in self._places:
             parts = [part.strip() for part in re.split("[;,|/]", label)]
-            if len(set(parts)) > 1 and self._places.keys() >= set(parts):
+            if label in ratings and parts[0] in self._places:
+                notes.append(
+                    f"{WARNING}the rating {self._told(label)} is another class than "
+                    f"{shown(parts[0], 24)}: write them alike if they are one"
+                )
+            elif label not in ratings and len({*parts}) > 1 and self._places.keys() >= {*parts}:
                 notes.append(
                     f"{WARNING}the label {self._told(label)} is a class of its own, and not "
                     f"{' and '.join(shown(part, 24) for part in parts)}: keep one label for a text"
@@ -207,6 +222,12 @@ class LabelReader:
             if len(found) > 2 and len(counts) <= len(found) and min(counts.values()) > 1:
                 return found
         return []
+
+    def _ratings(self) -> list[str]:
+        """Labels such as 1/5 and 2/5: a number, a slash and one same number for all."""
+        ratings = [re.fullmatch(r"\d+(?:[.,]\d+)?\s*/\s*(\d+)", name) for name in self._places]
+        found = {match[0]: match[1] for match in ratings if match}
+        return [*found] if len(found) > 1 and len({*found.values()}) == 1 else []
 
     def _told(self, label: str) -> str:
         places = self._places[label]

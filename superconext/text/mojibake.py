@@ -67,7 +67,7 @@ DAMAGE = {
         "give --encoding that of the file (Arabic: windows-1256)",
     ),
     "lost": (
-        "have question or replacement marks in place of letters",
+        "have question or replacement marks in place of letters or emoji",
         "they are lost here, so save the original again as UTF-8",
     ),
     "escaped": (

@@ -319,7 +319,7 @@ ESCAPED = ["&#1582;&#x62f; film", "le caf&eacute; est bon", "\\u062e\\u062f film
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (LOST, "have question or replacement marks in place of letters"),
+        (LOST, "have question or replacement marks in place of letters or emoji"),
         (ESCAPED, "spell letters as escapes, such as &eacute;"),
     ],
 )
@@ -459,6 +459,54 @@ def test_labels_that_look_alike_or_are_several(call, tmp_path):
     assert "Arabic spelling alone: 'إيجابي' (4 rows" in call("data", "inspect", path).err
     said = call("data", "inspect", path, "--no-near", "--fold-label-case", "--json")
     assert json.loads(said.out)["parts"][0]["classes"] == {"ايجابي": 10, "سلبي": 10}
+
+
+def test_a_garbled_label_is_told_as_a_garbled_text_is(call, data, tmp_path):
+    table = [("nÃ©gatif" if label == "neg" else label, text) for label, text in rows(40, seed=3)]
+    path = write_table(tmp_path / "x.tsv", table)
+    told = "label 'nÃ©gatif' (20 rows, lines 2, 4, 6 and 17 more) is garbled by a wrong encoding"
+    train = ("train", path, "--out", tmp_path / "run", "--no-baselines", *data.small)
+    for words in (train, ("data", "inspect", path), ("audit", path)):
+        assert f"warning: {path}: the {told}: save the file again" in call(*words).err
+    escaped = [(label.replace("nÃ©", "n&eacute;"), text) for label, text in table]
+    said = call("data", "inspect", write_table(path, [*escaped, ("nég\ufffdtif", "kan")]))
+    assert "garbled by a wrong encoding" in said.err and said.err.count("(1 row, line 42)") == 1
+    sound = [(label.replace("nÃ©", "né"), text) for label, text in table]
+    assert "garbled by" not in call("data", "inspect", write_table(path, sound)).err
+
+
+TWINS = [("positif", "“positif”"), ("positif", "p\u043esitif"), ("EA", "\u0395A"), ("3", "3,0")]
+TWINS += [("01", "1"), ("1,5", "1.5"), ("-1", "\u22121")]
+
+
+@pytest.mark.parametrize("twins", TWINS)
+def test_classes_that_look_alike_or_are_one_number_are_told(call, tmp_path, twins):
+    table = [
+        (twins[n % 4 == 1] if n % 2 else "neg", text)
+        for n, (_, text) in enumerate(rows(40, seed=3))
+    ]
+    said = call("data", "inspect", write_table(tmp_path / "x.tsv", table), "--no-near")
+    assert f"alone: '{twins[0]}' (10 rows) and '{twins[1]}' (10 rows): write them alike" in said.err
+
+
+@pytest.mark.parametrize("twins", [("1", "1,000"), ("1.1", "1.10"), ("C", "C++"), ("1", "-1")])
+def test_classes_that_are_others_are_not_alike(call, tmp_path, twins):
+    table = [(twins[n % 2], text) for n, (_, text) in enumerate(rows(20, seed=3))]
+    said = call("data", "inspect", write_table(tmp_path / "x.tsv", table), "--no-near")
+    assert said.code == 0 and "write them alike" not in said.err
+
+
+def test_ratings_are_not_several_labels_of_a_text(call, tmp_path):
+    texts = [text for _, text in rows(40, seed=3)]
+    table = [(f"{n % 5 + 1}/5", text) for n, text in enumerate(texts)]
+    path = write_table(tmp_path / "x.tsv", table)
+    assert "warning" not in call("data", "inspect", path, "--no-near").err
+    write_table(path, [*table, ("1", "kan had"), ("5", "kan bzaf"), ("5", "kan ghali")])
+    said = call("data", "inspect", path, "--no-near")
+    told = "rating '1/5' (8 rows, lines 2, 7, 12 and 5 more) is another class than '1': write them"
+    assert told in said.err and "a class of its own" not in said.err
+    write_table(path, [("1/2", "kan"), ("1/3", "kan had"), ("1", "a"), ("2", "b"), ("3", "c")])
+    assert "'1/2' (1 row, line 2) is a class of its own" in call("data", "inspect", path).err
 
 
 def test_train_says_once_what_lists_all_problems_of_the_file_at_once(call, tmp_path):
