@@ -116,11 +116,11 @@ class LabelReader:
             return found
         rows = [row for row, there in enumerate(labelled) if there and found.texts[row].strip()]
         if self.unlabelled is not None:
-            name = str((columns or {}).get("text")).strip()
+            name = heading(columns)
             self.unlabelled += [
                 text
                 for text, there in zip(found.texts, labelled, strict=True)
-                if not there and text.strip() not in ("", name)
+                if not there and text.strip().casefold() not in ("", name)
             ]
         self._dropped += labelled.count(False)
         self._textless += labelled.count(True) - len(rows)
@@ -130,9 +130,10 @@ class LabelReader:
         """The label of each row; "" is that of a row without one."""
         labels = list(block.labels)
         names = _names(columns)
-        if names is not None and any(label.strip() == names[1] for label in set(labels)):
+        heads = {label for label in set(labels) if names and label.strip().casefold() == names[1]}
+        if names is not None and heads:
             for row, line in enumerate(block.lines):
-                if labels[row].strip() == names[1] and block.texts[row].strip() == names[0]:
+                if labels[row] in heads and block.texts[row].strip().casefold() == names[0]:
                     self.headers.add(line)
                     labels[row] = ""
         # Once for each distinct label: a file has many rows and few labels.
@@ -234,11 +235,16 @@ class LabelReader:
         return f"{shown(label, 24)} ({plural(places.count, 'row')}, {places})"
 
 
+def heading(columns: Mapping[str, Any] | None, which: str = "text") -> str:
+    """The name of a column, as a header that stands again may have it: stripped, in lower case."""
+    return str((columns or {}).get(which)).strip().casefold()
+
+
 def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """The names of text and label column, stripped; None where they have none."""
+    """The names of text and label column; None where they have none."""
     if columns is None or not columns["header"] or columns["label"] is None:
         return None
-    return str(columns["text"]).strip(), str(columns["label"]).strip()
+    return heading(columns), heading(columns, "label")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts, letterless, told_letterless
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
-from superconext.data.labels import MARKS, MISSING, Annotated, LabelReader, Places
+from superconext.data.labels import MARKS, MISSING, Annotated, LabelReader, Places, heading
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import DAMAGE, damage_of, garbled_rows, mended
 
@@ -251,10 +251,12 @@ class RowStream:
                 elif letterless(text):
                     numbers += 1
                     bare += [text] * (len(bare) < 2)
-            name = str((file.columns or {}).get("text"))
-            if not (block.labels or block.votes) and name in block.texts:
-                headers.add_rows(name, block.texts.count(name), block.texts, block.lines)
             labelled = block.labels or block.votes
+            if not labelled and (file.columns or {}).get("header"):
+                name = heading(file.columns)
+                for text, line in zip(block.texts, block.lines, strict=True):
+                    if text.strip().casefold() == name:
+                        headers.add(line)
             yield self._labels.read(block, file.columns) if labelled else block
         if not count + file.skipped:
             raise DataError(f"{self.name} is empty, expected one example a line: check the file")
@@ -325,13 +327,13 @@ class RowStream:
     def _lacking(self, rows: Block) -> dict[str, list[int]]:
         """Places of the rows without a text or a label, by what stands there."""
         labels = rows.labels or ["" if ("", "") in votes else "some" for votes in rows.votes]
-        name = str((self.columns or {}).get("text")).strip()
+        name = heading(self.columns)
         found: dict[str, list[int]] = {}
         for at, text in enumerate(rows.texts):
             if not (self.wanted.every_row or text.strip()):
                 found.setdefault("an empty text", []).append(at)
             if labels and not labels[at]:
-                again = self._labels.headers.count and text.strip() == name
+                again = self._labels.headers.count and text.strip().casefold() == name
                 what = "the header again" if again else "an empty label"
                 found.setdefault(what, []).append(at)
         return found

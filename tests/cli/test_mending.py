@@ -121,14 +121,17 @@ def test_inspection_tells_what_train_would_refuse(call, tmp_path):
         assert said.code == 0 and f"warning: {tmp_path / 'x.csv'}: found {told}" in said.err
 
 
-def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path):
-    table = [("label", "text"), ("pos", "والو كان")]
+@pytest.mark.parametrize("header", [("label", "text"), ("Label", "Text"), ("LABEL ", "TEXT")])
+def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_path, header):
+    table = [header, ("pos", "والو كان")]
     line = blame(train(table)[1])
     assert "line 42: found the header again" in line and "--drop-incomplete" in line
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
     said = call("predict", finished.folder, write_table(tmp_path / "x.tsv", table))
     assert len(said.out.splitlines()) == 2
     assert "the name of the column occurs again among the texts (line 2)" in said.err
+    classes = train([("Label", "kan had zwin"), ("Label", "kan")])[0]
+    assert classes["Label"] == 2, "beside a sentence it is a class"
 
 
 @pytest.mark.parametrize("twin", ["POS", "pos ", "Pos", "ｐｏｓ"])
