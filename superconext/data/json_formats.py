@@ -92,6 +92,9 @@ class JsonLines(LineFormat):
                 if what := _of_all_rows(record):
                     raise DataError(f"{where}: found {what}") from None
                 raise
+        for key in self.keys:
+            if key not in record and (name := _alike(record, key)):
+                record[key] = record.pop(name)
         if tool and self.file.wanted.labelled:
             record.setdefault(self.keys[1], "")
         if record.get(self.keys[0], "") is None:
@@ -124,6 +127,12 @@ class JsonLines(LineFormat):
 
     def _text_key(self, record: dict[str, Any]) -> str:
         return list(record)[self.file.wanted.place(list(record), "text", self.file.name)]
+
+
+def _alike(record: dict[str, Any], key: str) -> str:
+    """The only key that differs from another in case and spaces around alone, "" for none."""
+    found = [name for name in record if name.strip().casefold() == key.strip().casefold()]
+    return found[0] if len(found) == 1 else ""
 
 
 def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:

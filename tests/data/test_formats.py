@@ -184,6 +184,21 @@ def test_bad_jsonl_names_the_line(tmp_path, line, part):
     assert "line 2" in message and part in message
 
 
+def test_jsonl_keys_may_differ_in_case_from_those_of_the_first_record(tmp_path):
+    first = '{"text": "a", "Label": "p"}\n'
+    path = write(
+        tmp_path, "a.jsonl", first + '{"Text ": "b", "label": "q"}\n{"text": "c", "Label": 1}\n'
+    )
+    assert (read_labelled(path).texts, read_labelled(path).labels) == (
+        ["a", "b", "c"],
+        ["p", "q", "1"],
+    )
+    message = refusal(
+        write(tmp_path, "a.jsonl", first + '{"text": "b", "label": "q", "LABEL": "r"}\n')
+    )
+    assert "line 2: no key 'Label', found 'text', 'label', 'LABEL'" in message
+
+
 # -- fastText -------------------------------------------------------------------------------
 
 
