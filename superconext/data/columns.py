@@ -156,7 +156,7 @@ def find_columns(
     labelled: bool = True,
     header: bool | None = None,
     known: Known | None = None,
-    commas: bool = False,
+    inside: str = "",
 ) -> Columns:
     """Decide for a table of cells; without `labelled` only the text is looked for.
 
@@ -164,7 +164,7 @@ def find_columns(
         header: whether the first row is one; None to decide.
         known: what a run knows: the names of its training file are taken before usual ones, and
             its labels tell a header.
-        commas: whether the separator may be part of the sentences.
+        inside: the separator's name, where it may be part of the sentences.
 
     Raises RowsError where a column is not there, or cannot be told from the others.
     """
@@ -172,7 +172,7 @@ def find_columns(
     if header is not False:
         _refuse_other_separator(first, source)
     wanted = (text_column, label_column)
-    return _with_known(rows, wanted, source, labelled, header, known or Known(), commas)
+    return _with_known(rows, wanted, source, labelled, header, known or Known(), inside)
 
 
 def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, source: str) -> int:
@@ -325,7 +325,7 @@ def _with_known(
     labelled: bool,
     header: bool | None,
     known: Known,
-    commas: bool,
+    inside: str,
 ) -> Columns:
     first = rows[0]
     text_column = known.column(first, wanted[0], "text", header)
@@ -342,7 +342,7 @@ def _with_known(
         header = header or guessed
     if header:
         found = _under_header(
-            rows, text_column, label_column, source, labelled, known.classes, commas, guessed
+            rows, text_column, label_column, source, labelled, known.classes, bool(inside), guessed
         )
         if len(first) == 1 and wanted[0] is None and text_column is not None:
             found.notes.append(f"first row, {shown(first[0])}, read as the header")
@@ -350,9 +350,9 @@ def _with_known(
             refuse_predicted(first, first[found.label], source)
         return found
     if specs == (None, None):
-        if commas and not labelled and _one_sentence(rows, known.classes):
+        if inside and not labelled and _one_sentence(rows, known.classes):
             note = "no header and no label column found: each line read as one text"
-            notes = [f"{note}, commas included" if len(first) > 1 else note]
+            notes = [f"{note}, {inside}s included" if len(first) > 1 else note]
             return Columns(0, None, False, notes, joined=True)
         if len(first) == 2:
             label = _label_by_classes(rows, known.classes)

@@ -336,10 +336,12 @@ class TableFormat(FileFormat):
     Attributes:
         separator: the character. separator_name: the same in words, for messages.
         quoted: whether quotes can keep a separator inside a cell.
+        read_as: the note on a separator that was found by looking.
     """
 
     separator = "\t"
     separator_name = "tab"
+    read_as = ""
     quoted = False
 
     def records(self) -> Records:
@@ -356,6 +358,8 @@ class TableFormat(FileFormat):
             if not width:
                 first = self._first_filled(cells) or 0
                 width = len(cells[first])
+                if columns.joined and self.read_as in file.notes:
+                    file.notes.remove(self.read_as)  # for they separate nothing
                 file.notes += columns.notes
                 self._describe(columns, cells[first:])
                 if columns.header:
@@ -474,7 +478,7 @@ class TableFormat(FileFormat):
             wanted.labelled and not voters,
             True if voters and wanted.header is None and named else wanted.header,
             wanted.known,
-            commas=self.separator in (",", ";"),
+            inside=self.separator_name if self.separator in (",", ";") else "",
         )
         return replace(columns, voters=voters)
 
@@ -649,7 +653,8 @@ class Csv(QuotedTable):
             self.separator = separator_of(file.head)
             self.separator_name = SEPARATORS.get(self.separator, "space")
             if self.separator != ",":
-                file.notes.append(f"columns read as separated by {self.separator_name}s")
+                self.read_as = f"columns read as separated by {self.separator_name}s"
+                file.notes.append(self.read_as)
         file.separator = self.separator if self.separator in SEPARATORS else ","
 
     @classmethod

@@ -341,6 +341,14 @@ def test_commas_in_sentences_do_not_cut_them(call, finished, tmp_path, count, co
     assert texts_of(call("predict", finished.folder, path)) == ["zwin", *texts]
 
 
+def test_semicolons_in_sentences_are_told_as_such_and_separate_nothing(call, finished, tmp_path):
+    texts = [f"wallah n{i}; khayb had" for i in range(40)]
+    (tmp_path / "x.csv").write_text("\n".join(texts), encoding="utf-8")
+    said = call("predict", finished.folder, tmp_path / "x.csv")
+    assert texts_of(said) == texts and "one text, semicolons included" in said.err
+    assert "columns read as separated" not in said.err
+
+
 def test_columns_that_hold_labels_or_numbers_are_columns(call, finished, tmp_path):
     path = tmp_path / "x.csv"
     for first in (["neg", "pos", "neg"], ["1", "2", "3"], ["?", "?", "?"]):
