@@ -130,6 +130,10 @@ def test_the_header_once_more_is_an_error_or_dropped(train, call, finished, tmp_
     said = call("predict", finished.folder, write_table(tmp_path / "x.tsv", table))
     assert len(said.out.splitlines()) == 2
     assert "the name of the column occurs again among the texts (line 2)" in said.err
+    lines = [f"{label}\t{text}\n" for label, text in [*rows(20, seed=3), ("neg", "2")]]
+    (tmp_path / "y.tsv").write_text("".join(lines), encoding="utf-8")
+    said = call("predict", finished.folder, tmp_path / "y.tsv", "--text-column", "2")
+    assert said.code == 0 and "occurs again" not in said.err, "a number is no name"
     classes = train([("Label", "kan had zwin"), ("Label", "kan")])[0]
     assert classes["Label"] == 2, "beside a sentence it is a class"
 
