@@ -428,9 +428,9 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     from superconext.report.table import render
 
     source = summary["file"]
-    few = summary["likely_wrong"]
+    few, left_out = summary["likely_wrong"], summary["too_few"]
     counts = (
-        f"estimate: {few or 'hardly any'} of {summary['rows']} labels are wrong or hard to tell"
+        f"estimate: {few or 'hardly any'} of {summary['rows'] - sum(left_out.values())} labels are wrong or hard to tell"
         f"{f': look at the first {few} rows' * (few > 1)}; "
         f"another label fits {plural(summary['suspects'], 'row')} better, listed first"
     )
@@ -446,6 +446,14 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     click.echo(f"{source}: {counts}{more}", err=True)
     for label, meant in summary["misspelt_labels"].items():
         click.echo(f"{source}: label {label!r} may be {meant!r} misspelt", err=True)
+    if left_out:
+        named = [f"{shown(label, 24)} ({plural(n, 'row')})" for label, n in left_out.items()]
+        more = f" and {len(named) - _SHOWN} more" * (len(named) > _SHOWN)
+        click.echo(
+            f"warning: {source}: too few texts to judge: {', '.join(named[:_SHOWN])}{more}; the "
+            "estimate is of the other labels: check these by hand",
+            err=True,
+        )
     for kind in ("script", "source"):
         groups = list(summary[f"{kind}s"].items())
         rows = [

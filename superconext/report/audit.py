@@ -74,12 +74,13 @@ class Audit:
     """What an audit found.
 
     ranked: every row, the most suspicious first: misspelt labels, ties, then by suspicion.
-    classes: labels, sorted, without misspelt ones.
+    classes: labels, sorted, without misspelt ones and those of `too_few`.
     probabilities: `[N, C]` of the classes for each row, by a model that has not seen it.
     summary: counts of rows, `likely_wrong`, `suspects`, `contradictions` (rows whose text, or
         nearly the same one, carries another label too), `disputed` (rows whose annotators
-        disagree), `misspelt_labels` (from spelling to what it may be), `mojibake` (rows), `scripts`
-        and `sources` (rows of each class in each).
+        disagree), `misspelt_labels` (from spelling to what it may be), `too_few` (of each class too
+        small to judge: its rows are no part of the estimate), `mojibake` (rows), `scripts` and
+        `sources` (rows of each class in each).
     """
 
     ranked: list[Suspect]
@@ -119,21 +120,22 @@ def audit(
     """
     misspelt = misspelt_labels(rows.class_counts())
     labels = [misspelt.get(label, label) for label in rows.labels]
-    names = sorted(set(labels))
-    index = {name: k for k, name in enumerate(names)}
-    # Ties of annotators are judged, and taught to no model: their class is -1.
     texts = [*rows.texts, *(text for text, _ in rows.ties)]
     votes = [*(rows.shares or [{}] * len(rows)), *(shares for _, shares in rows.ties)]
-    truth = np.array([index[label] for label in labels] + [-1] * len(rows.ties))
     people = rows.annotated
     tied = [people.lines[at] for at in people.ties] if people and rows.ties else []
     keys = text_keys({"": texts})[0][""]
     groups = near_duplicate_groups(keys)
     # A row of no group (-1) is one of its own.
     own = np.where(groups < 0, -1 - np.arange(len(groups)), groups)
+    few = too_few(labels, own)
+    names = sorted({*labels} - {*few})
+    index = {name: k for k, name in enumerate(names)}
+    # No model learns from ties of annotators, nor from rows of too small a class: theirs is -1.
+    truth = np.array([index.get(label, -1) for label in labels] + [-1] * len(rows.ties))
     shares = out_of_fold(texts, truth, own, vectors, rows.source, progress)
     suspicion, rivals = suspicions(shares, truth)
-    contradictions = _contradictions(groups[: len(rows)], truth[: len(rows)])
+    contradictions = _contradictions(groups[: len(rows)], np.array(labels))
     found, disputed = [], 0
     given = [*rows.labels, *[""] * len(rows.ties)]
     for row, (text, label) in enumerate(zip(texts, given, strict=True)):
@@ -144,18 +146,21 @@ def audit(
             why.append(f"may be {shown(suggested, 24)} misspelt")
         others, share = contradictions.get(row, ((), 0.0))
         if len(others):
-            other = Counter(truth[others].tolist()).most_common(1)[0][0]
-            twin = next(at for at in others if truth[at] == other)
+            other = Counter(labels[at] for at in others).most_common(1)[0][0]
+            twin = next(at for at in others if labels[at] == other)
             same = "the same text" if keys[twin] == keys[row] else "nearly the same text"
-            why.append(f"{same} is {shown(names[other], 24)} in line {_line(rows, twin)}")
-            suggested = suggested or names[other]
+            why.append(f"{same} is {shown(other, 24)} in line {_line(rows, twin)}")
+            suggested = suggested or other
         if against > 0:
             disputed += 1
             named = sorted(votes[row].items(), key=lambda vote: -vote[1])
             shown_votes = ", ".join(f"{shown(name, 24)} {part:.0%}" for name, part in named)
             why.append(f"annotators disagree: {shown_votes}")
             suggested = suggested or (named[0][0] if label and against > 0.5 else "")
-        if suspicion[row] > 0:
+        if label and truth[row] < 0:
+            suspicion[row] = 0
+            why.append(f"too few texts of {shown(labels[row], 24)} to judge")
+        elif suspicion[row] > 0:
             times = f"{min(np.exp(suspicion[row]), 1000):.2g}"
             its = shown(names[truth[row]], 24) if label else "any other class"
             rival = names[rivals[row]]
@@ -180,11 +185,25 @@ def audit(
         "contradictions": len(contradictions),
         "disputed": disputed,
         "misspelt_labels": misspelt,
+        "too_few": few,
         "mojibake": sum(bool(likely_meant(text)) for text in texts),
         "scripts": _classes_of(rows, [script_of(text) for text in rows.texts]),
         "sources": _classes_of(rows, sources),
     }
     return Audit(ranked, names, shares, summary)
+
+
+def too_few(labels: Sequence[str], groups: np.ndarray) -> dict[str, int]:
+    """Rows of each class that has fewer different texts than there are folds: a model that sees one
+    or two of them finds them likely anywhere. At least the two largest classes are not among them.
+
+    Args:
+        labels: `[N]`. groups: numbers `[N]` or more; rows of one group count as one text.
+    """
+    texts = Counter(label for label, _ in set(zip(labels, groups.tolist(), strict=False)))
+    enough = min(FOLDS, *sorted([0, *texts.values()])[-2:])
+    counts = Counter(labels)
+    return {label: counts[label] for label in sorted(texts) if texts[label] < enough}
 
 
 def suspicions(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

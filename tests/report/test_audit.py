@@ -355,3 +355,37 @@ def test_what_train_refuses_for_its_labels_audit_refuses_too(tmp_path):
     said = call_main("audit", path)
     assert said.code == 1 and "40 different labels in 40 rows" in said.err
     assert "they look like texts: --text-column and --label-column" in said.err
+
+
+SPAM = ["gagnez un iphone", "votre compte expire", "crédit rapide", "cliquez ici maintenant"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_class_too_small_to_judge_leaves_the_rest_as_it_is(noisy, tmp_path, count):
+    """A model that has seen one or two rows of a class finds it likely anywhere."""
+    alone = audit(data_set(noisy[0]))
+    more = audit(data_set([*noisy[0], *(("spam", text) for text in SPAM[:count])]))
+    assert more.summary["too_few"] == {"spam": count} and alone.summary["too_few"] == {}
+    assert more.summary["likely_wrong"] == alone.summary["likely_wrong"]
+    assert more.suspects == alone.suspects
+    spam = [suspect for suspect in more.ranked if suspect.label == "spam"]
+    assert {suspect.why for suspect in spam} == {("too few texts of 'spam' to judge",)}
+    assert [suspect.suspicion for suspect in spam] == [0] * count
+
+    path = tmp_path / "rare.tsv"
+    lines = [f"{a}\t{b}" for a, b in [*noisy[0], *(("spam", text) for text in SPAM[:count])]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = call_main("audit", path)
+    assert " of 120 labels are wrong" in said.err
+    assert f"too few texts to judge: 'spam' ({count} row{'s' * (count > 1)});" in said.err
+
+
+def test_a_copy_with_another_label_is_told_of_a_class_too_small_to_judge(noisy):
+    found = audit(data_set([*noisy[0], ("spam", noisy[0][1][1])]))
+    [spam] = [suspect for suspect in found.suspects if suspect.label == "spam"]
+    assert spam.suggested == noisy[0][1][0] and "in line" in spam.why[0]
+
+
+def test_classes_that_are_all_small_are_judged():
+    pairs = [(label, f"{label}{n} x{n}") for label in ("a", "b", "c") for n in range(3)]
+    assert audit(data_set(pairs)).summary["too_few"] == {}
