@@ -430,7 +430,8 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     source = summary["file"]
     few, left_out = summary["likely_wrong"], summary["too_few"]
     counts = (
-        f"estimate: {few or 'hardly any'} of {summary['rows'] - sum(left_out.values())} labels are wrong or hard to tell"
+        f"estimate: {few or 'hardly any'} of {summary['rows'] - sum(left_out.values())} labels are "
+        "wrong or hard to tell"
         f"{f': look at the first {few} rows' * (few > 1)}; "
         f"another label fits {plural(summary['suspects'], 'row')} better, listed first"
     )

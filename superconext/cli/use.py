@@ -28,6 +28,7 @@ from superconext.cli.options import (
     switch,
     tell,
 )
+from superconext.core.blank import is_blank
 from superconext.core.errors import plural
 from superconext.core.files import tsv_cell
 
@@ -507,11 +508,11 @@ def _kept_columns(
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
     """The probability of every class `[C]` for each text; None for one that is blank."""
-    filled = [text for text in texts if text and not text.isspace()]
+    filled = [text for text in texts if not is_blank(text)]
     found = iter(model.probabilities(filled)) if filled else iter(())
     if len(filled) == len(texts):
         return list(found)
-    return [next(found) if text and not text.isspace() else None for text in texts]
+    return [None if is_blank(text) else next(found) for text in texts]
 
 
 def _json_row(

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.blank import MARKS
 from superconext.core.errors import plural
 from superconext.core.progress import WARNING
 from superconext.data.dataset import ALIKE, Dataset, folded
@@ -40,9 +41,6 @@ MISSING = frozenset(
 
 #: Signs that may stand for a missing label, where there is no class "+".
 _DASHES = ("-", "--", "\u2013", "\u2014", "_")
-
-#: Marks without a width that editors and keyboards leave around a word; two labels look alike then.
-MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3

@@ -14,12 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
 from superconext.data.dataset import Dataset, Texts, letterless, told_letterless
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
-from superconext.data.labels import MARKS, MISSING, Annotated, LabelReader, Places, heading
+from superconext.data.labels import MISSING, Annotated, LabelReader, Places, heading
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import DAMAGE, damage_of, garbled_rows, mended
 
@@ -244,10 +245,9 @@ class RowStream:
             for row, (text, line) in enumerate(zip(block.texts, block.lines, strict=True)):
                 if kind := damage_of(text):
                     damaged[kind].add(line)
-                elif not text.strip().strip(MARKS).strip():
+                elif is_blank(text):
                     empty += 1
-                    if text.strip():
-                        block.texts[row] = ""  # of invisible marks alone
+                    block.texts[row] = ""
                 elif letterless(text):
                     numbers += 1
                     bare += [text] * (len(bare) < 2)

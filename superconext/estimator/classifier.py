@@ -21,6 +21,7 @@ from superconext.config.parameters import (
     docstring,
     with_files,
 )
+from superconext.core.blank import is_blank
 from superconext.core.errors import ConfigError, DataError, suggestion
 from superconext.estimator.loading import (
     PredictMixin,
@@ -108,7 +109,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         check_open(named, config)
         callbacks = self._callbacks()
         texts, truth = check_rows(X, y, type(self).__name__)
-        if blank := [place for place, text in enumerate(texts) if not text.strip()]:
+        if blank := [place for place, text in enumerate(texts) if is_blank(text)]:
             raise DataError(f"text {blank[0]} is blank: drop the row")
         classes = np.unique(truth)
         labels = [str(label) for label in truth]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superconext.core.blank import all_alike, is_blank
 from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class PredictMixin:
         texts = check_texts(X, some=False)
         shares = self.predict_proba(texts)
         best: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        blank = [not text.strip() for text in texts]
+        blank = [*map(is_blank, texts)]
         if self.classes_.dtype.kind in "OU":
             best[blank] = ""
         elif any(blank):
@@ -201,15 +202,21 @@ class PredictMixin:
         return best
 
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
-        """Class probabilities, float64 `[N, C]`, with columns in the order of `classes_`."""
-        return self._model().probabilities(check_texts(X, some=False))
+        """Class probabilities, float64 `[N, C]`, with columns in the order of `classes_`.
+
+        Of a blank text every class has 1 / C.
+        """
+        texts = check_texts(X, some=False)
+        return all_alike(texts, self._model().probabilities(texts))
 
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores, float64 `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
-        They are the probe's; where n-grams predict too, logarithms of the probabilities.
+        They are the probe's; where n-grams predict too, logarithms of the probabilities. Of a blank
+        text all are alike.
         """
-        scores = self._model().decision(check_texts(X, some=False))
+        texts = check_texts(X, some=False)
+        scores = all_alike(texts, self._model().decision(texts))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:

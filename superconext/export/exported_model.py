@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from superconext.core.blank import all_alike, is_blank
 from superconext.core.errors import DataError, RunError, check_texts
 from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
 
@@ -65,21 +66,22 @@ class ExportedModel:
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most probable label of each text; "" for a blank one, as `superconext predict`."""
         texts = check_texts(texts, some=False)
-        best = self.predict_proba(texts).argmax(axis=1)
+        best = self.probabilities(texts).argmax(axis=1)
         return [
-            self.classes[k] if text.strip() else "" for text, k in zip(texts, best, strict=True)
+            "" if is_blank(text) else self.classes[k] for text, k in zip(texts, best, strict=True)
         ]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        """Class probabilities float64 `[N, C]`, columns as `classes`."""
-        return self.probabilities(texts)
+        """Class probabilities float64 `[N, C]`, columns as `classes`; of a blank text all alike."""
+        texts = check_texts(texts, some=False)
+        return all_alike(texts, self.probabilities(texts))
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""
         return self.features(check_texts(texts, some=False))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """`predict_proba` by the name that the rest of the package calls it."""
+        """The same of texts that are not blank, by the name that the package calls it."""
         raise NotImplementedError
 
     def features(self, texts: Sequence[str]) -> np.ndarray:

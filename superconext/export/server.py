@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from superconext._version import __version__
+from superconext.core.blank import is_blank
 from superconext.core.errors import MissingExtraError
 
 #: Upper edges in seconds of the histogram of answering times.
@@ -212,9 +213,9 @@ class Service:
         return texts
 
     async def _answer(self, texts: list[str]) -> dict[str, Any]:
-        filled = [text for text in texts if text.strip()]
+        filled = [text for text in texts if not is_blank(text)]
         shares = iter(await self._shares(filled) if filled else ())
-        rows = [next(shares) if text.strip() else None for text in texts]
+        rows = [None if is_blank(text) else next(shares) for text in texts]
         self.texts += len(texts)
         return {
             "classes": self.classes,

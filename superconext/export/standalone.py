@@ -43,7 +43,7 @@ In a program, with this folder on sys.path:
     model = load()
     model.predict(["..."])            labels; "" for a blank text
     model.predict_proba(["..."])      float64 [N, C], columns as model.classes; of a blank text
-                                      without meaning
+                                      all alike
 """
 
 from __future__ import annotations
@@ -90,9 +90,11 @@ def load(*, threads: int = 1):
 
 def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list[str]]:
     """The cells of each text; the label of a blank one is empty."""
+    from superconext_runtime.core.blank import is_blank
+
     answers = model.probabilities([text for text, _ in part])
     for (text, kept), shares in zip(part, answers, strict=True):
-        blank = not text.strip()
+        blank = is_blank(text)
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
             cells += ["" if blank else f"{share:.4f}" for share in shares]
@@ -288,7 +290,7 @@ With Python 3.11 or newer, and without superconext, in this folder:
       from classify import load
       model = load()
       model.predict(["..."])        # labels, "" for a blank text
-      model.predict_proba(["..."])  # columns as model.classes; blank texts: no meaning
+      model.predict_proba(["..."])  # columns as model.classes; of a blank text all alike
 
 - Over HTTP: `pip install starlette uvicorn`, then `python serve.py --port 8000`, and
   `curl -d '{"texts": ["..."]}' localhost:8000/predict`.

@@ -3,6 +3,7 @@
 import pytest
 
 from superconext import SuperConTextClassifier
+from superconext.core.blank import is_blank
 from tests.estimator.test_contract import LABELS, NEW, TEXTS, TINY
 
 SHAPES = {
@@ -18,7 +19,7 @@ SENTENCES = [*TEXTS, *NEW, "zwin " * 250, "<pad> <unk>"]
 def labels_of(model, texts):
     """What an export answers: the run's labels, and none for a blank text."""
     pairs = zip(texts, model.predict(texts), strict=True)
-    return [label if text.strip() else "" for text, label in pairs]
+    return ["" if is_blank(text) else label for text, label in pairs]
 
 
 @pytest.fixture(scope="session", params=SHAPES)

@@ -1,5 +1,6 @@
 """A static student answers nearly as its run does, and in its folder just as in Python."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -16,6 +17,7 @@ from safetensors.numpy import save_file
 import superconext
 from superconext.core.errors import DataError, RunError
 from superconext.core.files import file_sha256
+from superconext.export.server import Limits, Service
 from superconext.export.static_folder import Bags, distil
 from superconext.export.static_model import FACTS, WEIGHTS, StaticModel
 from tests.cli.conftest import call_main, rows, write_table
@@ -183,6 +185,25 @@ def test_the_column_of_training_is_labelled_else_text(made, tmp_path, name, cont
     labels = superconext.load(made[0] / "out").predict(texts)
     expected = "".join(f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True))
     assert said.stdout.decode() == expected
+
+
+def test_blank_texts_have_no_label_wherever_they_are_given(made, tmp_path):
+    """White space and marks without a width, by the run and its student."""
+    place, texts = made[0], ["", " \u3000", "\u200b", "\u202b \ufeff", "zwin"]
+    file = tmp_path / "rows.csv"
+    file.write_text("".join(f'"{text}",x\n' for text in ("Post", *texts)), encoding="utf-8")
+    answers = [classify(made, file, "--proba").stdout.decode()]
+    answers += [call_main("predict", place / of, file, "--proba").out for of in ("run", "out")]
+    for answer in answers:
+        head, *rows_of = [line.split("\t") for line in answer.splitlines()]
+        assert head == ["label", "neg", "pos", "text"] and len(rows_of) == 5
+        assert [row[:3] for row in rows_of[:4]] == [["", "", ""]] * 4 and rows_of[4][0] == "pos"
+    for of in ("run", "out"):
+        model = superconext.load(place / of)
+        assert list(model.predict(texts)) == ["", "", "", "", "pos"]
+        shares = model.predict_proba(texts)
+        assert (shares[:4] == 0.5).all() and shares[4, 1] > 0.5
+    assert asyncio.run(Service(model, Limits())._answer(texts[:4]))["labels"] == [None] * 4
 
 
 @pytest.mark.parametrize(
