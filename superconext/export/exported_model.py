@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from superconext.core.blank import all_alike, is_blank
-from superconext.core.errors import DataError, RunError, check_texts
+from superconext.core.errors import DataError, RunError, check_texts, plural
 from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
@@ -123,9 +123,9 @@ def file_rows(
     encoding: str | None = None,
     keep: Sequence[str] = (),
     classes: Sequence[str] = (),
-) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
     """Names of the columns to keep; the texts, which are lines or one column of a .csv or .tsv,
-    each with its cells to keep.
+    each with its cells to keep; and the separator that a written .csv is to have.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
@@ -157,18 +157,25 @@ def file_rows(
         column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
     lines = _lines(file)
-    if file.suffix in _TABLES:
-        return _columns(lines, file.name, _TABLES[file.suffix], asked, trained, keep, classes)
-    # What begins with a header of single words that names the column of texts is a table.
     first = next(lines)
-    lines = chain([first], lines)
+    hint = re.fullmatch(r"(?i)sep=([,;\t|])\s*", first) if file.suffix == ".csv" else None
+    if hint is None:
+        lines = chain([first], lines)
+    if file.suffix in _TABLES:
+        marks = hint[1] if hint else _TABLES[file.suffix]
+        begins = 2 if hint else 1
+        names, texts, mark = _columns(
+            lines, file.name, marks, asked, trained, keep, classes, begins
+        )
+        return names, texts, mark if file.suffix == ".csv" else ","
+    # What begins with a header of single words that names the column of texts is a table.
     name = asked or (trained if isinstance(trained, str) else "text")
     heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
     alone = [[trained]] if piped and isinstance(trained, str) and not asked else []
     words = [h for h in heads if len(h) > 1 and not any(re.search(r"\s", c.strip()) for c in h)]
     if wanted or heads[:1] == alone or any(name in cells for cells in words):
         return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
-    return [], ((line.rstrip("\r\n"), []) for line in lines)
+    return [], ((line.rstrip("\r\n"), []) for line in lines), ","
 
 
 def _lines(file: OpenFile) -> Iterator[str]:
@@ -194,9 +201,13 @@ def _columns(
     trained: object,
     keep: Sequence[str],
     classes: Sequence[str],
-) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+    begins: int = 1,
+) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
+    """What `file_rows` gives, of a table whose first row is on line `begins`."""
     csv.field_size_limit(1 << 30)
-    first = next(lines)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{name} is empty; expected a text a line: check the file")
     heads = []
     for mark in marks:
         quoted = mark != "\t" or first[:1] == '"'
@@ -211,18 +222,22 @@ def _columns(
                     raise DataError(
                         f"{name}: column {wanted!r} occurs twice, expected it once: rename one"
                     )
-                table = _some(_rows(lines, mark, quoted, name, width=len(cells)), name)
+                size = len(cells)
+                table = _some(_rows(lines, mark, quoted, name, begins + 1, at + 1, size), name)
                 kept = _kept(cells, at, keep, name)
                 titles = [cells[place] for place in kept]
                 if len(cells) == 1:  # a separator in a row is part of its text
-                    return titles, ((t := mark.join(row), [t] * len(kept)) for row in table)
-                return titles, ((_cell(row, at), [_cell(row, k) for k in kept]) for row in table)
+                    texts = ((t := mark.join(row), [t] * len(kept)) for row in table)
+                    return titles, texts, mark
+                texts = ((row[at], [_cell(row, k) for k in kept]) for row in table)
+                return titles, texts, mark
     for cells, mark, quoted in heads:
         number = 0 if keep else _number(cells, asked, trained, set(classes))
         if number:
             sys.stderr.write(f"note: {name}: no header read: column {number} has the texts\n")
-            table = _rows(chain([first], lines), mark, quoted, name, first=1)
-            return [], ((_cell(row, number - 1), []) for row in table)
+            rows = chain([first], lines)
+            table = _rows(rows, mark, quoted, name, begins, number, len(cells))
+            return [], ((row[number - 1], []) for row in table), mark
     # In a .tsv a comma is a part of the text.
     cells = max((cells for cells, *_ in heads[: 1 if marks[0] == "\t" else None]), key=len)
     if asked or keep or len(cells) > 1:
@@ -238,7 +253,7 @@ def _columns(
             f"note: {name}: no header read: the first row, {word!r}, is a text (--text-column "
             f"{word} if it names the column)\n"
         )
-    return [], ((line.rstrip("\r\n"), []) for line in chain([first], second, lines))
+    return [], ((line.rstrip("\r\n"), []) for line in chain([first], second, lines)), ","
 
 
 def _number(cells: list[str], asked: str | None, trained: object, classes: set[str]) -> int:
@@ -293,12 +308,12 @@ def _layout(mark: str, quoted: bool) -> dict[str, Any]:
 
 
 def _rows(
-    lines: Iterable[str], mark: str, quoted: bool, name: str, first: int = 2, width: int = 1
+    lines: Iterable[str], mark: str, quoted: bool, name: str, first: int, fewest: int, most: int
 ) -> Iterator[list[str]]:
-    """The cells of each row that is not blank; `first` is the line that the first is on, `width`
-    how many cells it may have at most, if more than one.
+    """The cells of each row that is not blank; `first` is the line that the first is on, `fewest`
+    how many cells a row has to have, `most` how many it may have, if more than one.
 
-    Raises DataError for a longer row, whose text has separators, and for a quote that is never
+    Raises DataError for a shorter row, for a longer one, whose text has separators, and for a quote that is never
     closed or closes within a cell, which would make one cell of many rows; of one that closes on a
     later row's end it is said on standard error.
     """
@@ -320,13 +335,16 @@ def _rows(
                 f"warning: {name}: the quoted cell of line {begins} goes over {len(inner) + 2} "
                 "lines, which look like rows\n"
             )
-        if width > 1 and any(row[width:]):
+        blank = not row or (most > 1 and len(row) == 1 and not row[0].strip())
+        short = len(row) < fewest
+        if not blank and (short or (most > 1 and any(row[most:]))):
             raise DataError(
-                f"{name}, line {begins}: found {len(row)} columns separated by {mark!r}, expected "
-                f"{width}: quote the cell"
+                f"{name}, line {begins}: found {plural(len(row), 'column')} separated by {mark!r}, "
+                f"expected {fewest if short else most}: "
+                + ("complete the row or remove it" if short else "quote the cell")
             )
         begins = first + table.line_num
-        if row:
+        if not blank:
             yield row
 
 

@@ -109,7 +109,7 @@ def given_name(model, name: str, head: list[str]) -> str:
 
 
 @contextmanager
-def table(out: str | None) -> Iterator[Callable[[Iterable[list[str]]], object]]:
+def table(out: str | None, separator: str) -> Iterator[Callable[[Iterable[list[str]]], object]]:
     """A function that writes rows: to standard output, or to a file that is there when all are."""
 
     def write_tsv(found: Iterable[list[str]]) -> None:
@@ -126,7 +126,8 @@ def table(out: str | None) -> Iterator[Callable[[Iterable[list[str]]], object]]:
         # Spreadsheets know UTF-8 by its mark.
         coding = "utf-8-sig" if as_csv else "utf-8"
         with part.open("w", encoding=coding, newline="") as stream:
-            yield csv.writer(stream, lineterminator="\\n").writerows if as_csv else write_tsv
+            layout = {"delimiter": separator, "lineterminator": "\\n"}
+            yield csv.writer(stream, **layout).writerows if as_csv else write_tsv
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
@@ -199,11 +200,11 @@ def main() -> None:
         from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
-        kept, texts = file_rows(
+        kept, texts, separator = file_rows(
             given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
         part, count = list(islice(texts, 1024)), 0
-        with table(given.out) as write:
+        with table(given.out, separator) as write:
             if given.proba or given.keep or given.out:
                 head = ["label", *(model.classes if given.proba else []), "text"]
                 write([head + [given_name(model, name, head) for name in kept]])

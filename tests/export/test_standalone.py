@@ -245,7 +245,7 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     sheet = tmp_path / "labels.csv"
     assert classify(str(table), "--out", str(sheet)).returncode == 0
     with sheet.open(encoding="utf-8-sig", newline="") as stream:
-        lines = list(csv.reader(stream))
+        lines = list(csv.reader(stream, delimiter=";"))
     assert [row[1] for row in lines] == ["text", 'zwin; "bzaf"\n', "khayb"]
     for name in ("none/labels.tsv", "labels.txt", "labels"):
         failed = classify(str(table), "--out", str(tmp_path / name))
@@ -320,7 +320,7 @@ def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
         file.write_text(f"{first}\nbad,khayb\n", encoding="utf-8")
         if known:
             for trained in (2, "body", 1):
-                _, rows = file_rows(str(file), None, trained, classes=["good", "bad"])
+                _, rows, _ = file_rows(str(file), None, trained, classes=["good", "bad"])
                 assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
                 assert "no header read: column 2 has the texts" in capsys.readouterr().err
         else:
@@ -410,6 +410,6 @@ def test_a_word_above_texts_that_is_read_as_one_is_told(tmp_path, capsys):
     file = tmp_path / "rows.csv"
     for first, told in (("avis", True), ("un bon film", False)):
         file.write_text(f"{first}\nfilm zwin bzaf\n", encoding="utf-8")
-        _, rows = file_rows(str(file), None, "text")
+        _, rows, _ = file_rows(str(file), None, "text")
         assert [text for text, _ in rows] == [first, "film zwin bzaf"]
         assert ("--text-column avis if it names the column" in capsys.readouterr().err) == told

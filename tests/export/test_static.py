@@ -378,3 +378,44 @@ def test_options_that_do_not_go_together(made, given):
     said = call_main("export", place / "run", *given, "--out", place / "none")
     assert said.code == 2 and "static" in said.err
     assert not (place / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,Post,n\n1,zwin,a\n2\n", "a.csv, line 3: found 1 column separated by ',', "),
+        ("a.csv", "pos,zwin\nneg,ok\nkhayb\npos,a\n", "line 3: found 1 column separated by ',', expect"),
+        ("a.tsv", "id\tn\tPost\n1\t2\n", "a.tsv, line 2: found 2 columns separated by '\\t', exp"),
+        ("a.csv", "sep=;\nid;Post\n1\n", "a.csv, line 3: found 1 column separated by ';', expect"),
+        ("a.csv", "pos,zwin\nneg,khayb, bzaf\n", "a.csv, line 2: found 3 columns separated by"),
+    ],
+)
+def test_a_row_that_lacks_its_text_stops_the_folder_as_it_stops_the_run(
+    made, tmp_path, name, content, message
+):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    said = classify(made, tmp_path / name)
+    assert said.returncode == 1 and not said.stdout and message in said.stderr.decode()
+    assert call_main("predict", made[0] / "out", tmp_path / name).code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mark"),
+    [
+        ("a.csv", "id;Post;n\n1;zwin;a\n2;khayb\n \n\n;;\n", ";"),  # what is short has its text
+        ("a.csv", "sep=;\nid;Post\n1;zwin\n2;khayb\n", ";"),
+        ("a.csv", "SEP=,\nPost,id\nzwin,1\nkhayb,2\n", ","),
+        ("a.csv", "Post|id\nzwin|1\nkhayb|2\n", "|"),
+        ("a.csv", "pos;zwin\nneg;khayb\n", ";"),
+        ("a.csv", "Post\nzwin; bzaf\n", ","),
+        ("a.tsv", "Post\tid\nzwin\t1\n", ","),
+    ],
+)
+def test_the_folder_reads_and_writes_tables_as_the_run_does(made, tmp_path, name, content, mark):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    out, expected = tmp_path / "labels.csv", tmp_path / "expected.csv"
+    said = classify(made, tmp_path / name, "--out", out)
+    assert said.returncode == 0, said.stderr
+    assert out.read_text(encoding="utf-8-sig").startswith(f"label{mark}text\n")
+    said = call_main("predict", made[0] / "out", tmp_path / name, "--out", expected)
+    assert said.code == 0 and out.read_bytes() == expected.read_bytes()
