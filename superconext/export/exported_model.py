@@ -313,9 +313,9 @@ def _rows(
     """The cells of each row that is not blank; `first` is the line that the first is on, `fewest`
     how many cells a row has to have, `most` how many it may have, if more than one.
 
-    Raises DataError for a shorter row, for a longer one, whose text has separators, and for a quote that is never
-    closed or closes within a cell, which would make one cell of many rows; of one that closes on a
-    later row's end it is said on standard error.
+    Raises DataError for a shorter row, for a longer one, whose text has separators, and for a quote
+    that is never closed or closes within a cell, which would make one cell of many rows; of one
+    that closes on a later row's end it is said on standard error.
     """
     table, begins = csv.reader(lines, **_layout(mark, quoted), strict=quoted), first
     while True:
