@@ -364,8 +364,9 @@ def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:
 
 def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     """The model's accuracy on the reported split beside the best baseline's, and what to do where
-    that is higher; nothing without baselines. A model that is a baseline itself, as the chosen
-    recipe may be, is held against the others.
+    that is higher, or where most rows have labels that training never sees; nothing without
+    baselines. A model that is a baseline itself, as the chosen recipe may be, is held against the
+    others.
 
     chosen: whether the recipe was chosen among several."""
     split = metrics["reported_split"]
@@ -384,8 +385,17 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     model, other = "the model", "baseline"
     if len(others) < len(known):
         model, other = f"the model, {itself} + logistic regression,", "other baseline"
+    seen = metrics.get("train", {}).get("per_class", {})
+    per_class = metrics[split].get("per_class", {}) if seen else {}
+    unseen = sum(of["support"] for label, of in per_class.items() if label not in seen)
+    labels = ""
+    if unseen > metrics[split]["n"] / 2:
+        some = f"{unseen} of {metrics[split]['n']} {split} rows"
+        labels = (
+            f"; {some} have labels that training never sees: rename them, or train on such rows"
+        )
     if abs(gap) < 0.05:
-        more = "; more text (--unlabelled) may help"
+        more = labels or "; more text (--unlabelled) may help"
         return f"{model} is as accurate as the best {other} ({name}) on {rows}{more}"
     low, high = wilson(own, counted(metrics[split], metrics[split]["n"]))
     interval = f"{100 * low:.1f} to {100 * high:.1f}"
@@ -394,14 +404,12 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
     if gap > 0:
         return (
             f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
-            f"{rows}{chance}"
+            f"{rows}{chance}{labels}"
         )
     mend = "omit --objective, --encoder, --epochs and the like, so that train compares recipes, or "
     mend *= not chosen
-    return (
-        f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}; "
-        f"{mend}give more text with --unlabelled"
-    )
+    advice = labels or f"; {mend}give more text with --unlabelled"
+    return f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}{advice}"
 
 
 def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:

@@ -265,6 +265,24 @@ def test_the_model_is_told_beside_the_best_baseline():
     assert "10.0 points" in verdict({**itself, "combined": {}}, chosen=False)
 
 
+def test_labels_that_training_never_sees_are_named_where_most_rows_have_them():
+    others = {"majority": {"test": {"accuracy": 0.1}}}
+    for unseen, told in ((5, False), (6, True)):
+        support = {"pos": {"support": 10 - unseen}, "autre": {"support": unseen}}
+        metrics = {
+            "reported_split": "test",
+            "train": {"per_class": {"pos": {"support": 8}, "neg": {"support": 8}}},
+            "test": {"accuracy": 0.1, "n": 10, "per_class": support},
+            "baselines": others,
+        }
+        for accuracy in (0.0, 0.1, 0.2):
+            metrics["test"]["accuracy"] = accuracy
+            said = verdict(metrics, chosen=False)
+            own = "; 6 of 10 test rows have labels that training never sees: rename them, or train"
+            assert (own in said) == told
+            assert ("--unlabelled" in said) == (not told and accuracy < 0.2)
+
+
 def test_adjusted_baselines_of_equal_classes_are_not_shown_twice():
     plain = {"accuracy": 0.5, "f1_macro": 0.4, "f1_weighted": 0.4, "n": 10}
     other = {**plain, "f1_macro": 0.41}
