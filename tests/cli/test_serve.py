@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from superconext.core.blank import is_blank
 from superconext.export.onnx_folder import write_rest
 from superconext.runs.folder import load_model
 from tests.cli.conftest import environment, rows
@@ -56,7 +57,7 @@ def test_it_answers_as_predict_does_and_stops_when_all_is_answered(serving, fini
     texts = [*TEXTS, "", "\t", "jdida machi ma3rofa", "😀", "\u200f"]
     model = load_model(finished.folder)
     status, said = post(place, {"texts": texts})
-    filled = [text for text in texts if text.strip()]
+    filled = [text for text in texts if not is_blank(text)]
     found = [row for row in said["probabilities"] if row is not None]
     assert status == 200 and said["classes"] == model.classes and len(found) == len(filled)
     assert np.abs(np.array(found) - model.probabilities(filled)).max() < 1e-5

@@ -89,6 +89,7 @@ def test_a_spelling_never_seen_has_a_vector_of_its_own(fitted):
         (["a", b"b"], ["a", "b"], "text 1 is bytes"),
         (["a", float("nan")], ["a", "b"], r"text 1 is missing \(NaN\): drop the row"),
         (["a", " "], ["a", "b"], "text 1 is blank: drop the row"),
+        (["a", "\u200b"], ["a", "b"], "text 1 is blank: drop the row"),
         ([], [], "no texts"),
         (["a", "b"], ["x"], "2 texts and 1 label"),
         (["a", "b", "c"], ["x", "x", "x"], "at least two"),

@@ -48,6 +48,9 @@ SENTENCES = (
     "",
 )
 
+#: Places of those that have a word: earlier versions gave blank ones probabilities too.
+WORDED = [k for k, text in enumerate(SENTENCES) if text.strip()]
+
 #: Parameters of every small training below, unless a case says otherwise.
 TINY: dict[str, Any] = {
     "hidden_size": 8,
