@@ -43,6 +43,7 @@ from superconext.data.file_format import (
     parsed_rows,
 )
 from superconext.data.lines import STDIN_NAME, shown
+from superconext.data.plain_text import rows_in
 
 #: Characters that may separate the cells of a `.csv`, the likely ones first.
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -272,6 +273,7 @@ class PlainText(FileFormat):
         file = self.file
         file.notes.append("read as plain text, one sentence a line")
         count = tabs = 0
+        begin: list[str] = []
         columns: dict[str, Counter[int]] = {mark: Counter() for mark in ";|"}
         header = file.wanted.header
         for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
@@ -282,9 +284,17 @@ class PlainText(FileFormat):
                 file.notes.append("first line read as a header, left out")
             count += len(lines)
             tabs += sum("\t" in line for line in lines)
+            begin += lines[: _FIRST - len(begin)]
             for mark, counts in columns.items():
                 counts.update(line.count(mark) for line in lines[:_FIRST])
             yield Block(lines, [], numbers)
+        if found := rows_in([line for line in begin if line.strip()]):
+            what, suffix = found
+            file.notes.append(
+                f"{WARNING}the lines look like {what}, and each is read as one sentence: name the "
+                f"file {suffix}" + ", or give --text-column" * (suffix != ".jsonl")
+            )
+            return
         if tabs:
             where = "name the file .tsv or " if file.name != STDIN_NAME else ""
             file.notes.append(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from superconext.core.progress import WARNING
 from superconext.data.columns import LABEL_NAMES, TEXT_NAMES
-from superconext.text.mojibake import is_garbled, is_misread
+from superconext.text.mojibake import damage_of, is_garbled
 
 _GARBLED = 0.01  # share of lines from which the encoding that somebody saved them in is to blame
 _FIRST, _FEWEST = 300, 5  # lines that tell a table, and fewest of them
@@ -38,7 +38,7 @@ class TextDoubts:
 
     def add(self, line: str) -> None:
         self.count += 1
-        self._garbled += is_garbled(line) or is_misread(line)
+        self._garbled += bool(is_garbled(line) or damage_of(line))
         if len(self._first) < _FIRST and len(line) <= _LONGEST and line.strip():
             self._first.append(line)
 

@@ -536,3 +536,18 @@ def test_train_says_once_what_lists_all_problems_of_the_file_at_once(call, tmp_p
     # Nothing that is wrong with the file as a whole, or in another command.
     assert "inspect" not in blame(call("train", tmp_path / "none.csv", "--out", run))
     assert "inspect" not in blame(call("audit", path)) + blame(call("data", "inspect", path))
+
+
+@pytest.mark.parametrize(
+    "row,what",
+    [
+        ('{{"text": "zwina bzaf {0}", "id": {0}}}', "JSON objects"),
+        ("{0};2024-05-0{0};zwina bzaf {0}", "rows of a table of 3 columns with ';'"),
+        ("{0}\tzwina bzaf {0}", "rows of a table of 2 columns with a tab"),
+    ],
+)
+def test_a_table_named_plain_text_is_told_in_predict(call, finished, tmp_path, row, what):
+    path = tmp_path / "new.txt"
+    path.write_text("\n".join(row.format(n) for n in range(1, 8)) + "\n", encoding="utf-8")
+    done = call("predict", finished.folder, path)
+    assert done.code == 0 and f"warning: {path}: the lines look like {what}" in done.err
