@@ -291,8 +291,9 @@ class PlainText(FileFormat):
         if found := rows_in([line for line in begin if line.strip()]):
             what, suffix = found
             file.notes.append(
-                f"{WARNING}the lines look like {what}, and each is read as one sentence: name the "
-                f"file {suffix}" + ", or give --text-column" * (suffix != ".jsonl")
+                f"{WARNING}the lines look like {what}, and each is read as one sentence: name "
+                + (f"the file {suffix}" if suffix else "a file of sentences")
+                + ", or give --text-column" * (suffix not in ("", ".jsonl"))
             )
             return
         if tabs:

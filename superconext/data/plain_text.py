@@ -19,10 +19,12 @@ _GARBLED = 0.01  # share of lines from which the encoding that somebody saved th
 _FIRST, _FEWEST = 300, 5  # lines that tell a table, and fewest of them
 _LONGEST = 1 << 14  # characters; a longer line is no row
 _MOSTLY, _HALF = 0.9, 0.5  # share of rows that are alike; of those that are whole under a header
+_FEWEST_NUMBERS = 10  # of a word vector
 _FEW_ROWS = 20  # below this, that a column repeats says little
 #: Marks between cells, and how a table with them is named.
 _MARKS = {"\t": ".tsv", ";": ".csv", "|": ".csv", ",": ".csv"}
 _NUMBER = re.compile(r"[\s+/:.,%_TZ-]*\d[\d\s+/:.,%_TZ-]*")
+_FLOAT = re.compile(r"[-+]?(?:\d+\.?|\d*\.\d+)(?:[eE][-+]?\d+)?")
 _NAME = re.compile(r"[^\W\d]\S*(?: \S+)?")
 
 
@@ -57,14 +59,18 @@ class TextDoubts:
         if found is None:
             return []
         what, suffix = found
+        mend = f"name the file {suffix}, and its column of texts alone is read"
+        if not suffix:
+            mend = "give it with --vectors, or name a text"
         return [
             f"{WARNING}the lines look like {what}, expected sentences; all that stands in them "
-            f"becomes words: name the file {suffix}, and its column of texts alone is read"
+            f"becomes words: {mend}"
         ]
 
 
 def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
-    """What lines that are no sentences look like, and the suffix of files of such; else None.
+    """What lines that are no sentences look like, and the suffix of files of such ("" for word
+    vectors); else None.
 
     Lines are rows where nearly all have two cells or more, between commas three, and a column has
     numbers or dates or, but between commas, few words that repeat. Under names of which one is
@@ -74,6 +80,8 @@ def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
         return None
     if sum(map(_is_object, lines)) >= _MOSTLY * len(lines):
         return "JSON objects", ".jsonl"
+    if sum(map(_is_vector, lines)) >= _MOSTLY * len(lines):
+        return "word vectors", ""
     for mark, suffix in _MARKS.items():
         if mark not in lines[0] and mark not in lines[1]:
             continue
@@ -104,6 +112,12 @@ def _is_object(line: str) -> bool:
         return isinstance(json.loads(line, strict=False), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _is_vector(line: str) -> bool:
+    """Whether a line is a word and ten numbers or more."""
+    cells = line.split()[1:]
+    return len(cells) >= _FEWEST_NUMBERS and all(map(_FLOAT.fullmatch, cells))
 
 
 def _cells(line: str, mark: str) -> list[str]:

@@ -82,7 +82,9 @@ class WhatsApp(TextFormat):
     kind = "a WhatsApp export"
     within = (".txt",)
     _half = r"(?:\s?[^\W\d]\.?\s?[^\W\d]?\.?)?"  # pm, p. m., م
-    _date = rf"\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}[,،]?\s+\d{{1,2}}(?:[:.]\d{{2}}){{1,2}}{_half}"
+    _at = r"(?:[^\W\d]{1,4}\s){0,2}"  # à, um, a las
+    _day = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+    _date = rf"{_day}[,،]?\s+{_at}\d{{1,2}}(?:[:.]\d{{2}}){{1,2}}{_half}"
     _begin = re.compile(f"[\u200e\u200f]*(?:\\[{_date}\\]\\s?|{_date}\\s[-–]\\s)")
 
     @classmethod

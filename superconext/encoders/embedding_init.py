@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config, files_of, names_of
-from superconext.core.errors import ConfigError
-from superconext.core.progress import Progress
+from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.progress import WARNING, Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.token_store import TokenRows, text_of
 from superconext.text.tokenize import Tokenizer, Vocabulary
@@ -27,6 +27,9 @@ OOV_WORDS = 50_000
 
 #: Root mean square to which vectors of a file are brought where theirs is less.
 LEAST_SIZE = 0.5
+
+#: Larger numbers than those of word vectors; share of the words below which a file is warned of.
+_LARGEST, _FEW = 1e6, 0.2
 
 #: Seed of vectors trained by the run. It is not the run's seed: runs that differ only in
 #: their seed then share one cached table.
@@ -92,6 +95,8 @@ def initial_vectors(
         source, origin, cleared = _trained(config, tokens, tokenizer, progress, held)
     rows, found = source.lookup(words)
     known = rows[found]
+    if brought:
+        _check_brought(brought, known, found[2:], progress)
     spread = float(known.std()) if len(known) else 0.1
     noise = random_stream(config.seed, WORD_NOISE).standard_normal(rows.shape)
     table = np.where(found[:, None], rows, noise * spread).astype(np.float32)
@@ -114,6 +119,22 @@ def initial_vectors(
     }
     table *= np.float32(scale)
     return InitialVectors(table, _oov_vectors(source, vocabulary, scale), facts)
+
+
+def _check_brought(source: str, known: np.ndarray, found: np.ndarray, progress: Progress) -> None:
+    """Raise VectorsError for vectors `[N, d]` from a file that are all alike or no word vectors'
+    numbers; warn where few of the words are found `[V]`."""
+    largest = float(np.abs(known).max(initial=0))
+    if largest > _LARGEST or (len(known) > 1 and not np.ptp(known, axis=0).any()):
+        what = f"numbers up to {largest:.1g}" if largest > _LARGEST else "one vector for every word"
+        raise VectorsError(
+            f"{source}: found {what}, expected word vectors: make or copy the file again"
+        )
+    if len(found) and found.mean() < _FEW:
+        progress.note(
+            f"{WARNING}{source}: found vectors of {found.mean():.1%} of the words alone, expected most: "
+            "check that they are of the texts' language and have its spelling (--normalize)"
+        )
 
 
 def _trained(

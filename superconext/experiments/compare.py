@@ -209,7 +209,8 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
     overview = _curve_overview(finished, made)
     # The tables differ in their sizes alone, and the notes of one hold for all.
     notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
-    table = to_long_grid("shots", made, [overview.notes[0].replace("weighted F1 ", ""), *notes])
+    heads = [overview.notes[0].replace("weighted F1 ", ""), *_of_rest(request)]
+    table = to_long_grid("shots", made, [*heads, *notes])
     overview.write(finished.folder, "overview")
     table.write(finished.folder, "table", to_long_rows("shots", made))
 
@@ -239,15 +240,21 @@ def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
         f"part of its larger ones; dev rows: {dev}.",
         f"Bold: better than {request.reference} at that size, p below 0.05 after Holm's "
         "correction over all sizes and systems.",
-        *[
-            "Word vectors, and with --pretrain the encoder, learned from the texts of the rows "
-            "that were not drawn, too."
-        ]
-        * data.rest_unlabelled,
+        *_of_rest(request),
         *system_notes(request.systems),
         *(f"Data: {line}." for line in source.findings),
     ]
     return to_overview(tables, notes, ranked=False)
+
+
+def _of_rest(request: Request) -> list[str]:
+    """A note where the texts of rows that are not drawn are learned from."""
+    (data,) = request.datasets
+    told = (
+        "Word vectors, and with --pretrain the encoder, learned from the texts of the rows that were "
+        "not drawn, too (--rest-unlabelled)."
+    )
+    return [told] * data.rest_unlabelled
 
 
 def _curves(tables: Mapping[str, Table]) -> dict[str, dict[Any, list[float]]]:

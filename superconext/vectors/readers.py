@@ -26,6 +26,7 @@ import numpy as np
 from superconext.core import cache
 from superconext.core.errors import VectorsError
 from superconext.core.files import cache_dir
+from superconext.core.progress import WARNING
 from superconext.vectors.binary_formats import (
     FASTTEXT_MAGIC,
     read_fasttext_binary,
@@ -269,12 +270,12 @@ def read_text(
     if not collector.ended:
         if last_bad and last_bad == last_line and not last_raw.endswith(b"\n"):
             collector.notes.append(
-                f"the last line ({last_line}) is cut short: the file looks half copied; "
+                f"{WARNING}the last line ({last_line}) is cut short: the file looks half copied; "
                 "copy it again"
             )
         if promised is not None and promised != collector.seen:
             collector.notes.append(
-                f"the first line promises {promised} rows and {collector.seen} are there: the "
+                f"{WARNING}the first line promises {promised} rows and {collector.seen} are there: the "
                 "file may be cut off"
             )
     return collector.finish()

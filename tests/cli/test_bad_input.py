@@ -249,6 +249,19 @@ def test_vectors_of_other_words_still_serve_for_noise(call, data, tmp_path):
     assert said.code == 0, said.err
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["vectors"]["coverage"] == 0 and manifest["vectors"]["dimension"] == 3
+    assert "found vectors of 0.0% of the words alone" in said.err
+
+
+@pytest.mark.parametrize(
+    "numbers,what", [("0 0 0", "one vector for every word"), ("1e30 1 {}", "numbers up to 1e+30")]
+)
+def test_a_file_of_no_word_vectors_is_refused(refused, tmp_path, numbers, what):
+    train = write_table(tmp_path / "train.tsv", SOME)
+    words = {word for _, text in SOME for word in text.split()}
+    rows = [f"{word} {numbers.format(n)}" for n, word in enumerate(sorted(words))]
+    (tmp_path / "vectors.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    said = refused(train, "--vectors", tmp_path / "vectors.txt")
+    assert f"found {what}, expected word vectors" in said
 
 
 def test_unlabelled_text_that_is_not_there(call, data, tmp_path):

@@ -544,6 +544,7 @@ def test_train_says_once_what_lists_all_problems_of_the_file_at_once(call, tmp_p
         ('{{"text": "zwina bzaf {0}", "id": {0}}}', "JSON objects"),
         ("{0};2024-05-0{0};zwina bzaf {0}", "rows of a table of 3 columns with ';'"),
         ("{0}\tzwina bzaf {0}", "rows of a table of 2 columns with a tab"),
+        ("zwin{0}" + " 0.5 -1e-3 {0}.25 0" * 3, "word vectors"),
     ],
 )
 def test_a_table_named_plain_text_is_told_in_predict(call, finished, tmp_path, row, what):

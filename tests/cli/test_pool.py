@@ -80,6 +80,8 @@ labas 3lik
 [12/03/2023, 2:23:07\u202fPM] Sara: \u200eimage omitted
 12.3.23, 14:24 - Sara: chouf https://x.example/a @amine mliha bzaf <This message was edited>
 12/03/2023, 14:25 - Amine left
+12/03/2023 à 14:26 - Sara: wach rak
+12/03/2023, a las 14:27 - Sara: mliha nchallah
 ١٢/٣/٢٠٢٣، ١٠:٠٠ م - أمين: مرحبا بيك خويا
 """
 TELEGRAM = {
@@ -111,7 +113,16 @@ Elle a un port&lt;ref name="y" /&gt;.
 FORMATS = {
     "a.srt": (SRT, ["واش راك لاباس؟", "الحمد لله بزاف"]),
     "a.vtt": (VTT, ["hadi hiya bdaya", "w hadi l3aqba & tamam"]),
-    "chat.txt": (WHATSAPP, ["salam khouya labas 3lik", "chouf mliha bzaf", "مرحبا بيك خويا"]),
+    "chat.txt": (
+        WHATSAPP,
+        [
+            "salam khouya labas 3lik",
+            "chouf mliha bzaf",
+            "wach rak",
+            "mliha nchallah",
+            "مرحبا بيك خويا",
+        ],
+    ),
     "result.json": (json.dumps(TELEGRAM, indent=1), ['un "mot" [deux]', "voir la suite"]),
     "one.json": (json.dumps({"chats": {"list": [TELEGRAM]}}), ['un "mot" [deux]', "voir la suite"]),
     "wiki.xml": (

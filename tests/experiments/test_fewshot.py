@@ -170,7 +170,8 @@ def test_texts_of_rows_that_are_not_drawn_are_learned_from_without_their_labels(
     out = tmp_path / "rest"
     rest = changed(plain, rest_unlabelled=True, out=str(out))
     curve = fewshot(rest, Progress())
-    assert any("not drawn" in note for note in curve.overview.notes)
+    for grid in (curve.overview, curve.table):
+        assert any("--rest-unlabelled" in note for note in grid.notes)
     train, test = (read_labelled(data / f"{name}.tsv") for name in ("train", "test"))
     drawn, held = draw_rows((train.texts, train.labels), parse_draw("shots2"), 0, dev=True)
     others = [train.texts[row] for row in {*range(len(train))} - {*drawn, *held}]
