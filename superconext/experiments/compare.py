@@ -251,8 +251,8 @@ def _of_rest(request: Request) -> list[str]:
     """A note where the texts of rows that are not drawn are learned from."""
     (data,) = request.datasets
     told = (
-        "Word vectors, and with --pretrain the encoder, learned from the texts of the rows that were "
-        "not drawn, too (--rest-unlabelled)."
+        "Word vectors, and with --pretrain the encoder, learned from the texts of the rows that "
+        "were not drawn, too (--rest-unlabelled)."
     )
     return [told] * data.rest_unlabelled
 

@@ -275,8 +275,8 @@ def read_text(
             )
         if promised is not None and promised != collector.seen:
             collector.notes.append(
-                f"{WARNING}the first line promises {promised} rows and {collector.seen} are there: the "
-                "file may be cut off"
+                f"{WARNING}the first line promises {promised} rows and {collector.seen} are there: "
+                "the file may be cut off"
             )
     return collector.finish()
 
