@@ -314,6 +314,10 @@ class LoadedClassifier(PredictMixin):
         config = self.model_.config
         return f"LoadedClassifier({config.objective}, {len(self.classes_)} classes)"
 
+    def _repr_html_(self) -> str:
+        """The table of parameters that notebooks show, as of the estimator."""
+        return str(self.estimator()._repr_html_())
+
     def estimator(self) -> SuperConTextClassifier:
         """The same model as a fitted scikit-learn estimator."""
         from superconext.estimator.classifier import SuperConTextClassifier

@@ -59,6 +59,11 @@ def test_what_is_not_there_is_an_attribute_error(loaded):
         _ = loaded.nothing
 
 
+def test_notebooks_show_the_parameters_of_the_run(loaded, fitted):
+    assert "SuperConTextClassifier" in loaded._repr_html_()
+    assert str(fitted.hidden_size) in loaded._repr_html_()
+
+
 def test_copies_answer_alike_and_a_clone_is_an_estimator_to_fit(loaded, fitted):
     for other in (pickle.loads(pickle.dumps(loaded)), copy.deepcopy(loaded)):
         assert np.array_equal(other.transform(NEW), fitted.transform(NEW))
