@@ -58,6 +58,8 @@ _ROW_NAMES = frozenset(
 _OTHER_NAMES = _ROW_NAMES | {"source", "split", "lang"}
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _MOST_TITLES = 20  # rows above a header
+_REMARK = re.compile(r"#+(?!\w|#)")  # opens a remark; before a word it opens a hashtag
+_COLUMN_NAME = re.compile(r"#|[^\W\d]\S*(?: \S+){0,2}|")
 _FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
 _DISTINCT = 0.9  # of the cells of a column, where it is no label unless it is asked for
 _MOSTLY = 0.9  # of the labels under a header, where the others are misspelt or new to the run
@@ -257,26 +259,79 @@ def is_annotator(name: str) -> bool:
 
 
 def titles_above(
-    rows: Sequence[Sequence[str]], text_column: ColumnSpec, label_column: ColumnSpec, source: str
+    rows: Sequence[Sequence[str]],
+    text_column: ColumnSpec,
+    label_column: ColumnSpec,
+    source: str,
+    labelled: bool = True,
+    known: Known | None = None,
 ) -> int:
-    """How many of the first rows stand above a header with the names of text and label.
+    """How many of the first rows stand above a header, see `header_place`.
 
-    Raises RowsError where one of them is as full as the header, and so may be a row.
+    Raises RowsError where one of them is as full as the header, and so may be a row; remarks behind
+    a `#` are none.
     """
-    asked = [{str(spec).strip().casefold()} for spec in (text_column, label_column)]
-    fullest = 0
+    at = header_place(rows, text_column, label_column, labelled, known)
+    above = [[cell for cell in row if cell.strip()] for row in rows[:at]]
+    if not any(above):
+        return 0
+    filled = sum(map(bool, map(str.strip, rows[at])))
+    if any(len(row) >= filled and not _REMARK.match(row[0]) for row in above):
+        raise RowsError(
+            f"{source}: found the header {_listed(rows[at])} in row {at + 1}, expected it in the "
+            "first: remove the rows above, or the header; --no-header if it is a row"
+        )
+    return at
+
+
+def header_place(
+    rows: Sequence[Sequence[str]],
+    text_column: ColumnSpec = None,
+    label_column: ColumnSpec = None,
+    labelled: bool = False,
+    known: Known | None = None,
+) -> int:
+    """Which of the first rows is a header with names of text and label, or, where labels are not
+    wanted, of the text and of columns that the rows below have; 0 where none is."""
+    known = known or Known()
+    asked = (text_column, known.text), (label_column, known.label)
+    texts, labels = (
+        {*usual, *_folded(s for s in specs if isinstance(s, str) and number_of(s) is None)}
+        for usual, specs in zip((TEXT_NAMES, LABEL_NAMES), asked, strict=True)
+    )
     for at, row in enumerate(rows[: _MOST_TITLES + 1]):
-        names, filled = set(_folded(row)), sum(map(bool, map(str.strip, row)))
-        labelled = names & (LABEL_NAMES | asked[1]) or voter_columns(row, None, source, True)
-        if names & (TEXT_NAMES | asked[0]) and labelled:
-            if fullest < filled:
-                return at
-            raise RowsError(
-                f"{source}: found the header {_listed(row)} in row {at + 1}, expected it in the "
-                "first: remove the rows above, or the header; --no-header if it is a row"
-            )
-        fullest = max(fullest, filled)
+        names = set(_folded(row))
+        if not names & texts:
+            continue
+        if names & labels or sum(map(is_annotator, row)) > 1:
+            return at
+        if not labelled and ((not at and len(row) > 1) or _names_columns(rows, at)):
+            return at
     return 0
+
+
+def _names_columns(rows: Sequence[Sequence[str]], at: int) -> bool:
+    """Whether the cells of a row are short names, rows below mostly have as many, and none of them
+    stands in another row of its column. A name alone is one below remarks."""
+    names = [cell.strip() for cell in rows[at]]
+    if len(names) == 1:
+        above = [row[0] for row in rows[:at] if any(map(str.strip, row))]
+        return bool(above) and len(rows) > at + 1 and all(map(_REMARK.match, above))
+    below = [row for row in rows[at + 1 : at + 1 + _FEW_ROWS] if any(map(str.strip, row))]
+    alike = sum(len(row) == len(names) for row in below)
+    if not alike or alike < (_MOSTLY if len(names) == 2 else 0.5) * len(below):
+        return False
+    if (
+        not all(map(_COLUMN_NAME.fullmatch, names))
+        or max(Counter(filter(None, names)).values()) > 1
+    ):
+        return False
+    others = [row for row in (*rows[:at], *rows[at + 1 : _MOST_LABELS]) if len(row) == len(names)]
+    return not any(
+        name and name == cell.strip()
+        for row in others
+        for name, cell in zip(names, row, strict=True)
+    )
 
 
 def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:

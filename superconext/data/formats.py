@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from superconext.core.errors import DataError, plural
@@ -27,8 +28,10 @@ from superconext.data.columns import (
     LABEL_NAMES,
     TEXT_NAMES,
     Columns,
+    Known,
     class_columns,
     find_columns,
+    header_place,
     lacks_row_names,
     titles_above,
 )
@@ -152,12 +155,12 @@ def is_spaced(line: str) -> bool:
     return spaced and not (TEXT_NAMES | LABEL_NAMES).isdisjoint(names)
 
 
-def separator_of(head: Sequence[str]) -> str:
+def separator_of(head: Sequence[str], known: Known | None = None) -> str:
     """What separates the cells of a file that begins with the lines `head`; a comma in doubt.
 
-    It is the one under which the first row has a usual column name and other cells, else the
-    one under which most records have as many cells as the first, quotes respected; of several,
-    the one with the column of fewest distinct cells.
+    It is the one under which the first row, or a header below titles, has a usual column name and
+    other cells, else the one under which most records have as many cells as the first, quotes
+    respected; of several, the one with the column of fewest distinct cells.
     """
     head = _within(head[:_ROWS], _CHARACTERS)
     if is_spaced(next(filter(None, head), "")):
@@ -169,6 +172,11 @@ def separator_of(head: Sequence[str]) -> str:
         for mark, table in tables.items()
         if len(first := table[0] if table else _first(head, mark)) > 1
         and usual & {cell.strip().casefold() for cell in first}
+    ]
+    named = named or [
+        mark
+        for mark, table in tables.items()
+        if table and (at := header_place(table, known=known)) and len(table[at]) > 1
     ]
     if len(named) == 1:
         return named[0]
@@ -372,6 +380,7 @@ class TableFormat(FileFormat):
                 if columns.joined and self.read_as in file.notes:
                     file.notes.remove(self.read_as)  # for they separate nothing
                 file.notes += columns.notes
+                file.notes += self._doubts(cells) if columns.joined else []
                 self._describe(columns, cells[first:])
                 if columns.header:
                     numbers, cells = numbers[first + 1 :], cells[first + 1 :]
@@ -421,7 +430,8 @@ class TableFormat(FileFormat):
         wanted, notes = self.file.wanted, self.file.notes
         if wanted.header is False:
             return lines, head
-        at = titles_above(head, wanted.text_column, wanted.label_column, self.file.name)
+        asked = wanted.text_column, wanted.label_column
+        at = titles_above(head, *asked, self.file.name, wanted.labelled, wanted.known)
         if at:
             title = next(cell for row in head for cell in row if cell.strip())
             notes.append(f"{plural(at, 'row')} above the header left out: {shown(title, 40)}")
@@ -430,6 +440,21 @@ class TableFormat(FileFormat):
             notes.append("header one cell short, as R writes it: first column read as row names")
             head = [["", *head[0]], *head[1:]]
         return lines, head
+
+    def _doubts(self, cells: list[list[str]]) -> list[str]:
+        """A warning where lines that are taken whole look like rows of a table."""
+        lines = [line for line in self.file.head[:_FIRST] if line.strip()]
+        what, suffix = rows_in(lines) or ("", "")
+        widths = Counter(map(len, cells[1:_FIRST]))
+        width, alike = max(widths.items(), key=itemgetter(1), default=(0, 0))
+        if not what and width > 2 and alike >= max(_ALIKE, _AGREED * widths.total()):
+            what = f"rows of a table of {width} columns"
+        if not what:
+            return []
+        mend = f"name the file {suffix}"
+        if suffix in ("", self.file.suffix):
+            mend = "give a header, or the number of the column of texts with --text-column"
+        return [f"{WARNING}the lines look like {what}, and each is read as one text: {mend}"]
 
     def _describe(self, columns: Columns, cells: list[list[str]]) -> None:
         """Say of the file which columns these are, and show its first rows."""
@@ -661,7 +686,7 @@ class Csv(QuotedTable):
             self.separator, self.separator_name = hint[1], SEPARATORS[hint[1]]
             file.notes.append(f"{self.separator_name}s separate columns, as the first line says")
         elif file.head and self.separator == ",":
-            self.separator = separator_of(file.head)
+            self.separator = separator_of(file.head, file.wanted.known)
             self.separator_name = SEPARATORS.get(self.separator, "space")
             if self.separator != ",":
                 self.read_as = f"columns read as separated by {self.separator_name}s"

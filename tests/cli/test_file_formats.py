@@ -303,6 +303,14 @@ def test_titles_that_may_be_rows(tmp_path):
     rows_of(tmp_path / "x.xlsx", "--no-header")
 
 
+def test_remarks_above_the_header_are_no_rows(tmp_path):
+    for top in ("# export par Amina", "# export, par Amina", "# a, b, c\n#"):
+        notes = understood(write(tmp_path / "x.csv", f"{top}\n" + table(",")))
+        assert "above the header left out: '# " in notes
+    line = refused(write(tmp_path / "x.csv", "#bzaf zwin,pos\n" + table(",")))
+    assert "in row 2" in line, "a hashtag"
+
+
 @pytest.mark.parametrize("name", ["x.tsv", "quoted.tsv", "x.csv", "spaced.txt"])
 def test_tables_of_r_have_no_name_above_row_names(tmp_path, name):
     separator = {"tsv": "\t", "csv": ";", "txt": " "}[name[-3:]]

@@ -341,6 +341,57 @@ def test_commas_in_sentences_do_not_cut_them(call, finished, tmp_path, count, co
     assert texts_of(call("predict", finished.folder, path)) == ["zwin", *texts]
 
 
+@pytest.mark.parametrize("row", ["{0},kan {0} زوين,", "Amina,kan {0} زوين,Rabat n{0}"])
+def test_rows_that_are_read_as_whole_lines_are_warned_of(call, finished, tmp_path, row):
+    path = tmp_path / "x.csv"
+    lines = ["Enquête", *map(row.format, range(30))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = call("predict", finished.folder, path)
+    assert texts_of(said)[-30:] == lines[1:]
+    warned = next(line for line in said.err.splitlines() if line.startswith("warning: "))
+    assert "rows of a table of 3 columns" in warned and "--text-column" in warned
+
+
+@pytest.mark.parametrize(
+    "top,header",
+    [
+        (["# export du 3 mars"], "id,text,remarque"),
+        (["# export, par Amina, Rabat"], "id,text,remarque"),
+        (["Export; mars"], "id;text;remarque"),
+        (["Enquête", "", "2026"], "id;text;remarque"),
+        (["# 3, 4 ou 5", "#"], "text,id"),
+        (["# 3 mars"], "text"),
+    ],
+)
+def test_titles_above_the_header_of_texts(call, finished, tmp_path, top, header):
+    path, mark = tmp_path / "x.csv", ";" if ";" in header else ","
+    cells = [{"id": f"{n}", "text": f"kan {n} زوين", "remarque": ""} for n in range(6)]
+    rows = [mark.join(row[name] for name in header.split(mark)) for row in cells]
+    path.write_text("\n".join([*top, header, *rows]) + "\n", encoding="utf-8")
+    said = call("predict", finished.folder, path)
+    assert texts_of(said) == [row["text"] for row in cells]
+    assert f"{len(top)} row" in said.err and "above the header left out" in said.err
+    assert "6 vectors" in call("embed", finished.folder, path, "--out", tmp_path / "v.npy").err
+    suggested = call("suggest", finished.folder, path, "-n", 9).out
+    assert "kan 0" in suggested and top[0] not in suggested
+
+
+def test_what_may_be_a_row_above_the_header_of_texts(call, finished, tmp_path):
+    path = tmp_path / "x.csv"
+    rows = [f"{n},kan {n} زوين" for n in range(6)]
+    path.write_text("\n".join(["Projet,Darija", "id,text", *rows]), encoding="utf-8")
+    line = blame(call("predict", finished.folder, path))
+    assert "found the header 'id', 'text' in row 2" in line and "--no-header" in line
+    lines = [f"labas {n}, khouya" + ", zwin" * (n % 3) for n in range(9)]
+    lines[3] = "avis, conseils"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert texts_of(call("predict", finished.folder, path)) == lines
+    pairs = [f"kan {n} زوين,{'pos' if n % 2 else 'neg'}" for n in range(9)]
+    pairs[3] = "message,pos"
+    path.write_text("\n".join(pairs), encoding="utf-8")
+    assert len(texts_of(call("predict", finished.folder, path))) == 9
+
+
 def test_semicolons_in_sentences_are_told_as_such_and_separate_nothing(call, finished, tmp_path):
     texts = [f"wallah n{i}; khayb had" for i in range(40)]
     (tmp_path / "x.csv").write_text("\n".join(texts), encoding="utf-8")
