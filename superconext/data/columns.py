@@ -55,6 +55,12 @@ _ROW_NAMES = frozenset(
     | {"tweet_id", "text_id", "post_id", "comment_id", "date", "datetime", "time", "timestamp"}
     | {"created_at", "created", "url", "link"}
 )
+#: Names of columns whose cells are numbers that tell rows apart, as row names do.
+_ID_NAMES = frozenset(
+    {"", "id", "idx", "index", "no", "nr", "num", "number", "n", "n°", "#", "row", "line", "key"}
+    | {"numéro", "numero", "ligne", "rang", "unnamed", "unnamed: 0", "tweet_id", "text_id"}
+    | {"post_id", "comment_id", "رقم", "الرقم"}
+)
 _OTHER_NAMES = _ROW_NAMES | {"source", "split", "lang"}
 _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken for labels
 _MOST_TITLES = 20  # rows above a header
@@ -336,10 +342,24 @@ def _names_columns(rows: Sequence[Sequence[str]], at: int) -> bool:
 
 def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the header is one cell short, as R leaves it above row names: every row below has one
-    more, and begins with a number of its own."""
+    more, and begins with a number of its own.
+
+    A comma in every sentence looks alike, so the numbers must be no ids: a column named so has
+    its own. Of a few rows they count from 1, or the first column is of texts.
+    """
     header, *below = rows or [[]]
-    numbers = {row[0] for row in below if row[0].isdecimal() and len(row) == len(header) + 1}
-    return bool(below) and len(numbers) == len(below) and _is_header(header, None, None)
+    numbers = [row[0] for row in below if row[0].isdecimal() and len(row) == len(header) + 1]
+    if not below or len({*numbers}) != len(below) or not _is_header(header, None, None):
+        return False
+    names = _folded(header)
+    counted = numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    if not (counted or len(below) >= _FEW_ROWS or names[0] in TEXT_NAMES):
+        return False
+    for name, *cells in zip(names, *(row[1:] for row in below), strict=True):
+        ids = all(any(map(str.isdigit, cell)) and len(cell.split()) == 1 for cell in cells)
+        if name in _ID_NAMES and not (ids and len({*cells}) == len(cells)):
+            return False
+    return True
 
 
 def number_of(spec: str | int) -> int | None:

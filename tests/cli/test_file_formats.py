@@ -323,6 +323,28 @@ def test_tables_of_r_have_no_name_above_row_names(tmp_path, name):
     assert "found 3 columns" in refused(write(tmp_path / name, "\n".join(lines) + "\n"))
 
 
+@pytest.mark.parametrize(
+    "header,row",
+    [
+        ("id,label,text", "{n},pos,zwin had lfilm n{n}, walakin twil"),
+        ("n°,text,label", "{n},zwin had lfilm n{n},pos,4,5"),
+        ("id,score,label,text", "{n},3,{n},pos,zwin had lfilm n{n}"),
+        ("id,text,label,score", "{n},zwin had lfilm n{n},pos,{n},5"),
+    ],
+)
+def test_a_comma_in_every_sentence_makes_no_row_names(tmp_path, header, row):
+    lines = "\n".join([header, *(row.format(n=n) for n in range(1, 30))])
+    line = refused(write(tmp_path / "x.csv", lines), "--text-column", "text")
+    assert "line 2: found " in line and "quote the cell" in line
+
+
+def test_tables_of_r_with_ids(tmp_path):
+    rows = [f'"{n}","{label}",17{n},"{text}"' for n, (label, text) in enumerate(PAIRS, 1)]
+    lines = ['"label","id","text"', *rows]
+    notes = understood(write(tmp_path / "x.csv", "\n".join(lines)))
+    assert "header one cell short, as R writes it" in notes
+
+
 def test_a_spreadsheet_that_is_none(tmp_path):
     assert "workbook" in refused(write(tmp_path / "x.xlsx", b"label,text\na,b\n"))
     assert "workbook" in refused(write(tmp_path / "y.xlsx", b"PK\x03\x04broken"))
