@@ -362,6 +362,18 @@ def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
     return True
 
 
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns, those that occur again as `id_2`, `id_3` and so on."""
+    found: dict[str, None] = {}
+    for name in names:
+        new, count = name, 1
+        while new in found or (count > 1 and new in names):
+            count += 1
+            new = f"{name}_{count}"
+        found[new] = None
+    return [*found]
+
+
 def number_of(spec: str | int) -> int | None:
     """The number in `2` or `"2"`; None for a name."""
     if isinstance(spec, int):

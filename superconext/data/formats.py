@@ -30,6 +30,7 @@ from superconext.data.columns import (
     Columns,
     Known,
     class_columns,
+    distinct,
     find_columns,
     header_place,
     lacks_row_names,
@@ -458,13 +459,19 @@ class TableFormat(FileFormat):
 
     def _describe(self, columns: Columns, cells: list[list[str]]) -> None:
         """Say of the file which columns these are, and show its first rows."""
-        both = [columns.text, columns.label]
+        first = [str(p + 1) for p in range(len(cells[0]))]
+        if columns.header:
+            first = distinct(cells[0])
+            pairs = zip(cells[0], first, strict=True)
+            again = [f"{shown(a, 24)} as {shown(b, 24)}" for a, b in pairs if a != b and a.strip()]
+            if again and self.file.wanted.beside:
+                told = f"columns of the same name are told apart: {', '.join(again)}"
+                self.file.notes.append(told)
         names = [
-            None if place is None else cells[0][place] if columns.header else place + 1
-            for place in both
+            None if place is None else first[place] if columns.header else place + 1
+            for place in (columns.text, columns.label)
         ]
         self.file.columns = {"text": names[0], "label": names[1], "header": columns.header}
-        first = cells[0] if columns.header else [str(p + 1) for p in range(len(cells[0]))]
         self.file.names = first
         self.file.find_voters(first, columns.voters)
         self._names = first if columns.header and self.file.wanted.beside else []

@@ -51,6 +51,25 @@ def read(path: Path, mark: str = ",") -> list[dict[str, str]]:
         return list(csv.DictReader(stream, delimiter=mark))
 
 
+def test_columns_of_the_same_name_are_all_kept(call, finished, tmp_path):
+    path, out = tmp_path / "x.csv", tmp_path / "out.csv"
+    lines = (f"{text},{n},{label},1{n:02}" for n, (label, text) in enumerate(rows(40, seed=6)))
+    path.write_text("\n".join(["text,id,label,id", *lines]) + "\n", encoding="utf-8")
+    for keep in ("all", "id_2"):
+        said = call("predict", finished.folder, path, "--keep", keep, "--out", out, "--force")
+        assert said.code == 0 and "told apart: 'id' as 'id_2'" in said.err
+        assert read(out)[7]["id_2"] == "107" and ("id" in read(out)[0]) == (keep == "all")
+    kept = json.loads(call("predict", finished.folder, path, "--keep", "all", "--json").out)
+    assert kept[7]["kept"] == {"id": "7", "given_label": "pos", "id_2": "107"}
+    for words in (("audit", path), ("data", "merge", path, path)):
+        assert call(*words, "--out", out, "--force").code == 0
+        assert {(int(row["id"]) + 100, int(row["id_2"])) for row in read(out)} <= {
+            (n, n) for n in range(100, 140)
+        }
+    path.write_text("text,text,label,id\n" + "zwin,bzaf,pos,1\n", encoding="utf-8")
+    assert "'text' occurs 2 times" in blame(call("predict", finished.folder, path))
+
+
 def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table, tmp_path):
     given = ("predict", finished.folder, table, "--text-column", "tweet")
     labels = [row["label"] for row in json.loads(call(*given, "--json").out)]
