@@ -205,7 +205,8 @@ class RowStream:
         if self.skipped > len(told):
             told.append(f"{plural(self.skipped - len(told), 'more line')} cannot be read")
         if lacking and stops:
-            told.append(f"found {self._told(rows, lacking)}; train needs --drop-incomplete")
+            mend = f"train needs --drop-incomplete{_merged(rows)}"
+            told.append(f"found {self._told(rows, lacking)}; {mend}")
         elif lacking:
             self.notes.append(f"found {self._told(rows, lacking)}, left out")
         self.notes += [f"{WARNING}{line}; not counted here" for line in told]
@@ -347,7 +348,7 @@ class RowStream:
 
     def _incomplete(self, rows: Block, lacking: Mapping[str, Sequence[int]]) -> RowsError:
         first = min(rows.lines[some[0]] for some in lacking.values())
-        mend = "complete such rows, or leave them out with --drop-incomplete"
+        mend = "complete such rows, or leave them out with --drop-incomplete" + _merged(rows)
         if len(lacking.get("an empty label", ())) == len(rows) > 1:
             mend = f"label them; {WITHOUT_LABELS}"
         return RowsError(
@@ -368,6 +369,13 @@ class RowStream:
             f"{self.name}: found no row with {wanted}, expected some: check the column"
             + f"; {WITHOUT_LABELS}" * self.wanted.labelled
         )
+
+
+def _merged(rows: Block) -> str:
+    """More advice where the labels look like merged cells, whose first one alone is filled."""
+    first, *others = rows.labels[:2] or [""]
+    above = first and not any(others) and rows.labels.count("") * 2 > len(rows)
+    return "; if cells were merged in a spreadsheet, fill each label down first" if above else ""
 
 
 def _followed(

@@ -50,6 +50,22 @@ def test_a_row_without_a_label_is_an_error_or_dropped(train, label):
     assert train(table, "--drop-unlabelled")[0] == {"neg": 20, "pos": 21}
 
 
+def test_labels_of_merged_cells_are_told_as_such(call, tmp_path):
+    path, texts = tmp_path / "x.csv", [text for _, text in rows(40, seed=3)]
+    for labels, merged in (
+        (["pos", *[""] * 19, "neg", *[""] * 19], True),
+        (["pos", "neg", *[""] * 38], False),  # labelled from the top so far
+        (["", "pos", *[""] * 38], False),
+        (["pos", "", *["neg"] * 38], False),
+    ):
+        lines = [f"{label},{text}" for label, text in zip(labels, texts, strict=True)]
+        path.write_text("\n".join(["label,text", *lines]), encoding="utf-8")
+        line = blame(call("train", path, "--out", tmp_path / "run"))
+        assert "--drop-incomplete" in line
+        for said in (line, call("data", "inspect", path).err):
+            assert ("fill each label down first" in said) == merged
+
+
 @pytest.mark.parametrize(("separator", "quote"), [(",", '"'), (";", ""), ("\t", "")])
 def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     call, finished, data, tmp_path, separator, quote
