@@ -528,10 +528,10 @@ def _with_first(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-#: Packings by suffix: their name, and what unpacks them.
-_PACKINGS: dict[str, tuple[str, Callable[[], Any]]] = {
-    ".gz": ("gzip", lambda: zlib.decompressobj(31)),
-    ".bz2": ("bzip2", bz2.BZ2Decompressor),
+#: Packings by suffix: their name, how such files begin, and what unpacks them.
+_PACKINGS: dict[str, tuple[str, bytes, Callable[[], Any]]] = {
+    ".gz": ("gzip", b"\x1f\x8b", lambda: zlib.decompressobj(31)),
+    ".bz2": ("bzip2", b"BZh", bz2.BZ2Decompressor),
 }
 
 
@@ -550,11 +550,17 @@ def _unpacked(
 
     size: bytes of the packed file, None where only those read so far are known.
     """
-    kind, unpacker_of = _PACKINGS[packing]
+    kind, magic, unpacker_of = _PACKINGS[packing]
     unpacker = unpacker_of()
     taken = given = 0
     try:
         for chunk in chunks:
+            if not (taken or magic.startswith(chunk[: len(magic)])):
+                plain = shown(Path(name).name.removesuffix(packing), 100)
+                raise DataError(
+                    f"{name}: found a file that is no {kind}, expected one as its name says: name "
+                    f"it {plain} if it is not packed, else copy or download it again"
+                )
             taken += len(chunk)
             waiting = False  # bytes that the unpacker of bzip2 keeps to itself
             while chunk or waiting:

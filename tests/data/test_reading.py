@@ -260,7 +260,9 @@ def test_gzip(write):
     assert corpus.source == str(path)
     assert read_labelled(write("b.tsv", packed)).texts == corpus.texts  # suffix left off
     refused(lambda: read_labelled(write("c.tsv.gz", packed[:-9])), "broken gzip")
-    refused(lambda: read_labelled(write("d.tsv.gz", rows)), "broken gzip")
+    for name, kind in (("d.tsv.gz", "gzip"), ("d.tsv.bz2", "bzip2")):
+        told = f"no {kind}", "name it 'd.tsv' if it is not packed"
+        refused(lambda name=name: read_labelled(write(name, rows)), *told)
     garbled = packed[:14] + bytes(255 - b for b in packed[14:20]) + packed[20:]
     refused(lambda: read_labelled(write("e.tsv.gz", garbled)), "broken gzip")
 
