@@ -445,7 +445,7 @@ class TableFormat(FileFormat):
     def _doubts(self, cells: list[list[str]]) -> list[str]:
         """A warning where lines that are taken whole look like rows of a table."""
         lines = [line for line in self.file.head[:_FIRST] if line.strip()]
-        what, suffix = rows_in(lines) or ("", "")
+        what, suffix = rows_in(lines) or rows_in(lines[1:]) or ("", "")
         widths = Counter(map(len, cells[1:_FIRST]))
         width, alike = max(widths.items(), key=itemgetter(1), default=(0, 0))
         if not what and width > 2 and alike >= max(_ALIKE, _AGREED * widths.total()):

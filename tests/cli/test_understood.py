@@ -341,13 +341,21 @@ def test_commas_in_sentences_do_not_cut_them(call, finished, tmp_path, count, co
     assert texts_of(call("predict", finished.folder, path)) == ["zwin", *texts]
 
 
-@pytest.mark.parametrize("row", ["{0},kan {0} زوين,", "Amina,kan {0} زوين,Rabat n{0}"])
-def test_rows_that_are_read_as_whole_lines_are_warned_of(call, finished, tmp_path, row):
+@pytest.mark.parametrize("count", [6, 30])
+@pytest.mark.parametrize(
+    "top,row",
+    [
+        ("Enquête", "{0},kan {0} زوين,"),
+        ("Enquête", "Amina,kan {0} زوين,Rabat n{0}"),
+        ("# 3 mars\nid;fraz;note", "{0};kan {0} زوين;"),
+    ],
+)
+def test_rows_that_are_read_as_whole_lines_are_warned_of(call, finished, tmp_path, top, row, count):
     path = tmp_path / "x.csv"
-    lines = ["Enquête", *map(row.format, range(30))]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [*map(row.format, range(count))]
+    path.write_text("\n".join([top, *lines]) + "\n", encoding="utf-8")
     said = call("predict", finished.folder, path)
-    assert texts_of(said)[-30:] == lines[1:]
+    assert texts_of(said)[-count:] == lines
     warned = next(line for line in said.err.splitlines() if line.startswith("warning: "))
     assert "rows of a table of 3 columns" in warned and "--text-column" in warned
 
