@@ -178,7 +178,7 @@ class Spreadsheet(TableFormat):
             ) from None
 
     def _filled(self, book: Any) -> Iterator[tuple[int, list[str]]]:
-        """Number and cells of every row, as wide as the first filled one at least."""
+        """Number and cells of every row, as wide as those above at least."""
         sheets = list(book.worksheets)
         for sheet in sheets:
             sheet.reset_dimensions()  # what a file says of them is not relied on
@@ -193,11 +193,11 @@ class Spreadsheet(TableFormat):
                 while row and not row[-1]:
                     row.pop()
                 if row and not width:
-                    width = len(row)
                     others = [shown(s.title, 24) for s in sheets if s is not sheet]
                     self.file.notes += [
                         f"sheet {shown(sheet.title, 24)} read, not {', '.join(others)}"
                     ] * bool(others)
+                width = max(width, len(row))
                 yield number, row + [""] * (width - len(row)) * bool(row)
             if width:
                 return

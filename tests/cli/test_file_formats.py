@@ -296,6 +296,13 @@ def test_titles_above_the_header(tmp_path, top, header):
     assert "above the header left out" in notes
 
 
+def test_rows_below_a_title_are_as_wide_as_the_header(call, finished, tmp_path):
+    sheet = [["Survey"], ["id", "text", "note"], *([n, f"kan {n} zwin"] for n in range(6))]
+    said = call("predict", finished.folder, workbook(tmp_path / "x.xlsx", sheet))
+    assert said.code == 0 and "1 row above the header left out: 'Survey'" in said.err
+    assert [line.split("\t")[1] for line in said.out.splitlines()] == [r[1] for r in sheet[2:]]
+
+
 def test_titles_that_may_be_rows(tmp_path):
     sheet = [["Project", "Darija"], ["Date", "2024"], ["label", "text"], *PAIRS]
     line = refused(workbook(tmp_path / "x.xlsx", sheet))
