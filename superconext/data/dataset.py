@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import DataError, RowsError, plural
-from superconext.data.duplicates import leaks
+from superconext.data.duplicates import leaks, text_keys
 from superconext.data.lines import shown
 
 if TYPE_CHECKING:
@@ -77,10 +77,12 @@ class Dataset:
         return self.on_disk.class_counts()
 
     def repeats_of(self, texts: Sequence[str]) -> int:
-        """How many of the texts are in this data set word for word."""
-        if self.on_disk is None:
-            return len(leaks(self.texts, texts))
-        return self.on_disk.source.has(texts, self.on_disk.rows)
+        """How many of the texts are in this data set: by `duplicates.text_keys`, of rows on disk by
+        their tokens."""
+        if self.on_disk is not None:
+            return self.on_disk.has(texts)
+        keys, _ = text_keys({"own": self.texts, "other": texts})
+        return len(leaks(keys["own"], keys["other"]))
 
     def select(self, rows: Iterable[int]) -> Dataset:
         """The examples at the 0-based `rows`, in that order, from the same file; without ties."""

@@ -43,7 +43,7 @@ from superconext.core.files import (
     write_array,
     write_json,
 )
-from superconext.data.duplicates import text_hashes
+from superconext.data.duplicates import SeenTexts, text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.data.token_store import FileStore, IdFile, chunks, open_ids, write_cut
@@ -226,10 +226,6 @@ class FileRows:
         out = held[group]
         return np.flatnonzero(~out), np.flatnonzero(out)
 
-    def has(self, texts: Sequence[str], rows: np.ndarray) -> int:
-        """How many of the texts stand among the rows word for word."""
-        return int(np.isin(text_hashes(texts), self._array("texts")[rows]).sum())
-
 
 class TrainingRows:
     """The rows of a `FileRows` that are trained on.
@@ -269,6 +265,12 @@ class TrainingRows:
             ends = np.cumsum(sizes).tolist()
             tokens = words[ids].tolist()
             yield from (tokens[end - size : end] for size, end in zip(sizes, ends, strict=True))
+
+    def has(self, texts: Sequence[str]) -> int:
+        """How many of the texts have the tokens of one of these rows, not counting texts of none
+        but placeholders."""
+        found = SeenTexts.of({"train": self}).split_of(self.tokenizer.many(texts))
+        return len(texts) - found.count(None)
 
     def _read(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Ids of the source's words in some rows at a time, and how many each row has."""

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,24 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     told = r"^warning: 3 of 4 test texts are in train too: the score is not that of new texts"
     assert re.search(told, said.err, re.MULTILINE)
     assert "note: recipes are not compared, because of --batch-size, --epochs, --hidden" in said.err
+
+
+@pytest.mark.parametrize("option", ["--dev", "--test"])
+def test_texts_that_training_has_seen_are_named_whatever_marks_and_form_they_have(
+    train, tmp_path, option
+):
+    drawn = [(label, f"{text} déjà") for label, text in rows(40, 1)]
+    marked = [
+        drawn[0][1].replace(" ", " \u200b"),
+        "\u200f" + drawn[1][1],
+        unicodedata.normalize("NFD", drawn[2][1]),
+        drawn[3][1].upper(),
+    ]
+    table = write_table(tmp_path / "rows.tsv", drawn)
+    others = [(label, text) for (label, _), text in zip(drawn, marked, strict=False)]
+    other = write_table(tmp_path / "other.tsv", [*others, ("neg", "had lfilm twil")])
+    _, said = train("run", option, other, file=table)
+    assert f"warning: 4 of 5 {option[2:]} texts are in train too" in said.err
 
 
 def test_a_test_file_whose_labels_are_all_unknown_is_refused_before_training(call, data, tmp_path):

@@ -196,8 +196,10 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
     assert not {texts[i] for i in kept} & {texts[i] for i in held}
     counts = np.bincount(rows.labels()[held])
     assert len(counts) == 3 and counts.min() > 5
-    assert rows.has([texts[i] for i in held], kept) == 0
-    assert rows.has([texts[kept[0]], "never said"], kept) == 1
+    training = whole(rows, kept)
+    assert training.has([texts[i] for i in held]) == 0
+    marked = "\u200f" + texts[kept[1]].upper()
+    assert training.has([texts[kept[0]], "never said", marked]) == 2
     np.testing.assert_array_equal(rows.hold_back(0.2, seed=1)[1], held)
     assert not np.array_equal(rows.hold_back(0.2, seed=2)[1], held)
     assert len(rows.hold_back(0.999, seed=0)[0]) >= 6  # every class keeps two texts
