@@ -10,7 +10,8 @@ labels that two annotators gave one text, how often they differ, against how oft
 would: alpha = 1 - observed / expected. The macro F1 of each annotator against each other, averaged,
 is the score that a model of one of them could hope for: the human ceiling.
 
-In merging, texts are the same where they are but for white space, which files without quoting lose.
+In merging, texts are the same by `duplicates.text_keys`, and where they are but for white space,
+which files without quoting lose.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from superconext.core.blank import MARKS
 from superconext.core.errors import plural
 from superconext.core.progress import WARNING
 from superconext.data.dataset import ALIKE, Dataset, folded
+from superconext.data.duplicates import text_keys
 from superconext.data.file_format import Block, Votes
 from superconext.data.lines import shown
 from superconext.text.mojibake import damage_of, is_garbled
@@ -428,13 +430,14 @@ def merge(old: Dataset, new: Dataset, keep: str = "both") -> Merged:
     """
     labels: dict[str, dict[str, list[str]]] = {}
     places: dict[str, list[tuple[str, int]]] = {}
-    for name, label, _, key, line in _rows_of(old, new):
+    rows = list(_rows_of(old, new))
+    for name, label, _, key, line in rows:
         labels.setdefault(key, {}).setdefault(label, []).append(f"{name}:{line}")
         places.setdefault(key, []).append((name, line))
     merged = Merged()
     shown: set[str] = set()
     written: set[tuple[str, str]] = set()
-    for name, label, text, key, line in _rows_of(old, new):
+    for name, label, text, key, line in rows:
         torn = len(labels[key]) > 1
         if torn and key not in shown:
             shown.add(key)
@@ -451,7 +454,11 @@ def merge(old: Dataset, new: Dataset, keep: str = "both") -> Merged:
 
 
 def _rows_of(old: Dataset, new: Dataset) -> Iterator[tuple[str, str, str, str, int]]:
-    for name, part in (("old", old), ("new", new)):
-        for row, (label, text) in enumerate(zip(part.labels, part.texts, strict=True)):
-            line = part.lines[row] if len(part.lines) else row + 1
-            yield name, label, text, " ".join(text.split()), line
+    """(set, label, text, key, line) of each row; texts of one key are the same."""
+    parts = {"old": old, "new": new}
+    spaced = {name: [" ".join(text.split()) for text in part.texts] for name, part in parts.items()}
+    keys, _ = text_keys(spaced)
+    for name, part in parts.items():
+        lines = part.lines if len(part.lines) else range(1, len(part.texts) + 1)
+        rows = zip(part.labels, part.texts, keys[name], lines, strict=True)
+        yield from ((name, *row) for row in rows)

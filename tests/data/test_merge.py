@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from superconext.data.dataset import Dataset
 from superconext.data.labels import merge
 from superconext.data.reading import read_labelled
-from tests.cli.conftest import blame, call_main
+from tests.cli.conftest import blame, call_main, write_table
 
 OLD = [("pos", "zwin bzaf"), ("neg", "khayb"), ("pos", "zwin bzaf"), ("neg", "ghali\tbzaf")]
 NEW = [("neg", "zwin bzaf"), ("neg", "khayb"), ("pos", "mzyan"), ("neg", "ghali bzaf")]
@@ -136,3 +137,20 @@ def test_columns_in_each_others_place_are_refused(tmp_path, rows, place):
     assert f"{swapped}: found {rows} different labels" in line
     assert "--text-column and --label-column name " in line
     assert not (tmp_path / "all.tsv").exists()
+
+
+def test_copies_are_known_whatever_marks_case_and_form_they_have(tmp_path):
+    old = [("pos", "déjà zwin"), ("neg", "khayb bzaf"), ("pos", "mzyan had chi"), ("neg", "machi")]
+    new = [
+        ("pos", unicodedata.normalize("NFD", "déjà zwin")),
+        ("neg", "\u200fkhayb \u200bbzaf"),
+        ("neg", "Mzyan had  chi"),
+        ("pos", "chi jdid"),
+    ]
+    files = [write_table(tmp_path / f"{k}.tsv", part) for k, part in enumerate((old, new))]
+    said = call_main("data", "merge", *files)
+    assert said.code == 0
+    assert said.out.splitlines()[1:] == [f"{a}\t{b}" for a, b in [*old, *new[2:]]]
+    assert "conflict: 'mzyan had chi' is 'pos' (old:4) and 'neg' (new:4)" in said.err
+    assert "6 rows; left out 2 repeated and 0 replaced; 1 conflict" in said.err
+    assert call_main("data", "merge", *files, "--keep", "old").out.count("zyan had") == 1
