@@ -9,8 +9,11 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-#: Marks without a width that editors and keyboards leave around a word.
-MARKS = "".join(map(chr, (0xFEFF, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F))))
+#: Marks without a width that editors and keyboards leave around and inside a word: soft hyphens,
+#: zero-width spaces, joiners, and those that turn the direction.
+MARKS = "\xad\u061c\u180e\ufeff" + "".join(
+    map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)))
+)
 
 _NOTHING = MARKS + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 

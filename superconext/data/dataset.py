@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from superconext.core.blank import MARKS
 from superconext.core.errors import DataError, RowsError, plural
 from superconext.data.duplicates import leaks, text_keys
 from superconext.data.lines import shown
@@ -283,7 +284,7 @@ def check_sides(dataset: Dataset) -> None:
         )
 
 
-#: Cyrillic and Greek letters, each before the Latin one that it looks like.
+#: Cyrillic and Greek letters, each before the Latin one that it looks like; marks are nothing.
 _LOOKS = "АAВBЕEІIЈJКKМMНHОOРPСCТTУYХXЅSаaеeіiјjкkоoрpсcуyхxѕsһhԁdԛqԝw"
 _LOOKS += "ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXαaιiκkνvοoρpυuχx"
 _ALIKE = str.maketrans(
@@ -291,6 +292,7 @@ _ALIKE = str.maketrans(
         **dict(zip(_LOOKS[::2], _LOOKS[1::2], strict=True)),
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
         "\u2019": "'",
+        **dict.fromkeys(MARKS + "\ufe0e\ufe0f", ""),
     }
 )
 
@@ -299,8 +301,9 @@ _AROUND = " .,;:!?'\"`´…«»‹›،؛؟" + "".join(map(chr, range(0x2018, 0x
 
 
 def _stripped(label: str) -> str:
-    """`folded`, also without accents on Latin letters and marks around, with look-alikes of Latin
-    letters as these, and with numbers in one way: 01 and 1,0 as 1, 1,5 as 1.5."""
+    """`folded`, also without accents on Latin letters, marks around and marks that nobody sees, with
+    look-alikes of Latin letters as these, and with numbers in one way: 01 and 1,0 as 1, 1,5 as
+    1.5."""
     plain = unicodedata.normalize("NFD", folded(label.translate(_ALIKE)))
     plain = re.sub("(?<=[a-z])[\u0300-\u036f]+", "", plain)
     plain = plain.strip(_AROUND) or plain

@@ -41,8 +41,12 @@ MISSING = frozenset(
     | {"unlabelled", "unlabeled", "no label", "todo", "to do", "tbd"}
 )
 
-#: Signs that may stand for a missing label, where there is no class "+".
-_DASHES = ("-", "--", "\u2013", "\u2014", "_")
+#: Signs that may stand for a missing label, where there is no class of `_SIGNS`.
+_DASHES = ("-", "--", "\u2013", "\u2014", "_", ".", "..", "...", "\u2026")
+_SIGNS = frozenset("+,!")
+
+#: Marks that are taken out of a label; those that join letters may be part of its spelling.
+_INSIDE = dict.fromkeys(map(ord, {*MARKS} - {"\u200c", "\u200d"}))
 
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
@@ -97,7 +101,7 @@ class LabelReader:
         self.unlabelled: list[str] | None = None
         self._classes = {folded(name): name for name in classes}
         self._places: dict[str, Places] = {}
-        self._stray = self._folded = self._dropped = self._textless = 0
+        self._stray = self._marked = self._folded = self._dropped = self._textless = 0
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
         """The rows with their labels corrected; "" is that of a row without one."""
@@ -139,8 +143,10 @@ class LabelReader:
         # Once for each distinct label: a file has many rows and few labels.
         put_right = {}
         for label, count in Counter(labels).items():
-            name = label.strip().strip(MARKS).strip()
-            self._stray += count * (name != label)
+            around = label.strip().strip(MARKS).strip()
+            name = around.translate(_INSIDE).strip()
+            self._stray += count * (around != label)
+            self._marked += count * (name != around)
             if name in self._places or len(self._places) < _MOST:
                 self._places.setdefault(name, Places()).add_rows(label, count, labels, block.lines)
             if self.drop and name.casefold() in MISSING:
@@ -155,6 +161,8 @@ class LabelReader:
         notes = []
         if self._stray:
             notes.append(f"stray spaces stripped from {plural(self._stray, 'label')}")
+        if self._marked:
+            notes.append(f"invisible marks removed from inside {plural(self._marked, 'label')}")
         if self._folded:
             told = f"{plural(self._folded, 'label')} put in lower case and single spaces"
             notes.append(told + ", as those of the run were" * self.as_trained)
@@ -169,7 +177,7 @@ class LabelReader:
                 for label in self._places
                 if label.casefold() in MISSING
             ]
-        if "+" not in self._places:
+        if _SIGNS.isdisjoint(self._places):
             notes += [
                 f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
                 "one, empty its cells and use --drop-incomplete"

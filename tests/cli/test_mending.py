@@ -484,6 +484,29 @@ def test_labels_that_look_alike_or_are_several(call, tmp_path):
     assert json.loads(said.out)["parts"][0]["classes"] == {"ايجابي": 10, "سلبي": 10}
 
 
+@pytest.mark.parametrize("mark", ["\u200b", "\xad", "\u200f", "\u2060", "\ufeff"])
+def test_marks_inside_labels_that_nobody_sees_make_no_class(call, finished, tmp_path, mark):
+    table = [(label, text) for label, text in rows(20, seed=1)]
+    marked = [
+        (f"n{mark}eg" if n % 4 == 0 else label, text) for n, (label, text) in enumerate(table)
+    ]
+    path = write_table(tmp_path / "x.tsv", marked)
+    said = call("data", "inspect", path, "--no-near", "--json")
+    assert json.loads(said.out)["parts"][0]["classes"] == {"neg": 10, "pos": 10}
+    assert "invisible marks removed from inside 5 labels" in said.err
+    said = call("evaluate", finished.folder, path)
+    assert said.code == 0 and "does not know" not in said.err
+
+
+def test_classes_that_differ_in_joiners_are_told(call, tmp_path):
+    table = [
+        (f"n{chr(0x200C) * (n % 4 == 0)}eg" if n % 2 == 0 else label, text)
+        for n, (label, text) in enumerate(rows(20, seed=1))
+    ]
+    said = call("data", "inspect", write_table(tmp_path / "x.tsv", table), "--no-near")
+    assert "alone: 'neg' (5 rows) and 'n\\u200ceg' (5 rows): write them alike" in said.err
+
+
 def test_a_garbled_label_is_told_as_a_garbled_text_is(call, data, tmp_path):
     table = [("nÃ©gatif" if label == "neg" else label, text) for label, text in rows(40, seed=3)]
     path = write_table(tmp_path / "x.tsv", table)

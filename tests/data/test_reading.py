@@ -401,6 +401,9 @@ def test_labels_that_stand_for_a_missing_one(write):
         return "".join(read_labelled(write("a.tsv", "label\ttext\n" + rows)).notes)
 
     assert "'-' (2 rows, lines 3, 5) is a class; if it stands" in notes(["pos", "-", "neg", "-"])
+    for dots in (".", "..", "...", "\u2026"):
+        assert f"'{dots}' (1 row, line 3) is a class; if it stands" in notes(["pos", dots, "neg"])
+    assert "if it stands" not in notes(["pos", ".", ","])
     assert "'-'" not in notes(["+", "-", "+", "-"])
     for missing in ("?", "Unlabelled"):
         path = write("b.tsv", f"label\ttext\npos\tzwin\n{missing}\tx\nneg\tkhayb\n")
