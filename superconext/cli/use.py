@@ -30,7 +30,6 @@ from superconext.cli.options import (
 )
 from superconext.core.blank import is_blank
 from superconext.core.errors import plural
-from superconext.core.files import tsv_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -213,29 +212,28 @@ def unknown_labels(
     Raises DataError where that is every label.
     """
     from superconext.core.errors import DataError
-    from superconext.data.dataset import folded
+    from superconext.data.dataset import respelt
+    from superconext.data.lines import shown
 
     counts = corpus.class_counts()
     unknown = {label: count for label, count in counts.items() if label not in set(classes)}
     if not unknown:
         return {}
-    alike = {folded(name) for name in classes} & {folded(name) for name in unknown}
-    fold = "; some differ from its labels in case or spelling alone: add --fold-label-case"
-    fold *= bool(alike)
+    alike = respelt(unknown, classes)
     if len(unknown) == len(counts):
         raise DataError(
             f"{corpus.source}: found no label that {run} knows, but {_some(counts)}; expected "
             f"{_some(classes)}"
-            + (fold or ": check --label-column, or map the labels to those of the run")
+            + (alike or ": check --label-column, or map the labels to those of the run")
         )
-    rows = [f"{tsv_cell(label)} ({plural(count, 'row')})" for label, count in unknown.items()]
+    rows = [f"{shown(label, 24)} ({plural(count, 'row')})" for label, count in unknown.items()]
     more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     if quiet:
         return unknown
     click.echo(
         f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
         f"{more}; {sum(unknown.values())} of {plural(len(corpus), 'row')} have them and count as "
-        f"wrong{fold}",
+        f"wrong{alike}",
         err=True,
     )
     return unknown

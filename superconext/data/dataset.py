@@ -301,7 +301,7 @@ _AROUND = " .,;:!?'\"`´…«»‹›،؛؟" + "".join(map(chr, range(0x2018, 0x
 
 
 def _stripped(label: str) -> str:
-    """`folded`, also without accents on Latin letters, marks around and marks that nobody sees, with
+    """`folded`, also without accents on Latin letters, marks around and invisible marks, with
     look-alikes of Latin letters as these, and with numbers in one way: 01 and 1,0 as 1, 1,5 as
     1.5."""
     plain = unicodedata.normalize("NFD", folded(label.translate(_ALIKE)))
@@ -313,14 +313,41 @@ def _stripped(label: str) -> str:
     return f"{number[1]}{number[2]}" + f".{number[3]}" * bool(number[3])
 
 
+#: What `_stripped` leaves out.
+_SPELLING = "accents, marks, look-alike letters or ways to write a number"
+
+
+def respelt(labels: Iterable[str], known: Iterable[str], folding: bool = True) -> str:
+    """A clause on those of the labels that differ from known ones in spelling alone; "" for none.
+
+    folding: whether --fold-label-case can make them one.
+    """
+    names = [*known]
+    same, cased = ({of(name): name for name in names} for of in (_stripped, folded))
+    told: dict[str, list[str]] = {}
+    for label in labels:
+        name = cased.get(folded(label)) or same.get(_stripped(label))
+        if name is None:
+            continue
+        how, mend = _SPELLING, "write them alike if they are one"
+        if folded(name) == folded(label):
+            how, mend = "case or spelling", "add --fold-label-case" if folding else mend
+            if unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", label):
+                how = "Unicode form"
+        pair = f"{shown(label, 24)} from {shown(name, 24)}"
+        told.setdefault(f"in {how} alone: {mend}", []).append(pair)
+    return "".join(
+        f"; found {' and '.join(pairs[:3])} to differ {how}" for how, pairs in told.items()
+    )
+
+
 def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:
     """Warnings of classes whose names differ in what `_stripped` leaves out alone."""
     spelt: dict[str, list[str]] = {}
     for label in counts:
         spelt.setdefault(_stripped(label), []).append(label)
     return [
-        f"{source}: found classes that differ in accents, marks, look-alike letters or ways to "
-        "write a number alone: "
+        f"{source}: found classes that differ in {_SPELLING} alone: "
         + " and ".join(f"{shown(name, 24)} ({plural(counts[name], 'row')})" for name in names)
         + ": write them alike if they are one"
         for names in spelt.values()

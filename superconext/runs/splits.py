@@ -28,6 +28,7 @@ from superconext.data.dataset import (
     check_held,
     check_letters,
     check_training,
+    respelt,
 )
 from superconext.data.duplicates import conflicting
 from superconext.data.file_rows import (
@@ -36,7 +37,7 @@ from superconext.data.file_rows import (
     tokenised_rows,
 )
 from superconext.data.labels import agreement_report
-from superconext.data.lines import STDIN
+from superconext.data.lines import STDIN, shown
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.splits import stratified_holdout
 from superconext.encoders import encoder_class
@@ -158,8 +159,9 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         if unknown := sorted(set(dev.labels) - train.class_counts().keys()):
             some = sum(label in unknown for label in dev.labels)
             progress.warn(
-                f"{request.dev} has labels that training never sees: {', '.join(unknown[:5])}; "
+                f"{request.dev} has labels that training never sees: {_some(unknown)}; "
                 f"nothing is chosen by these rows ({some} of {len(dev)}), and they count as wrong"
+                + respelt(unknown, train.class_counts())
             )
         if copies := train.repeats_of(dev.texts):
             progress.warn(
@@ -226,14 +228,14 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         unknown = sorted(set(test.labels) - known)
         if unknown and not known & set(test.labels):
             raise DataError(
-                f"{test.source}: found the labels {', '.join(unknown[:5])}, of which training sees "
-                f"none; expected some of {', '.join(sorted(known)[:5])}: rename them, "
-                "or check the label column"
+                f"{test.source}: found the labels {_some(unknown)}, of which training sees none; "
+                f"expected some of {_some(sorted(known))}"
+                + (respelt(unknown, known) or ": rename them, or check the label column")
             )
         if unknown:
             progress.warn(
                 f"{test.source} has labels that training never sees: "
-                f"{', '.join(unknown[:5])}; they count as wrong"
+                f"{_some(unknown)}; they count as wrong{respelt(unknown, known)}"
             )
         for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
             copies = corpus.repeats_of(test.texts)
@@ -252,6 +254,10 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         told = ", ".join(flags).replace("_", "-") + more
         progress.say(f"note: recipes are not compared, because of {told}")
     return Splits(train, dev, test, folds)
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(shown(label, 24) for label in labels[:5])
 
 
 def folds_of(config: Config, train: Dataset, test: str | None) -> int:
@@ -370,8 +376,8 @@ def read_big(
             lines[some].tolist(),
         )
 
-    shown = corpus_of(kept[sample])
-    big = Dataset(*shown, path, sha256, rows.notes, training, stream.recorded)
+    sampled = corpus_of(kept[sample])
+    big = Dataset(*sampled, path, sha256, rows.notes, training, stream.recorded)
     return big, Dataset(*corpus_of(held), path, sha256, rows.notes) if hold_back else None
 
 

@@ -319,18 +319,46 @@ def test_texts_that_training_has_seen_are_named_whatever_marks_and_form_they_hav
     assert f"warning: 4 of 5 {option[2:]} texts are in train too" in said.err
 
 
+@pytest.mark.parametrize(
+    ("twin", "told"),
+    [
+        ("negatif", "in accents, marks, look-alike letters or ways to write a number alone: write"),
+        ("ne\u0301gatif", "in Unicode form alone: add --fold-label-case"),
+        ("Négatif", "in case or spelling alone: add --fold-label-case"),
+    ],
+)
+def test_unknown_labels_that_differ_in_spelling_alone_are_told(train, call, tmp_path, twin, told):
+    names = {"neg": "négatif", "pos": "positif"}
+    table = [(names[label], text) for label, text in rows(40, 1)]
+    others = [(names[label], text) for label, text in rows(60, 2)[40:]]
+    twins = [(twin if label == "négatif" else label, text) for label, text in others]
+    file = write_table(tmp_path / "rows.tsv", table)
+    other = write_table(tmp_path / "other.tsv", twins)
+    pair = f"found '{twin}' from 'négatif' to differ {told}"
+    for option in ("--dev", "--test"):
+        _, said = train("run", option, other, "--force", file=file)
+        assert f"training never sees: '{twin}'" in said.err and pair in said.err
+    said = call("evaluate", tmp_path / "run", other)
+    assert said.code == 0 and f"does not know: '{twin}' (10 rows)" in said.err and pair in said.err
+    plain = write_table(tmp_path / "plain.tsv", [*others, ("autre", "had lfilm")])
+    said = call("evaluate", tmp_path / "run", plain)
+    assert said.code == 0 and "'autre' (1 row)" in said.err and "to differ" not in said.err
+
+
 def test_a_test_file_whose_labels_are_all_unknown_is_refused_before_training(call, data, tmp_path):
     other = write_table(tmp_path / "other.tsv", [("zen", "had lfilm"), ("chwia", "kan zwin")])
     folder = tmp_path / "run"
     said = call("train", data.train, "--test", other, "--out", folder, *data.small)
     assert said.code == 1 and not folder.exists()
-    assert "found the labels chwia, zen, of which training sees none; expected some of" in said.err
+    assert (
+        "found the labels 'chwia', 'zen', of which training sees none; expected some of" in said.err
+    )
 
 
 def test_test_labels_that_training_never_sees_count_as_wrong(train, data, tmp_path):
     table = [("neg", "khayb bzaf"), ("zen", "had lfilm"), ("zen", "kan zwin")]
     folder, said = train("run", "--test", write_table(tmp_path / "other.tsv", table))
-    assert re.search(r"^warning: .*labels that training never sees: zen", said.err, re.MULTILINE)
+    assert re.search(r"^warning: .*labels that training never sees: 'zen'", said.err, re.MULTILINE)
     scores = document(folder)["test"]
     assert scores["per_class"]["zen"] == {"precision": 0, "recall": 0, "f1": 0, "support": 2}
     assert scores["accuracy"] <= 1 / 3

@@ -34,7 +34,7 @@ def test_evaluate_counts_the_rows_of_unknown_labels(call, finished, tmp_path, st
     path = write_table(tmp_path / "x.tsv", table)
     said = call("evaluate", finished.folder, path, "--json")
     assert said.code == 0 and json.loads(said.out)["unknown_labels"] == {strange: 2}
-    assert f"{strange} (2 rows)" in said.err and "2 of 4 rows" in said.err
+    assert f"'{strange}' (2 rows)" in said.err and "2 of 4 rows" in said.err
     known = call("evaluate", finished.folder, finished.data.test, "--json")
     assert "unknown_labels" not in json.loads(known.out)
 

@@ -70,7 +70,7 @@ def test_evaluate_says_what_it_read_on_stderr_also_beside_json(finished, call, t
     for words in ([], ["--json"]):
         said = call("evaluate", finished.folder, bare, *words)
         assert said.code == 0 and "no header found" in said.err
-        assert "warning: " in said.err and "does not know: zen" in said.err
+        assert "warning: " in said.err and "does not know: 'zen'" in said.err
     assert json.loads(said.out)["per_class"]["zen"]["recall"] == 0
 
 
