@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError, plural
+from superconext.data.dataset import respelt
 from superconext.data.duplicates import Decontamination
 from superconext.data.lines import UNNAMED, shown
 from superconext.data.reading import RowStream, read_labelled
@@ -33,11 +34,13 @@ class AuxiliaryRows:
     """Tokens and labels of the rows kept.
 
     facts: file, hash, rows kept, rows left out for their label and for what they say.
+    respelt: which labels left out differ from the classes in spelling alone, as a clause.
     """
 
     tokens: list[list[str]]
     labels: list[str]
     facts: dict[str, Any]
+    respelt: str = ""
 
     @property
     def summary(self) -> str:
@@ -46,7 +49,7 @@ class AuxiliaryRows:
         return (
             f"related: {plural(facts['rows'], 'row')} of {facts['file']}; left out "
             f"{facts['other_label']} of another label and {facts['held']} that repeat a dev or "
-            "test text"
+            f"test text{self.respelt}"
         )
 
 
@@ -67,11 +70,19 @@ def auxiliary_rows(
         elif not held_back.holds(words):
             labels.append(label)
             tokens.append(words)
-    if not labels:
+    names = sorted(set(dataset.labels))
+    alike = respelt((name for name in names if name not in known), classes, folding=False)
+    if not labels and held_back.removed:
         raise ConfigError(
-            f"related = {path!r}: found rows labelled {', '.join(sorted(set(dataset.labels))[:5])} "
-            f"and none to learn from; expected some labelled {', '.join(list(classes)[:5])}, like "
-            "the training rows, that do not repeat a dev or test text: rename its labels"
+            f"related = {path!r}: found {plural(held_back.removed, 'row')} of the training rows' "
+            f"labels, which all repeat a dev or test text, and {others} of another label{alike}; "
+            "expected others to learn from: take other texts"
+        )
+    if not labels:
+        found, wanted = (", ".join(shown(n, 24) for n in some[:5]) for some in (names, [*classes]))
+        raise ConfigError(
+            f"related = {path!r}: found rows labelled {found} and none to learn from; expected "
+            f"some labelled {wanted}, like the training rows" + (alike or ": rename its labels")
         )
     facts = {
         "file": Path(dataset.source).name,
@@ -80,7 +91,7 @@ def auxiliary_rows(
         "other_label": others,
         "held": held_back.removed,
     }
-    return AuxiliaryRows(tokens, labels, facts)
+    return AuxiliaryRows(tokens, labels, facts, alike)
 
 
 #: How far from 1 the shares of a text may sum, for their rounding; they are divided by the sum.

@@ -43,9 +43,34 @@ def test_rows_of_other_labels_and_of_held_texts_are_left_out_and_counted(file):
 
 def test_without_a_label_in_common_it_is_refused(file):
     with pytest.raises(
-        ConfigError, match=r"labelled mixed, neg, pos and none .* labelled angry, calm"
+        ConfigError, match=r"labelled 'mixed', 'neg', 'pos' and none .* labelled 'angry', 'calm'"
     ):
         auxiliary_rows(file, make_tokenizer(resolve({}), TEXTS), ["angry", "calm"], [])
+
+
+def test_where_all_rows_repeat_held_texts_this_is_the_cause_that_is_told(file):
+    held = [text for _, text in OTHERS]
+    told = r"found 5 rows of .* which all repeat a dev or test text, and 1 of another label; exp"
+    with pytest.raises(ConfigError, match=told):
+        auxiliary_rows(file, make_tokenizer(resolve({}), TEXTS), ["neg", "pos"], held)
+
+
+@pytest.mark.parametrize(
+    ("classes", "how"),
+    [(["negé", "pos"], "Unicode form"), (["Negé", "pos"], "case or sp"), (["nege", "pos"], "acc")],
+)
+def test_labels_that_differ_in_spelling_alone_are_told(tmp_path, classes, how):
+    path = tmp_path / "x.tsv"
+    table = [("nege\u0301" if label == "neg" else label, text) for label, text in OTHERS]
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in table), encoding="utf-8")
+    told = f"found 'nege\u0301' from '{classes[0]}' to differ in {how}"
+    tokenizer = make_tokenizer(resolve({}), TEXTS)
+    said = auxiliary_rows(str(path), tokenizer, classes, []).summary
+    assert "left out 3 of another label" in said and told in said
+    assert "write them alike" in said and "--fold" not in said
+    with pytest.raises(ConfigError) as refused:
+        auxiliary_rows(str(path), tokenizer, [classes[0], "autre"], [])
+    assert told in str(refused.value)
 
 
 def test_the_encoder_is_that_of_all_rows_and_the_probe_that_of_the_own(file):
