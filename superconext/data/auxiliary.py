@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError, plural
+from superconext.data.columns import own_name
 from superconext.data.dataset import respelt
 from superconext.data.duplicates import Decontamination
 from superconext.data.lines import UNNAMED, shown
@@ -190,7 +191,9 @@ def _read(path: str, classes: Sequence[str]) -> tuple[list[str], list[np.ndarray
         if not text.strip() and cells:
             raise DataError(f"{where}: found an empty text, expected one: remove the row")
         if text.strip():
-            numbers = np.array([_share(cells.get(name, ""), name, where) for name in classes])
+            numbers = np.array(
+                [_share(cells.get(own_name(cells, name), ""), name, where) for name in classes]
+            )
             if abs(numbers.sum() - 1) > TOLERANCE:
                 raise DataError(
                     f"{where}: found shares of {', '.join(shown(name, 24) for name in classes[:8])}"

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from superconext.core.errors import ColumnError, RowsError
@@ -228,13 +229,24 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
 def class_columns(first: Sequence[str], classes: Sequence[str], source: str) -> tuple[int, ...]:
     """Places of the columns named as the classes. Raises RowsError unless each is there once."""
     names = [cell.strip() for cell in first]
-    for name in classes:
-        if names.count(name) != 1:
+    wanted = [own_name(names, name) for name in classes]
+    for name, own in zip(classes, wanted, strict=True):
+        if names.count(own) != 1:
             raise RowsError(
-                f"{source}: found {names.count(name)} columns {shown(name, 24)} among "
+                f"{source}: found {names.count(own)} columns {shown(name, 24)} among "
                 f"{_listed(first)}, expected one: name a column for each class"
             )
-    return tuple(map(names.index, classes))
+    return tuple(map(names.index, wanted))
+
+
+def own_name(names: Collection[str], name: str) -> str:
+    """A name as it stands among others: itself, or where one alone is the same in another Unicode
+    form, that one."""
+    if name in names:
+        return name
+    form = unicodedata.normalize("NFC", name)
+    same = [other for other in names if unicodedata.normalize("NFC", other) == form]
+    return same[0] if len(same) == 1 else name
 
 
 def voter_columns(

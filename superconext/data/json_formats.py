@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.columns import is_annotator
+from superconext.data.columns import is_annotator, own_name
 from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
@@ -123,7 +123,8 @@ class JsonLines(LineFormat):
         text = json_value({key: record[key] or ""}, key, where)
         if not isinstance(given, dict):
             raise DataError(f"{where}: found probabilities that are no object, expected one")
-        return text, Votes((name, json_value(given, name, where)) for name in classes if given)
+        names = [own_name(given, name) for name in classes if given]
+        return text, Votes((name, json_value(given, name, where)) for name in names)
 
     def _text_key(self, record: dict[str, Any]) -> str:
         return list(record)[self.file.wanted.place(list(record), "text", self.file.name)]

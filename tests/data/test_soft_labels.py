@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -58,6 +61,16 @@ def test_files_of_probabilities(tmp_path, name):
     assert rows.shares == pytest.approx(np.array([[0.7, 0.3], [0, 1]]), abs=1e-3)
     assert rows.shares.sum(axis=1) == pytest.approx(1, abs=1e-12)
     assert rows.facts["rows"] == 2 and rows.facts["file"] == name
+
+
+@pytest.mark.parametrize("classes", [["ne\u0301", "p"], ["n\xe9", "p"]])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_names_of_classes_are_known_in_either_unicode_form(tmp_path, name, form, classes):
+    content = re.sub(r"\bn\b", unicodedata.normalize(form, "né"), FILES[name])
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    rows = read(tmp_path / name, classes)
+    assert rows.shares == pytest.approx(np.array([[0.7, 0.3], [0, 1]]), abs=1e-3)
 
 
 WRONG = {
