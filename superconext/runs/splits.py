@@ -30,7 +30,7 @@ from superconext.data.dataset import (
     check_training,
     respelt,
 )
-from superconext.data.duplicates import conflicting
+from superconext.data.duplicates import conflicting, text_keys
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -292,7 +292,8 @@ def _read_train(
     train = read(request.train)
     for line in check_training(train, request.reading.get("fold_label_case") is False):
         progress.warn(line)
-    if found := conflicting(train.texts, train.labels):
+    keys, _ = text_keys({"train": train.texts})
+    if found := conflicting(keys["train"], train.labels):
         verb, rows = "has" if len(found) == 1 else "have", found[0]
         first, other = rows[0], next(r for r in rows if train.labels[r] != train.labels[rows[0]])
         progress.warn(

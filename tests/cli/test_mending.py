@@ -104,9 +104,10 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     assert said.code == 0 and "found an empty text (3 rows, lines 42, 44, 45), left out" in said.err
 
 
-def test_training_tells_of_texts_with_several_labels(call, tmp_path):
+@pytest.mark.parametrize("copy", ["zwin hna", "\u200fZwin hna", "zwin \u200bhna"])
+def test_training_tells_of_texts_with_several_labels(call, tmp_path, copy):
     texts = [(label, text) for label, text in rows(40, seed=3)]
-    table = write_table(tmp_path / "x.tsv", [*texts, ("pos", "zwin hna"), ("neg", "zwin hna")])
+    table = write_table(tmp_path / "x.tsv", [*texts, ("pos", "zwin hna"), ("neg", copy)])
     quick = ("--epochs", 1, "--hidden-size", 4, "--vector-dimension", 4, "--no-report")
     said = call("train", table, "--dev", table, "--out", tmp_path / "run", *quick)
     told = "x.tsv: 1 text has several labels, as on lines 42 and 43 (superconext data inspect"
