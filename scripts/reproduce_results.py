@@ -609,18 +609,6 @@ def on_dev(rows: list[dict[str, str]]) -> str:
     return f"{', '.join(f'{name} {mean:.1f}' for name, mean in best)} ({len(shared)} draws)"
 
 
-def by_passes(rows: list[dict[str, str]]) -> str:
-    """Mean accuracy on rows to choose on by the steps that follow from the rows, and by 24."""
-    scores, said = drawn_scores(rows, "dev"), []
-    for (system, name, shots), own in sorted(scores.items()):
-        brief = scores.get((f"{system}_24", name, shots), {})
-        if shared := own.keys() & brief.keys():
-            few, many = (statistics.mean(of[seed] for seed in shared) for of in (brief, own))
-            drawn = f"{len(shared)} draw{'s' * (len(shared) > 1)}"
-            said.append(f"{name}, {shots}: {many:.1f} and {few:.1f} ({drawn})")
-    return "; ".join(said)
-
-
 def front(full: list[dict[str, str]], few: list[dict[str, str]], stored: Path) -> list[list[str]]:
     """The README's table: 16 rows a class of two sets, all labels of four, what is published."""
     shown = [("msac", "16"), ("arq", "16")]
@@ -724,7 +712,6 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
         "transformer-orders": orders(fits, ORDERS),
         "transformer-peers": orders(fits, PEERS),
         "transformer-dev": on_dev(fits),
-        "transformer-passes": by_passes(fits),
     }
 
 
