@@ -77,7 +77,7 @@ def read_vectors(
         path: a file, `archive.zip:member` when an archive holds several, or a folder written by
             `WordVectors.save`; also torchtext's `Vectors` (or anything with `itos` and
             `vectors`) itself.
-        keep: hold only the rows of these words, matched exactly or without regard to case.
+        keep: hold only the rows of these words, exactly or but for case and Unicode form.
         limit: hold the first `limit` rows; with `keep`, besides those of `keep`.
 
     The table is named after the file, with the file's hash; `notes` says what was skipped. Raises

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
@@ -42,6 +43,12 @@ _CHUNK_ROWS = 4_096
 _CHUNK_NUMBERS = 1 << 22  # of a chunk: rows of a strange file may be very long
 _TOLERATED = 10  # malformed rows that never stop a file, whatever their share
 _TOLERATED_SHARE = 0.01
+
+
+def folded(word: str) -> str:
+    """The word without regard to case and Unicode form: programs on macOS write accents apart."""
+    word = word.casefold()
+    return word if word.isascii() else unicodedata.normalize("NFC", word)
 
 
 class WordVectors:
@@ -104,21 +111,21 @@ class WordVectors:
         return np.fromiter((word in self._index for word in words), dtype=bool, count=len(words))
 
     def _rows(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Row of each word, exact or case-folded, or -1: `[n]`."""
+        """Row of each word, exact or `folded`, or -1: `[n]`."""
         find = self._index.get
         rows = np.fromiter((find(word, -1) for word in words), dtype=np.int64, count=len(words))
         missing = np.flatnonzero(rows < 0)
         if len(missing):
             if self._folded is None:
-                self._folded = _first_rows(list(map(str.casefold, self.words)))
+                self._folded = _first_rows(list(map(folded, self.words)))
             for position in missing.tolist():
-                rows[position] = self._folded.get(words[position].casefold(), -1)
+                rows[position] = self._folded.get(folded(words[position]), -1)
         return rows
 
     def lookup(self, words: Sequence[str]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Vectors `[n, d]` float32 of words, seen or not, and whether each got one, bool `[n]`.
 
-        Each word gets its row; else the row of the first word equal to it without regard to case;
+        Each word gets its row; else that of the first one equal to it but for case or Unicode form;
         else a vector composed from its character n-grams; else zeros.
         """
         rows = self._rows(words)
@@ -339,7 +346,7 @@ class RowCollector:
     Args:
         source: the file, as messages name it.
         dimension: numbers in a row.
-        keep: words wanted, exactly or without regard to case; None with no limit wants all.
+        keep: words wanted, exactly or `folded`; None with no limit wants all.
         limit: the first `limit` rows are wanted too.
         unit: what `where` counts in messages.
     """
@@ -366,7 +373,7 @@ class RowCollector:
             self._exact = self._folded = keep
             if isinstance(keep, Iterable):
                 self._exact = frozenset(keep)
-                self._folded = frozenset(word.casefold() for word in self._exact)
+                self._folded = frozenset(map(folded, self._exact))
         self._words: dict[str, None] = {}
         self._chunks: list[npt.NDArray[np.float32]] = []
         self._chunk_rows = max(1, min(_CHUNK_ROWS, _CHUNK_NUMBERS // max(dimension, 1)))
@@ -393,7 +400,7 @@ class RowCollector:
             self._all
             or self.seen <= self._limit
             or word in self._exact
-            or word.casefold() in self._folded
+            or folded(word) in self._folded
         ):
             return False
         if word in self._words:
@@ -490,8 +497,8 @@ def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20
     """
     words = list(counts)
     # `restrict` gives the rows that words find exactly or but for case.
-    listed = {word.casefold() for word in vectors.restrict(words).words}
-    any_case = [word.casefold() in listed for word in words]
+    listed = {folded(word) for word in vectors.restrict(words).words}
+    any_case = [folded(word) in listed for word in words]
     subwords = vectors.subwords
     known_by = {
         "exact": vectors.known(words).tolist(),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from superconext.core.errors import VectorsError
+from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 
@@ -234,3 +235,13 @@ def test_speed():
     start = time.perf_counter()
     vectors.lookup([f"unseen{i}" for i in range(10_000)])
     assert time.perf_counter() - start < 3
+
+
+def test_a_word_is_found_whatever_its_unicode_form(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("e\u0301te\u0301 1 2\n\u0622\u062f 3 4\n", encoding="utf-8")
+    words = ["\u00e9t\u00e9", "\u00c9T\u00c9", "\u0627\u0653\u062f", "ete"]
+    for vectors in (read_vectors(path), read_vectors(path, keep=set(words))):
+        found, known = vectors.lookup(words)
+        assert known.tolist() == [True, True, True, False]
+        assert found[:3].tolist() == [[1, 2], [1, 2], [3, 4]]
