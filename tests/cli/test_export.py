@@ -70,7 +70,7 @@ def test_labels_that_the_run_does_not_know_are_told(call, finished, tmp_path):
     assert said.code == 1 and "found no label that" in said.err and not out.exists()
     other.write_text("\n".join([*lines, "odd\tzwin"]) + "\n", encoding="utf-8")
     said = call("export", finished.folder, "--prune", "--test", other, "--out", out)
-    assert said.code == 0 and "odd (1 row)" in said.err
+    assert said.code == 0 and "'odd' (1 row)" in said.err
 
 
 def test_only_expected_words_are_kept(call, finished, tmp_path):
