@@ -701,6 +701,14 @@ def blocks(stored: Path = STORED) -> dict[str, str]:
             ),
             "",
         ),
+        "twifil-published": next(
+            (
+                row["value"]
+                for row in read_csv(stored / "published.csv")
+                if row["set"] == "twifil" and row["metric"] == "accuracy"
+            ),
+            "",
+        ),
         "few-text": few_gain(few, "vectors_logreg", TFIDF),
         "few-pretraining": few_gain(few, "pretrained_logreg", "vectors_logreg"),
         "few-superloss": few_gain(few, "superloss", "pretrained_logreg"),
