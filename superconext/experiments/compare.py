@@ -19,7 +19,7 @@ from superconext.experiments.plan import Request, name_of
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.runner import Finished, run_experiment
 from superconext.experiments.subsampling import parse_draw
-from superconext.experiments.systems import fit_config
+from superconext.experiments.systems import fit_config, plain
 from superconext.experiments.tables import (
     Table,
     make_table,
@@ -190,6 +190,7 @@ def fewshot(request: Request, progress: Progress) -> Curve:
                 "found no test file of its own; expected one, because draws of a few rows leave "
                 "none to report on: add --test"
             )
+    _check_rest(request)
     _warn_of_few_steps(request, min(_shots(request)), progress)
     return run_experiment(request, progress, lambda finished: _publish_curve(finished, progress))
 
@@ -247,12 +248,33 @@ def _curve_overview(finished: Finished, tables: Mapping[str, Table]) -> Grid:
     return to_overview(tables, notes, ranked=False)
 
 
+def _check_rest(request: Request) -> None:
+    """Raise ConfigError where the texts of rows that are not drawn are wanted, and no system learns
+    from them."""
+    (data,) = request.datasets
+    if not data.rest_unlabelled:
+        return
+    from superconext.fitting.preprocess import learns_from_text
+
+    for system in (*request.systems, *map(plain, request.controls_on(data))):
+        if system.reads_parameters:
+            config = fit_config(request.given_on(data), system, 0)
+            needs_pool = not system.is_baseline and objective_class(system.objective).needs_pool
+            if learns_from_text(config) or (needs_pool and not config.freeze):
+                return
+    raise ConfigError(
+        "found rest_unlabelled, and no system that learns from text without labels; expected one "
+        "that trains word vectors or pretrains: add --pretrain, or leave out what brings other "
+        "vectors (--vectors, --init, --vector-method random, a transformer), or --rest-unlabelled"
+    )
+
+
 def _of_rest(request: Request) -> list[str]:
     """A note where the texts of rows that are not drawn are learned from."""
     (data,) = request.datasets
     told = (
-        "Word vectors, and with --pretrain the encoder, learned from the texts of the rows that "
-        "were not drawn, too (--rest-unlabelled)."
+        "Word vectors that a fit trains, and with --pretrain the encoder, learned from the texts "
+        "of the rows that were not drawn, too (--rest-unlabelled)."
     )
     return [told] * data.rest_unlabelled
 

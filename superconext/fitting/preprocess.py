@@ -267,6 +267,12 @@ def preprocess(
     )
 
 
+def learns_from_text(config: Config) -> bool:
+    """Whether a run trains word vectors, or pretrains the encoder, on text without labels."""
+    brought = config.vectors or config.init or config.vector_method == "random"
+    return config.pretrain or not (brought or encoder_class(config.encoder).reads_text)
+
+
 def _beside(
     train: Dataset,
     apart: Sequence[str],
@@ -275,9 +281,7 @@ def _beside(
 ) -> tuple[list[list[str]], int]:
     """Tokens of the texts that the training file has without a label, to train word vectors or
     pretrain an encoder on, and how many are left out because they repeat one kept apart."""
-    brought = config.vectors or config.init or config.vector_method == "random"
-    brought = brought or encoder_class(config.encoder).reads_text
-    if not train.unlabelled or (brought and not config.pretrain):
+    if not train.unlabelled or not learns_from_text(config):
         return [], 0
     cleared = Decontamination(apart, tokenizer)
     found = [t for t in map(tokenizer, train.unlabelled) if t and not cleared.holds(t)]

@@ -196,3 +196,14 @@ def test_the_rest_is_a_pool_for_an_objective_that_needs_one(wanted):
         fewshot(request, Progress())
     curve = fewshot(changed(request, rest_unlabelled=True), Progress())
     assert "css_lm" in [row.name for row in curve.tables["4"].rows]
+
+
+@pytest.mark.parametrize("given", [{}, {"vectors": None, "vector_method": "random"}], ids=str)
+def test_the_rest_is_refused_where_nothing_learns_from_it(wanted, tmp_path, given):
+    request = changed(wanted(shots=(2,), seeds=1), rest_unlabelled=True)
+    request = dataclasses.replace(request, given={**request.given, **given})
+    with pytest.raises(ConfigError, match="no system that learns from text"):
+        fewshot(request, Progress())
+    assert not (tmp_path / "out").exists()
+    other = dataclasses.replace(request, systems=parse_systems("nbsvm"), given={"epochs": 1})
+    assert "vectors_logreg" in [row.name for row in fewshot(other, Progress()).tables["2"].rows]
