@@ -33,7 +33,7 @@ def test_setup_readme_makefile_and_linters_name_one_floor(pins):
     assert project["tool"]["ruff"]["target-version"] == f"py{floor.replace('.', '')}"
     for name in ("README.md", "Makefile"):
         text = (HOME / name).read_text(encoding="utf-8")
-        assert re.findall(r"Python (3\.\d+) or newer", text) == [floor]
+        assert re.findall(r"Python (3\.\d+)(?:\+| or newer)", text) == [floor], name
 
 
 def test_everything_that_is_installed_for_a_run_is_pinned(pins):
