@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from operator import itemgetter
 from typing import Any
 
 from superconext.core.errors import DataError, plural
@@ -259,8 +258,8 @@ FASTTEXT_PREFIX = "__label__"
 #: Blank lines at the head of a table that are held back until a row tells its columns, about.
 _MOST_BLANK = 1 << 16
 
-#: Lines of plain text whose marks are counted, of each block, and fewest lines that tell a table.
-_FIRST, _ALIKE = 200, 5
+#: First lines of plain text that tell a table.
+_FIRST = 200
 
 Records = Iterator[tuple[Sequence[int], list[list[str]]]]
 
@@ -283,7 +282,6 @@ class PlainText(FileFormat):
         file.notes.append("read as plain text, one sentence a line")
         count = tabs = 0
         begin: list[str] = []
-        columns: dict[str, Counter[int]] = {mark: Counter() for mark in ";|"}
         header = file.wanted.header
         for numbers, lines in file.filled(keep_blank=file.wanted.every_row):
             if header:
@@ -294,8 +292,6 @@ class PlainText(FileFormat):
             count += len(lines)
             tabs += sum("\t" in line for line in lines)
             begin += lines[: _FIRST - len(begin)]
-            for mark, counts in columns.items():
-                counts.update(line.count(mark) for line in lines[:_FIRST])
             yield Block(lines, [], numbers)
         if found := rows_in([line for line in begin if line.strip()]):
             what, suffix = found
@@ -311,12 +307,6 @@ class PlainText(FileFormat):
                 f"{tabs} of {count} lines hold a tab, kept as part of the sentence: "
                 f"{where}give --text-column if the tab separates columns"
             )
-        for mark, counts in columns.items():
-            if counts.total() >= _ALIKE and len(counts) == 1 and 0 not in counts:
-                file.notes.append(
-                    f"{WARNING}every line has as many {mark!r} as the others, kept as part of the "
-                    "sentence: if it separates columns, name the file .csv or give --text-column"
-                )
 
 
 class FastText(LineFormat):
@@ -381,7 +371,7 @@ class TableFormat(FileFormat):
                 if columns.joined and self.read_as in file.notes:
                     file.notes.remove(self.read_as)  # for they separate nothing
                 file.notes += columns.notes
-                file.notes += self._doubts(cells) if columns.joined else []
+                file.notes += self._doubts() if columns.joined else []
                 self._describe(columns, cells[first:])
                 if columns.header:
                     numbers, cells = numbers[first + 1 :], cells[first + 1 :]
@@ -442,14 +432,11 @@ class TableFormat(FileFormat):
             head = [["", *head[0]], *head[1:]]
         return lines, head
 
-    def _doubts(self, cells: list[list[str]]) -> list[str]:
+    def _doubts(self) -> list[str]:
         """A warning where lines that are taken whole look like rows of a table."""
         lines = [line for line in self.file.head[:_FIRST] if line.strip()]
-        what, suffix = rows_in(lines) or rows_in(lines[1:]) or ("", "")
-        widths = Counter(map(len, cells[1:_FIRST]))
-        width, alike = max(widths.items(), key=itemgetter(1), default=(0, 0))
-        if not what and width > 2 and alike >= max(_ALIKE, _AGREED * widths.total()):
-            what = f"rows of a table of {width} columns"
+        marks = "\t;|,"  # who names a file .csv may mean any of them
+        what, suffix = rows_in(lines, marks) or rows_in(lines[1:], marks) or ("", "")
         if not what:
             return []
         mend = f"name the file {suffix}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from superconext.core.progress import WARNING
@@ -68,13 +69,14 @@ class TextDoubts:
         ]
 
 
-def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
+def rows_in(lines: Sequence[str], alike: str = "\t;|") -> tuple[str, str] | None:
     """What lines that are no sentences look like, and the suffix of files of such ("" for word
     vectors); else None.
 
     Lines are rows where nearly all have two cells or more, between commas three, and a column has
     numbers or dates or, but between commas, few words that repeat. Under names of which one is
-    usual for texts or labels it is enough that half have as many cells.
+    usual for texts or labels it is enough that half have as many cells. alike: marks of which the
+    same number on every line, or if it is over one on nearly every line, is a sign as well.
     """
     if len(lines) < _FEWEST:
         return None
@@ -95,13 +97,23 @@ def rows_in(lines: Sequence[str]) -> tuple[str, str] | None:
         commas = mark == ","
         if len(whole) < _HALF * len(rows) or width < 2 + commas - named:
             continue
-        if named or any(
+        told = named or any(
             _are_numbers(column) or (not commas and _repeat(column))
             for column in zip(*whole, strict=True)
-        ):
+        )
+        if not told and mark in alike:
+            width = _same_width(widths)
+            told = width > 1 + commas
+        if told:
             shown = "a tab" if mark == "\t" else repr(mark)
             return f"rows of a table of {width} columns with {shown} between them", suffix
     return None
+
+
+def _same_width(widths: Sequence[int]) -> int:
+    """The number of cells that all rows have, or nearly all if it is over two; else 0."""
+    (width, alike), *_ = Counter(widths).most_common(1)
+    return width if alike >= (1 if width < 3 else _MOSTLY) * len(widths) else 0
 
 
 def _is_object(line: str) -> bool:

@@ -140,6 +140,7 @@ TABLES = {
     "labels": ([f"{('good', 'bad')[n % 2]}|{text}" for n, text in enumerate(POSTS)], ".csv"),
     "quotes": (["id,text,x"] + [f'{n},"{text}",' for n, text in enumerate(POSTS)], ".csv"),
     "marks in texts": (NAMED + [f"{n};;{text};{text}" for n, text in enumerate(POSTS)], ".csv"),
+    "texts": ([f"{text};{text} bzaf" for text in POSTS], ".csv"),
     "dates": ([f"2024-05-01 10:20,@user{n},{text}" for n, text in enumerate(POSTS)], ".csv"),
     "objects": ([f'{{"id": {n}, "text": "{text}"}}' for n, text in enumerate(POSTS)], ".jsonl"),
 }
@@ -179,7 +180,7 @@ def test_every_command_that_learns_from_a_text_warns_of_a_table(tmp_path):
 
 PROSE = {
     "commas": [f"{text}, w ana, w nta, kamlin" for text in POSTS],
-    "a semicolon": [f"{text}; {text} bzaf" for text in POSTS],
+    "semicolons": [text + "; bzaf" * (n % 9 > 0) for n, text in enumerate(POSTS)],
     "a comma": [f"zwin, {text.replace(',', '')}" for text in POSTS],
     "numbers": [f"{n} {text}" for n, text in enumerate(POSTS)],
     "a usual name first": ["commentaire", *POSTS],
