@@ -45,6 +45,10 @@ MISSING = frozenset(
 _DASHES = ("-", "--", "\u2013", "\u2014", "_", ".", "..", "...", "\u2026")
 _SIGNS = frozenset("+,!")
 
+#: Numbers that stand for a missing one beside small whole numbers, and -1 beside 1 and 2.
+_CODES = frozenset({"-9", "99", "-99", "999", "-999", "9999", "-9999"})
+_SMALL = re.compile(r"-?\d")
+
 #: Marks that are taken out of a label; those that join letters may be part of its spelling.
 _INSIDE = dict.fromkeys(map(ord, {*MARKS} - {"\u200c", "\u200d"}))
 
@@ -177,14 +181,13 @@ class LabelReader:
                 for label in self._places
                 if label.casefold() in MISSING
             ]
-        if _SIGNS.isdisjoint(self._places):
-            notes += [
-                f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
-                "one, empty its cells and use --drop-incomplete"
-                for label in _DASHES
-                if label in self._places
-            ]
-        if garbled := [name for name in self._places if is_garbled(name) or damage_of(name)]:
+        dashes = _DASHES if _SIGNS.isdisjoint(self._places) else ()
+        notes += [
+            f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
+            "one, empty its cells and use --drop-incomplete"
+            for label in (*filter(self._places.__contains__, dashes), *self._codes())
+        ]
+        if garbled := [*filter(_is_damaged, self._places)]:
             verb = "label {} is" if len(garbled) == 1 else "labels {} are"
             named = " and ".join(map(self._told, garbled[:_NAMED]))
             named += f" and {len(garbled) - _NAMED} more" * (len(garbled) > _NAMED)
@@ -238,9 +241,22 @@ class LabelReader:
         found = {match[0]: match[1] for match in ratings if match}
         return [*found] if len(found) > 1 and len({*found.values()}) == 1 else []
 
+    def _codes(self) -> list[str]:
+        """Numbers by which a missing label is coded, where all others are single digits."""
+        codes = [label for label in self._places if label in _CODES]
+        digits = self._places.keys() - {*codes}
+        if "-1" in digits and {"1", "2"} <= digits and "-2" not in digits:
+            codes.append("-1")
+        return codes if len(digits) > 1 and all(map(_SMALL.fullmatch, digits)) else []
+
     def _told(self, label: str) -> str:
         places = self._places[label]
         return f"{shown(label, 24)} ({plural(places.count, 'row')}, {places})"
+
+
+def _is_damaged(label: str) -> bool:
+    """Whether a label has letters of another encoding, or question marks in place of all."""
+    return is_garbled(label) or bool(damage_of(label) or re.fullmatch(r"(?=.{3})[? ]+", label))
 
 
 def heading(columns: Mapping[str, Any] | None, which: str = "text") -> str:

@@ -518,6 +518,9 @@ def test_a_garbled_label_is_told_as_a_garbled_text_is(call, data, tmp_path):
     escaped = [(label.replace("nÃ©", "n&eacute;"), text) for label, text in table]
     said = call("data", "inspect", write_table(path, [*escaped, ("nég\ufffdtif", "kan")]))
     assert "garbled by a wrong encoding" in said.err and said.err.count("(1 row, line 42)") == 1
+    lost = [("?????" if label == "nÃ©gatif" else label, text) for label, text in table]
+    told = "label '?????' (20 rows, lines 2, 4, 6 and 17 more) is garbled by a wrong encoding"
+    assert told in call("data", "inspect", write_table(path, lost)).err
     sound = [(label.replace("nÃ©", "né"), text) for label, text in table]
     assert "garbled by" not in call("data", "inspect", write_table(path, sound)).err
 

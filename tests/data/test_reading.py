@@ -405,6 +405,10 @@ def test_labels_that_stand_for_a_missing_one(write):
         assert f"'{dots}' (1 row, line 3) is a class; if it stands" in notes(["pos", dots, "neg"])
     assert "if it stands" not in notes(["pos", ".", ","])
     assert "'-'" not in notes(["+", "-", "+", "-"])
+    assert "'99' (1 row, line 4) is a class; if it stands" in notes(["0", "1", "99"])
+    assert "'-1' (1 row, line 5) is a class; if it stands" in notes(["0", "1", "2", "-1"])
+    for scale in (["-1", "0", "1"], ["-2", "-1", "1", "2"], ["9", "8", "7"], ["98", "99", "1"]):
+        assert "if it stands" not in notes(scale)
     for missing in ("?", "Unlabelled"):
         path = write("b.tsv", f"label\ttext\npos\tzwin\n{missing}\tx\nneg\tkhayb\n")
         assert "is how a missing one is written" in "".join(read_labelled(path).notes)
