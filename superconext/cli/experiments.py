@@ -67,6 +67,7 @@ SYSTEMS = shared(
         metavar="A,B,C",
         callback=_parsed,
         help="Systems to compare: OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE. "
+        "auto: the recipe that train chooses. "
         f"Objectives: {', '.join(OBJECTIVES)}. Baselines: {', '.join(_MORE_BASELINES)}.",
     ),
     click.option(

@@ -259,7 +259,7 @@ def _check_rest(request: Request) -> None:
     for system in (*request.systems, *map(plain, request.controls_on(data))):
         if system.reads_parameters:
             config = fit_config(request.given_on(data), system, 0)
-            needs_pool = not system.is_baseline and objective_class(system.objective).needs_pool
+            needs_pool = not system.is_baseline and objective_class(config.objective).needs_pool
             if learns_from_text(config) or (needs_pool and not config.freeze):
                 return
     raise ConfigError(
@@ -291,7 +291,7 @@ def _warn_of_few_steps(request: Request, shots: int, progress: Progress) -> None
     """Say how many steps a training takes where its length was left to the defaults."""
     systems_by_steps: dict[int, list[str]] = {}
     for system in request.systems:
-        if system.is_baseline:
+        if system.is_baseline or system.is_auto:
             continue
         config = decided(fit_config(request.given_on(request.datasets[0]), system, 0), shots * 2)
         default = config.steps_per_epoch is None and not config.freeze

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, TrainingError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
@@ -35,11 +36,12 @@ from superconext.experiments.plan import (
 )
 from superconext.experiments.row_sources import RowSource
 from superconext.experiments.subsampling import Labelled, draw_of, expected_overlap, pick
-from superconext.experiments.systems import fit_config
+from superconext.experiments.systems import AUTO, System, fit_config
 from superconext.probe import METRICS
 from superconext.probe.metrics import metric_values, probabilities_needed, script_metrics
 
 if TYPE_CHECKING:
+    from superconext.config.parameters import Config
     from superconext.fitting.model import Model
 
 #: Torch's random state and thread count are the whole process's.
@@ -253,19 +255,21 @@ def _objective(
     import torch
 
     from superconext.fitting.fit import fit_model
+    from superconext.fitting.recipes import fit_chosen
 
-    config = fit_config(given, fit.system, fit.seed)
+    config = _chosen_config(fit, given)
     # For the predictions too: sums depend on the number of threads in their last bits.
     torch.set_num_threads(config.threads)
+    dev = Dataset(*parts["dev"])
     # Nobody watches the training, so no epoch needs a score.
-    fitted = fit_model(
-        train,
-        config,
-        Dataset(*parts["dev"]),
-        test_texts=parts["test"][0],
-        not_drawn=not_drawn,
-        monitor=False,
-    )
+    more: dict[str, Any] = {"test_texts": parts["test"][0], "not_drawn": not_drawn}
+    more["monitor"] = False
+    chosen = {}
+    if fit.system.is_auto:
+        fitted, choice = fit_chosen(train, config, dev, Progress(), **more)
+        chosen = {"recipes": [choice.recipe.title]}
+    else:
+        fitted = fit_model(train, config, dev, **more)
     if fitted.interrupted:
         raise KeyboardInterrupt
     model = fitted.model
@@ -276,12 +280,26 @@ def _objective(
         if evaluation.native is not None and evaluation.native_predicted is not None:
             native = _scored(evaluation.native_predicted, evaluation.native)
             predicted.setdefault("native", {})[name] = native
-    facts = {**model.probe.settings, "collapsed": fitted.collapse["collapsed"]}
+    facts = {**model.probe.settings, **chosen, "collapsed": fitted.collapse["collapsed"]}
     if model.ensemble is not None:
         facts |= model.ensemble.settings
     if model.priors is not None:
         facts["prior_groups"] = config.prior_groups
     return facts, predicted
+
+
+def _chosen_config(fit: Fit, given: Mapping[str, Any]) -> Config:
+    """The configuration of a fit of no baseline; of `AUTO` with an encoder pretrained on the
+    unlabelled text where `train` would do so."""
+    config = fit_config(given, fit.system, fit.seed)
+    if fit.system.is_auto:
+        from superconext.fitting.recipes import pretrains
+
+        own = {**given, **dict(fit.system.parameters)}
+        if pretrains(own, replace(config, budget=resolve({}).budget), Progress()):
+            pretraining = System(AUTO, AUTO, (*fit.system.parameters, ("pretrain", True)))
+            return fit_config(given, pretraining, fit.seed)
+    return config
 
 
 def _scored(labels: list[str], metrics: Mapping[str, Any]) -> Scored:
@@ -401,7 +419,8 @@ def run_on_folds(
     from superconext.fitting.controls import run_text
     from superconext.probe.ensemble import ALONE
 
-    started, name, facts = time.perf_counter(), fit.system.objective, {}
+    started, name = time.perf_counter(), fit.system.objective
+    facts: dict[str, Any] = {}
     config = fit_config(given, fit.system, fit.seed)
     count = int(re.split(r"\D+", fit.split)[1])
     rows = data.texts, data.labels
@@ -415,6 +434,17 @@ def run_on_folds(
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
             shares = baseline.predict_proba(texts) if probabilities_needed() else None
             found.append((predicted_labels(baseline, texts), shares))
+    elif fit.system.is_auto:
+        from superconext.fitting.recipes import fit_chosen
+
+        config = _chosen_config(fit, given)
+        for fold in cv.folds:  # which are parted again
+            train = Dataset(*pick(rows, fold.fitted), unlabelled=data.unlabelled)
+            texts, _ = pick(rows, fold.held)
+            fitted, choice = fit_chosen(train, config, None, Progress(), test_texts=texts)
+            facts.setdefault("recipes", []).append(choice.recipe.title)
+            shares = fitted.model.probabilities(texts)
+            found.append(([fitted.model.classes[k] for k in shares.argmax(axis=1)], shares))
     else:
         if own is not None:
             cv.add([own])

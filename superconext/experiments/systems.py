@@ -26,7 +26,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,12 @@ def text_of(table: Mapping[str, Any], key: str, where: str) -> str | None:
     return value
 
 
+#: The system that `train` makes where no recipe is named.
+AUTO = "auto"
+
+#: The largest budget, in minutes, which no fit needs.
+_ENDLESS = 10_000.0
+
 #: What the row of an objective's native prediction is called, after the system's name.
 OWN_RULE = " (own rule)"
 
@@ -120,7 +126,7 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 @dataclass(frozen=True)
 class System:
-    """name: of its row; objective: trained, or a baseline's name; parameters: its own.
+    """name: of its row; objective: trained, `AUTO`, or a baseline's name; parameters: its own.
 
     source: the data set whose rows its encoder is trained on, "" for the one it is evaluated on.
     """
@@ -133,6 +139,10 @@ class System:
     @property
     def is_baseline(self) -> bool:
         return self.objective in BASELINES
+
+    @property
+    def is_auto(self) -> bool:
+        return self.objective == AUTO
 
     @property
     def is_seeded(self) -> bool:
@@ -159,20 +169,34 @@ def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
     """The configuration of one fit: the system's parameters win over the given ones.
 
     For a baseline it is that of the run whose text it reads, of the default objective; one that
-    starts from an encoder has its sizes, as it trains none of others.
+    starts from an encoder has its sizes, as it trains none of others. What `AUTO` compares does
+    not depend on time: it has the largest budget.
     Raises ConfigError and RunError as `resolve_sized` does.
     """
     parameters = {**dict(system.parameters), "seed": seed}
     if system.is_baseline:
         left = {"options", *(SIZES if {**given, **parameters}.get("init") else ())}
         given = {n: v for n, v in given.items() if n not in left and not n.startswith(OPTION)}
+    elif system.is_auto:
+        from superconext.fitting.recipes import naming
+
+        given = {**given, "preset": AUTO}
+        named = [name for name in naming({**given, **dict(system.parameters)}) if name != "preset"]
+        if named:
+            raise ConfigError(
+                f"{system.name}: found {named[0]}, and a recipe that is chosen; expected one of "
+                f"them: leave out {named[0]}, give it to other systems alone "
+                f"(OBJECTIVE:{named[0]}=VALUE), or leave out {AUTO}"
+            )
     else:
         parameters["objective"] = system.objective
     config = resolve_sized({**given, **parameters, "baselines": False}, system.name)
-    if config.preset == "auto":
+    if system.is_auto:
+        return replace(config, budget=_ENDLESS)
+    if config.preset == AUTO:
         raise ConfigError(
             f"{system.name}: found preset = 'auto', which chooses among recipes; expected one "
-            "recipe to measure: name another preset, or leave it out for 'fast'"
+            f"recipe to measure: name the system {AUTO}, or another preset"
         )
     return config
 
@@ -231,7 +255,7 @@ def read_systems(path: Path) -> tuple[System, ...]:
 
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
-    if objective in BASELINES and objective not in ALWAYS_FITTED:
+    if objective == AUTO or (objective in BASELINES and objective not in ALWAYS_FITTED):
         return
     if objective not in OBJECTIVES and difflib.get_close_matches(objective, ALWAYS_FITTED):
         raise ConfigError(

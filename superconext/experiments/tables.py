@@ -5,6 +5,7 @@ The metric that is tested is weighted F1; which test, `paired_tests` says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -239,6 +240,13 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
+    for name, of in by_system(lines).items():
+        if recipes := Counter(title for line in of for title in line.get("recipes", ())):
+            told = ", ".join(f"{title} ({count})" for title, count in recipes.most_common())
+            notes.append(
+                f"{name}: the recipe that train chooses: {told}. Unless logit_adjustment is given, "
+                "it alone gives rare classes more weight."
+            )
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:
         notes.append(

@@ -206,11 +206,12 @@ class CrossValidation:
         test_texts: Sequence[str] = (),
         classes: Sequence[str] | None = None,
         times: int | None = None,
+        not_drawn: Sequence[str] = (),
     ) -> None:
         """Deal the rows, `times` times where that is given. Raises DataError where no row can be
         held out."""
         self.train, self.config, self.progress = train, config, progress
-        self._test_texts = test_texts
+        self._test_texts, self._not_drawn = test_texts, not_drawn
         self.classes = list(classes or sorted(train.class_counts()))
         index = {name: k for k, name in enumerate(self.classes)}
         self.labels = np.array([index[label] for label in train.labels])
@@ -221,9 +222,9 @@ class CrossValidation:
     @cached_property
     def prepared(self) -> Prepared:
         """What the folds share, made when it is first asked for. Raises what `preprocess` does."""
-        rows = self.train, None, self.classes, self.config, self.progress, self._test_texts
+        rows = self.train, None, self.classes, self.config, self.progress
         with fixed_threads(self.config.threads), torch.random.fork_rng(devices=[]):
-            return preprocess(*rows)
+            return preprocess(*rows, self._test_texts, self._not_drawn)
 
     def make_ready(self, names: Iterable[str]) -> None:
         """Make what needs no fold for models without an encoder to train: word vectors, the

@@ -281,6 +281,7 @@ def fit_on_dev(
     progress: Progress,
     *,
     test_texts: Sequence[str] = (),
+    not_drawn: Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     checkpoint: Path | None = None,
     monitor: bool = True,
@@ -300,6 +301,7 @@ def fit_on_dev(
                 pool.config(config),
                 dev,
                 test_texts=test_texts,
+                not_drawn=not_drawn,
                 progress=progress,
                 on_prepared=once,
             )
@@ -315,6 +317,7 @@ def fit_on_dev(
                 pools[ENCODER].config(config),
                 dev,
                 test_texts=test_texts,
+                not_drawn=not_drawn,
                 progress=progress,
                 callbacks=[hook, *callbacks],
                 checkpoint=checkpoint,
@@ -360,6 +363,28 @@ def fit_on_dev(
         fitted.dev_probabilities = ngrams[0]
     model.config = replace(model.config, probe_features=choice.config.probe_features)
     return fitted, choice
+
+
+def fit_chosen(
+    train: Dataset,
+    config: Config,
+    dev: Dataset | None,
+    progress: Progress,
+    *,
+    test_texts: Sequence[str] = (),
+    not_drawn: Sequence[str] = (),
+    monitor: bool = True,
+) -> tuple[Fitted, Choice]:
+    """A model of the training rows, its recipe chosen on dev, or by cross-validation where dev has
+    fewer than `FEWEST_DEV` rows, or is None. Arguments are those of `fit_model`."""
+    more: dict[str, Any] = {"progress": progress, "not_drawn": not_drawn, "monitor": monitor}
+    more["test_texts"] = test_texts
+    if dev is not None and len(dev) >= FEWEST_DEV:
+        return fit_on_dev(train, config, dev, **more)
+    held = [*(dev.texts if dev is not None else ()), *test_texts]
+    cv = CrossValidation(train, config, config.cv or FOLDS, progress, held, not_drawn=not_drawn)
+    choice, _, settings = choose(cv, progress)
+    return fit_model(train, choice.config, dev, settings=settings, **more), choice
 
 
 def fit_cross_validated(

@@ -263,3 +263,53 @@ def test_the_budget_does_not_count_pretraining(call, few, tmp_path, monkeypatch,
     assert said.code == 0 and late[0] >= 600, said.err
     assert "compared 7 recipes" in said.err and "longer than the budget" not in said.err
     assert on_dev or "in 5 of 20 folds; encoders are trained in the first 5 only" in said.err
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Options of a short training, which leave the choice open."""
+    names = ("epochs", "steps_per_epoch", "hidden_size")
+    monkeypatch.setattr(recipes_module, "OPEN", (*recipes_module.OPEN, *names))
+    return TRAINED
+
+
+@pytest.mark.parametrize("dev_rows", [12, 60])
+def test_compare_measures_the_recipe_that_train_chooses(call, tmp_path, brief, dev_rows):
+    files = []
+    for name, rows in (("train", 45), ("dev", dev_rows), ("test", 30)):
+        data = dataset(rows, seed=len(name))
+        pairs = list(zip(data.labels, data.texts, strict=True))
+        files += [f"--{name}", write_table(tmp_path / f"{name}.tsv", pairs)]
+    run, out = tmp_path / "run", tmp_path / "out"
+    said = call("train", *files[1:], *brief, "--no-baselines", "--out", run)
+    assert said.code == 0, said.err
+    words = ("--objectives", "auto", "--seeds", 1, "--out", out)
+    said = call("compare", *files[1:], *brief, *words)
+    assert said.code == 0, said.err
+    lines = map(json.loads, (out / "results.jsonl").read_text().splitlines())
+    line = next(line for line in lines if line.get("system") == "auto")
+    chosen = json.loads((run / "manifest.json").read_text())["recipes"]
+    title = chosen["recipes"][chosen["chosen"]]["title"]
+    assert line["recipes"] == [title]
+    assert f"auto: the recipe that train chooses: {title} (1)." in said.out
+    expected = json.loads((run / "metrics.json").read_text())["test"]
+    assert {name: line["test"][name] for name in ("accuracy", "f1_macro")} == pytest.approx(
+        {name: expected[name] for name in ("accuracy", "f1_macro")}, abs=1e-12
+    )
+
+
+def test_compare_chooses_again_without_the_rows_of_each_fold(call, few, tmp_path, brief):
+    words = ("--objectives", "auto", "--seeds", 1, "--cv", 2, "--out", tmp_path / "out")
+    said = call("compare", few, *brief, *words)
+    assert said.code == 0, said.err
+    lines = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    line = next(line for line in lines if line.get("system") == "auto")
+    assert len(line["recipes"]) == 2 and None not in line["predictions"]
+
+
+def test_compare_takes_no_recipe_beside_the_choice(call, few, tmp_path):
+    words = ("--seeds", 1, "--out", tmp_path / "out", "--epochs", 3)
+    line = blame(call("compare", few, "--objectives", "auto,superloss", *words))
+    assert "auto: found epochs, and a recipe that is chosen" in line and "superloss" not in line
+    line = blame(call("compare", few, "--objectives", "superloss:preset=auto", *words))
+    assert "name the system auto" in line
