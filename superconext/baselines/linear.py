@@ -257,6 +257,14 @@ class FastText(Baseline):
     def predict(self, texts: Sequence[str]) -> list[str]:
         return _labels(self.model, texts, self.names)
 
+    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
+        labels, shares = self.model.predict(list(map(_line, texts)), k=len(self.names))
+        found = np.zeros((len(texts), len(self.names)))
+        for row, (own, values) in enumerate(zip(labels, shares, strict=True)):
+            found[row, [int(label.removeprefix(_PREFIX)) for label in own]] = values
+        found += np.finfo(np.float32).tiny  # a text without words, or a share that rounds to 0
+        return found / found.sum(axis=1, keepdims=True)
+
 
 def _module() -> Any:
     """The package fasttext, or MissingExtraError."""

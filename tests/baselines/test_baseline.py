@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 from superconext.baselines import linear as fasttext_baseline
 from superconext.baselines.baseline import fit_baseline
 from superconext.baselines.linear import NBSVM_GRID, FastText, NbSvm
+from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, MissingExtraError, TrainingError
 from superconext.core.progress import Progress
 from superconext.experiments.compare import compare, fewshot
@@ -218,6 +219,24 @@ def test_fasttext_learns_chooses_on_dev_and_repeats_itself(small):
     epochs, minn, maxn = (first.settings[name] for name in ("epochs", "minn", "maxn"))
     assert epochs in fasttext_baseline.EPOCHS and (minn, maxn) in fasttext_baseline.SUBWORDS
     assert FastText().fit(train, None).settings == {"epochs": 50, "minn": 2, "maxn": 5}
+
+
+def test_fasttext_has_probabilities_that_can_be_adjusted(small):
+    train = split(90, 3, 0)
+    texts = [*split(40, 3, 2)[0], "", "</s>"]
+    plain = FastText().fit(train, None, 3)
+    shares = plain.predict_proba(texts)
+    assert shares.shape == (42, 3) and np.allclose(shares.sum(axis=1), 1) and (shares > 0).all()
+    names = sorted(set(train[1]))
+    assert [names[k] for k in shares[:40].argmax(axis=1)] == plain.predict(texts)[:40]
+    rare = (train[0][:60], [names[0]] * 50 + [names[1]] * 10)
+    even, odd = (
+        fit_baseline("fasttext", rare, None, 3, config=resolve({"logit_adjustment": strength}))
+        for strength in (0.0, 1.0)
+    )
+    shifted = even.predict_proba(texts) * 60 / [50, 10]
+    expected = shifted / shifted.sum(axis=1, keepdims=True)
+    assert np.allclose(odd.predict_proba(texts), expected)
 
 
 def test_fasttext_reads_odd_texts_as_texts(small):
