@@ -7,6 +7,7 @@ are computed wherever the built-in ones are.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.registry import expect
+from superconext.core.registry import expect, own_fault
 from superconext.probe import METRICS
 from superconext.text.characters import rows_by_script
 
@@ -72,6 +73,8 @@ def metric_values(
     Args:
         classes: the labels the model knows.
         probabilities: `[N, C]`, columns as `classes`.
+
+    Raises ConfigError, which names the metric, for anything but a finite number.
     """
     values = {}
     for name in METRICS:
@@ -83,8 +86,12 @@ def metric_values(
             given.append(probabilities)
         value = metric(*given)
         right = isinstance(value, Real) or getattr(value, "size", 0) == 1
-        expect(right, metric, getattr(metric, "__name__", name), value, "a number")
+        function = getattr(metric, "__name__", name)
+        expect(right, metric, function, value, "a number")
         values[name] = float(value)
+        if not math.isfinite(values[name]):
+            found = "NaN" if math.isnan(values[name]) else "infinity"
+            raise own_fault(metric, f"{found}, returned by {function}", "a finite number")
     return values
 
 

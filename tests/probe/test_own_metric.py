@@ -88,3 +88,16 @@ def test_a_comparison_has_a_column_of_it_and_lacks_it_where_it_cannot_be(
     more = compare(changed(request, seeds=3), Progress())
     (row,) = (row for row in more.table.rows if row.name == "superloss")
     assert row.fits == 3 and "log_loss" not in row.means
+
+
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_one_that_is_not_finite_is_refused_before_the_training(data, tmp_path, value, found):
+    def hopeless(truth, predicted, classes):
+        return value
+
+    METRICS.register("hopeless", hopeless)
+    words = ("train", data / "train.tsv", "--dev", data / "dev.tsv", "--preset", "fast")
+    said = call_main(*words, "--out", tmp_path / "run")
+    assert said.code == 1 and not (tmp_path / "run").exists()
+    assert said.err.splitlines()[-1].startswith("error: metric 'hopeless'")
+    assert f"found {found}, returned by hopeless; expected a finite number" in said.err
