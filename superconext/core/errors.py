@@ -5,7 +5,7 @@ a library user would expect. A message has three parts: what was found, what was
 expected, what to do next.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any
@@ -111,6 +111,16 @@ def plural(number: int, what: str) -> str:
         return f"{number} {what}"
     end = what[:-1] + "ies" if what[-2:] == "py" else f"{what}es" if what[-1] == "s" else f"{what}s"
     return f"{number} {end}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first few names, and how many more there are.
+
+    >>> listed(["a", "b", "c"], 3), listed(["a", "b", "c", "d", "e"], 3)
+    ('a, b, c', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - most} more" * (len(names) > most)
+    return ", ".join(names[:most]) + more
 
 
 def check_texts(texts: Iterable[str], some: bool = True) -> list[str]:

@@ -3,12 +3,12 @@
 The recipes are n-grams alone, a probe on an encoder that is left as it is (the mean of the word
 vectors and, where there is one, the pretrained encoder), the encoder that is trained on the labels,
 and a pool of n-grams with each. They are compared by log loss on the same held-out rows: those of a
-cross-validation within train, or dev where that has `FEWEST_DEV` rows. What has to be trained is
-chosen where it is better than the best of the others by more than the standard error of the
-difference. Among these, which are ready within seconds, the lowest log loss decides; where there
-is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another is better
-by more than the standard error: few rows choose badly (scripts/few_label_choice.py). With fewer
-rows it is not trained further, which gains nothing (scripts/results/few_label_training.csv).
+cross-validation within train, or dev where that has `FEWEST_DEV` rows or `cv` is 0. What has to be
+trained is chosen where it is better than the best of the others by more than the standard error of
+the difference. Among these, which are ready within seconds, the lowest log loss decides; where
+there is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another is
+better by more than the standard error: few rows choose badly (scripts/few_label_choice.py). With
+fewer rows it is not trained further, which gains nothing (scripts/results/few_label_training.csv).
 """
 
 from __future__ import annotations
@@ -376,10 +376,11 @@ def fit_chosen(
     monitor: bool = True,
 ) -> tuple[Fitted, Choice]:
     """A model of the training rows, its recipe chosen on dev, or by cross-validation where dev has
-    fewer than `FEWEST_DEV` rows, or is None. Arguments are those of `fit_model`."""
+    fewer than `FEWEST_DEV` rows and `cv` is not 0, or is None. Arguments are those of
+    `fit_model`."""
     more: dict[str, Any] = {"progress": progress, "not_drawn": not_drawn, "monitor": monitor}
     more["test_texts"] = test_texts
-    if dev is not None and len(dev) >= FEWEST_DEV:
+    if dev is not None and (len(dev) >= FEWEST_DEV or config.cv == 0):
         return fit_on_dev(train, config, dev, **more)
     held = [*(dev.texts if dev is not None else ()), *test_texts]
     cv = CrossValidation(train, config, config.cv or FOLDS, progress, held, not_drawn=not_drawn)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.errors import ColumnError, DataError, RowsError, plural
+from superconext.core.errors import ColumnError, DataError, RowsError, listed, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
@@ -149,28 +149,45 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             "same options, lists all problems with rows and labels at once)"
         ) from error
     test = read(request.test) if request.test else None
-    folds = 0
-    dev: Dataset | None
     if request.dev:
-        dev = read(request.dev)
-        few = train.on_disk is None and len(dev) < FEWEST_DEV and not config.soft_labels
-        if config.preset == "auto" and few:
-            folds = config.cv or FOLDS
-        if unknown := sorted(set(dev.labels) - train.class_counts().keys()):
-            some = sum(label in unknown for label in dev.labels)
-            progress.warn(
-                f"{request.dev} has labels that training never sees: {_some(unknown)}; "
-                f"nothing is chosen by these rows ({some} of {len(dev)}), and they count as wrong"
-                + respelt(unknown, train.class_counts())
-            )
-        if copies := train.repeats_of(dev.texts):
-            progress.warn(
-                f"{copies} of {len(dev)} dev texts {'is' if copies == 1 else 'are'} in train too: "
-                "settings are chosen on rows that were learned, and scores on them are too high "
-                "(superconext data inspect --deduplicate DIR leaves them out)"
-            )
-    elif folds_of(config, train, request.test):
-        dev, folds = None, folds_of(config, train, request.test)
+        big_dev = read(request.dev)
+    train, dev, folds, note = _dev_rows(request, config, train, big_dev)
+    if note:
+        progress.say(note)
+    _check_dev(request, train, dev, folds, progress)
+    if folds and train.shares:
+        train = replace(train, shares=(), ties=())
+        progress.say(
+            "note: in cross-validation texts have the label that most annotators gave; ties are "
+            "left out (--cv 0: training learns from the shares of their labels)"
+        )
+    if test is not None:
+        _check_test(train, dev, test, progress)
+    if config.preset != "auto" and (closing := naming(request.given)):
+        flags = [
+            f"--{'no-' * (request.given[name] is False)}{name}".replace("_", "-")
+            for name in closing
+        ]
+        progress.say(f"note: recipes are not compared, because of {listed(flags, 3)}")
+    return Splits(train, dev, test, folds)
+
+
+def _dev_rows(
+    request: TrainRequest, config: Config, train: Dataset, given: Dataset | None
+) -> tuple[Dataset, Dataset | None, int, str]:
+    """Where dev comes from: the rows to train on, those of dev, the folds of a cross-validation
+    in their place or, with few of them, beside them (0 for none), and a note that says so.
+
+    given: the rows of a dev file, or what was held back of a training file read in a stream.
+
+    Raises DataError where no row can be held back.
+    """
+    if request.dev:
+        assert given is not None
+        few = train.on_disk is None and len(given) < FEWEST_DEV and not config.soft_labels
+        beside = config.preset == "auto" and few and config.cv != 0
+        return train, given, FOLDS * beside, ""
+    if folds := folds_of(config, train, request.test):
         times = repeats(len(train), folds, config)
         often = f", {times} times" * (times > 1)
         fits = f"{folds * times} fits"
@@ -179,23 +196,18 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
                 f"up to {fits} of a recipe, in {config.budget:g} minutes of processor time at most "
                 "(--budget)"
             )
-        progress.say(
+        note = (
             f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"
             f" {fits}, then one on all rows (--cv 0: a tenth is held out instead)"
         )
-    elif big_dev is not None:
-        dev = big_dev
-        progress.say(
-            f"note: no dev file, so {len(dev)} of {len(dev) + len(train)} training rows are held "
-            "out to choose settings on"
-        )
-    elif test is not None and needs_every_row(config, HELD_BACK * len(train)):
-        dev = None
-        progress.say(
+        return train, None, folds, note
+    if given is None and request.test and needs_every_row(config, HELD_BACK * len(train)):
+        note = (
             f"note: no dev file, and a tenth of {len(train)} rows would choose nothing, so all "
             "are trained on"
         )
-    else:
+        return train, None, 0, note
+    if given is None:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         if not len(held):
             count, told = len(set(train.texts)), f"{len(train)} rows are too few"
@@ -205,59 +217,75 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
                 f"{train.source}: {told} to hold any back; expected more rows, or a dev file with "
                 "--dev"
             )
-        train, dev = replace(train.select(kept), ties=train.ties), train.select(held)
-        progress.say(
-            f"note: no dev file, so {len(dev)} of {len(train) + len(dev)} training rows are held "
-            "out to choose settings on"
-        )
-    if folds and train.shares:
-        train = replace(train, shares=(), ties=())
-        progress.say(
-            "note: in cross-validation texts have the label that most annotators gave; ties are "
-            "left out (--cv 0: training learns from the shares of their labels)"
-        )
-    if dev is not None and not len(dev):
+        train, given = replace(train.select(kept), ties=train.ties), train.select(held)
+    note = (
+        f"note: no dev file, so {len(given)} of {len(train) + len(given)} training rows are held "
+        "out to choose settings on"
+    )
+    return train, given, 0, note
+
+
+def _check_dev(
+    request: TrainRequest, train: Dataset, dev: Dataset | None, folds: int, progress: Progress
+) -> None:
+    """Warn of dev rows by which nothing, or too much, is chosen. Raises DataError for none."""
+    if dev is None:
+        if folds:
+            check_held(train)
+        return
+    if not len(dev):
         raise DataError(
             f"{train.source}: {len(train)} rows are too few to hold any back; expected more rows, "
             "or a dev file with --dev"
         )
-    if folds and dev is None:
-        check_held(train)
-    if test is not None:
-        known = train.class_counts().keys()
-        unknown = sorted(set(test.labels) - known)
-        if unknown and not known & set(test.labels):
-            raise DataError(
-                f"{test.source}: found the labels {_some(unknown)}, of which training sees none; "
-                f"expected some of {_some(sorted(known))}"
-                + (respelt(unknown, known) or ": rename them, or check the label column")
-            )
-        if unknown:
+    if not request.dev:
+        return
+    if unknown := sorted(set(dev.labels) - train.class_counts().keys()):
+        some = sum(label in unknown for label in dev.labels)
+        progress.warn(
+            f"{request.dev} has labels that training never sees: {_some(unknown)}; "
+            f"nothing is chosen by these rows ({some} of {len(dev)}), and they count as wrong"
+            + respelt(unknown, train.class_counts())
+        )
+    if copies := train.repeats_of(dev.texts):
+        progress.warn(
+            f"{copies} of {len(dev)} dev texts {'is' if copies == 1 else 'are'} in train too: "
+            "settings are chosen on rows that were learned, and scores on them are too high "
+            "(superconext data inspect --deduplicate DIR leaves them out)"
+        )
+
+
+def _check_test(train: Dataset, dev: Dataset | None, test: Dataset, progress: Progress) -> None:
+    """Warn of test rows whose score says less than it seems to. Raises DataError where all their
+    labels are unknown."""
+    known = train.class_counts().keys()
+    unknown = sorted(set(test.labels) - known)
+    if unknown and not known & set(test.labels):
+        raise DataError(
+            f"{test.source}: found the labels {_some(unknown)}, of which training sees none; "
+            f"expected some of {_some(sorted(known))}"
+            + (respelt(unknown, known) or ": rename them, or check the label column")
+        )
+    if unknown:
+        progress.warn(
+            f"{test.source} has labels that training never sees: "
+            f"{_some(unknown)}; they count as wrong{respelt(unknown, known)}"
+        )
+    for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
+        copies = corpus.repeats_of(test.texts)
+        if copies:
+            told = "the score is not that of new texts"
+            if copies == len(test):
+                told = "the score says nothing about new texts"
             progress.warn(
-                f"{test.source} has labels that training never sees: "
-                f"{_some(unknown)}; they count as wrong{respelt(unknown, known)}"
+                f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
+                f" too: {told} "
+                "(superconext data inspect --deduplicate DIR leaves them out)"
             )
-        for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
-            copies = corpus.repeats_of(test.texts)
-            if copies:
-                told = "the score is not that of new texts"
-                if copies == len(test):
-                    told = "the score says nothing about new texts"
-                progress.warn(
-                    f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
-                    f" too: {told} "
-                    "(superconext data inspect --deduplicate DIR leaves them out)"
-                )
-    if config.preset != "auto" and (closing := naming(request.given)):
-        flags = (f"--{'no-' * (request.given[name] is False)}{name}" for name in closing[:3])
-        more = f" and {len(closing) - 3} more" * (len(closing) > 3)
-        told = ", ".join(flags).replace("_", "-") + more
-        progress.say(f"note: recipes are not compared, because of {told}")
-    return Splits(train, dev, test, folds)
 
 
 def _some(labels: Sequence[str]) -> str:
-    return ", ".join(shown(label, 24) for label in labels[:5])
+    return listed([shown(label, 24) for label in labels])
 
 
 def folds_of(config: Config, train: Dataset, test: str | None) -> int:

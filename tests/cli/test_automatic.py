@@ -11,10 +11,13 @@ import time
 import pytest
 
 from superconext.config.files import read_config
+from superconext.config.parameters import resolve
+from superconext.core.progress import Progress
 from superconext.fitting import cross_validation, preprocess
 from superconext.fitting import recipes as recipes_module
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.model import Model
+from superconext.fitting.recipes import fit_chosen
 from superconext.runs.folder import load_model
 from tests.cli.conftest import blame, write_table
 from tests.fitting.test_cross_validation import dataset
@@ -313,3 +316,22 @@ def test_compare_takes_no_recipe_beside_the_choice(call, few, tmp_path):
     assert "auto: found epochs, and a recipe that is chosen" in line and "superloss" not in line
     line = blame(call("compare", few, "--objectives", "superloss:preset=auto", *words))
     assert "name the system auto" in line
+
+
+@pytest.mark.parametrize("dev_rows", [1, 12])
+def test_a_cv_of_0_lets_dev_decide_however_few_rows_it_has(call, few, tmp_path, brief, dev_rows):
+    data = dataset(dev_rows, seed=1)
+    dev = write_table(tmp_path / "dev.tsv", list(zip(data.labels, data.texts, strict=True)))
+    words = ("train", few, "--dev", dev, *brief, "--no-baselines", "--cv", 0)
+    said = call(*words, "--out", tmp_path / "run")
+    assert said.code == 0, said.err
+    assert f"auto: compared 5 recipes on {dev_rows} dev row" in said.err
+    assert "out of fold" not in said.err and "cross-validation" not in said.err
+
+
+def test_fit_chosen_lets_few_dev_rows_decide_with_a_cv_of_0_alone(brief):
+    given = {"vector_method": "random", "vector_dimension": 8, "budget": 0.0}
+    for cv, where in ((0, "on 12 dev rows"), (None, "out of fold on ")):
+        config = resolve({**given, "cv": cv})
+        _, choice = fit_chosen(dataset(30), config, dataset(12, seed=1), Progress())
+        assert choice.facts["compared"].startswith(where)
