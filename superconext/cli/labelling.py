@@ -36,7 +36,7 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.cli.use import _known, _load, refuse_swapped
-from superconext.core.errors import plural
+from superconext.core.errors import listed, plural
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -449,9 +449,8 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
         click.echo(f"{source}: label {label!r} may be {meant!r} misspelt", err=True)
     if left_out:
         named = [f"{shown(label, 24)} ({plural(n, 'row')})" for label, n in left_out.items()]
-        more = f" and {len(named) - _SHOWN} more" * (len(named) > _SHOWN)
         click.echo(
-            f"warning: {source}: too few texts to judge: {', '.join(named[:_SHOWN])}{more}; the "
+            f"warning: {source}: too few texts to judge: {listed(named, _SHOWN)}; the "
             "estimate is of the other labels: check these by hand",
             err=True,
         )

@@ -29,7 +29,7 @@ from superconext.cli.options import (
     tell,
 )
 from superconext.core.blank import is_blank
-from superconext.core.errors import plural
+from superconext.core.errors import listed, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -227,12 +227,11 @@ def unknown_labels(
             + (alike or ": check --label-column, or map the labels to those of the run")
         )
     rows = [f"{shown(label, 24)} ({plural(count, 'row')})" for label, count in unknown.items()]
-    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     if quiet:
         return unknown
     click.echo(
-        f"warning: {corpus.source} has labels that {run} does not know: {', '.join(rows[:5])}"
-        f"{more}; {sum(unknown.values())} of {plural(len(corpus), 'row')} have them and count as "
+        f"warning: {corpus.source} has labels that {run} does not know: {listed(rows)}"
+        f"; {sum(unknown.values())} of {plural(len(corpus), 'row')} have them and count as "
         f"wrong{alike}",
         err=True,
     )
@@ -263,9 +262,7 @@ def _some(labels: Iterable[str], most: int = 5) -> str:
     """The first few labels, quoted, for a message."""
     from superconext.data.lines import shown
 
-    names = [shown(label, 24) for label in labels]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return listed([shown(label, 24) for label in labels], most)
 
 
 @click.command(short_help="Label new texts.")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, DataError, plural
+from superconext.core.errors import ConfigError, DataError, listed, plural
 from superconext.data.columns import own_name
 from superconext.data.dataset import respelt
 from superconext.data.duplicates import Decontamination
@@ -80,7 +80,7 @@ def auxiliary_rows(
             "expected others to learn from: take other texts"
         )
     if not labels:
-        found, wanted = (", ".join(shown(n, 24) for n in some[:5]) for some in (names, [*classes]))
+        found, wanted = (listed([shown(n, 24) for n in some]) for some in (names, classes))
         raise ConfigError(
             f"related = {path!r}: found rows labelled {found} and none to learn from; expected "
             f"some labelled {wanted}, like the training rows" + (alike or ": rename its labels")

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from superconext.core.errors import ColumnError, RowsError
+from superconext.core.errors import ColumnError, RowsError, listed
 from superconext.core.progress import WARNING
 from superconext.data.lines import shown
 
@@ -811,5 +811,4 @@ def _hint(wanted: str, default: str, found: Sequence[str], folded: list[str]) ->
 
 
 def _listed(found: Sequence[str], most: int = 8) -> str:
-    names = ", ".join(shown(cell, 24) for cell in found[:most]) or "none"
-    return names + (f" and {len(found) - most} more" if len(found) > most else "")
+    return listed([shown(cell, 24) for cell in found], most) or "none"

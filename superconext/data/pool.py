@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, listed
 from superconext.core.files import sync, write_json
 from superconext.core.progress import WARNING, Progress
 from superconext.data.duplicates import (
@@ -164,8 +164,7 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
         files_in = [m for m in members if "__MACOSX" not in m.filename and not m.is_dir()]
         kept = [m for m in files_in if Path(m.filename).suffix.lower() in suffixes]
         if others := [m.filename for m in files_in if m not in kept]:
-            more = f" and {len(others) - 3} more" * (len(others) > 3)
-            say(f"note: {path}: no known format, passed over: {', '.join(others[:3])}{more}")
+            say(f"note: {path}: no known format, passed over: {listed(others, 3)}")
         bomb = next((m for m in kept if m.file_size > (1 << 26) + 1000 * m.compress_size), None)
         if not kept or bomb or any(member.flag_bits & 1 for member in kept):
             what = "no file of a known format"

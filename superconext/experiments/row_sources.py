@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.errors import DataError, plural
+from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import Progress
 from superconext.data.dataset import ALIKE, Dataset, check_training
 from superconext.data.duplicates import (
@@ -238,7 +238,7 @@ def _findings(corpora: dict[str, Dataset]) -> list[str]:
         if unknown:
             findings.append(
                 "UNKNOWN LABELS: test has labels that training never sees: "
-                f"{', '.join(unknown[:5])}; they count as wrong"
+                f"{listed(unknown)}; they count as wrong"
             )
     return findings
 

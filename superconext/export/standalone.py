@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from superconext._version import __version__
+from superconext.core.errors import listed
 
 #: The folder of the copies, which is a package.
 RUNTIME = "superconext_runtime"
@@ -318,9 +319,8 @@ def write_standalone(
     `opened`, an expression of `HERE` and `threads`, makes the model of. classes, run (its name) and
     cost (a sentence): for the README.
     """
-    labels = [f"`{' '.join(label.split())}`" for label in classes[:_NAMED]]
-    more = f" and {len(classes) - _NAMED} more" * (len(classes) > _NAMED)
-    about = {"RUN": run, "VERSION": __version__, "LABELS": ", ".join(labels) + more}
+    labels = listed([f"`{' '.join(label.split())}`" for label in classes], _NAMED)
+    about = {"RUN": run, "VERSION": __version__, "LABELS": labels}
     about |= {"COST": f"\n{cost}\n" * bool(cost), "PACKAGES": " ".join(packages)}
     readme = re.sub("@([A-Z]+)@", lambda found: about[found[1]], _README)
     (folder / "README.md").write_text(readme, encoding="utf-8")

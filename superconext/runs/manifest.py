@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import RunError, needs_training
+from superconext.core.errors import RunError, listed, needs_training
 from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
@@ -61,9 +61,8 @@ def _found_in(folder: Path) -> str:
         )
     inside = sorted(found.parent.relative_to(folder) for found in folder.glob("*/manifest.json"))
     if inside:
-        named = ", ".join(str(folder / name) for name in inside[:3])
-        more = f" and {len(inside) - 3} more" * (len(inside) > 3)
-        return f"found a folder with {named}{more} in it; {expected}: name one of these"
+        named = listed([str(folder / name) for name in inside], 3)
+        return f"found a folder with {named} in it; {expected}: name one of these"
     if (folder / "classify.py").is_file():
         return (
             f"found an export, which predict, evaluate, embed and serve read; {expected} for this: "

@@ -156,3 +156,13 @@ def test_rows_that_cannot_be_trained_on_are_named(tmp_path):
     path.write_text("label\ttext\na\tx\na\ty\n")
     with pytest.raises(ValueError, match="one class only"):
         read_splits(request, resolve(request.given), Progress())
+
+
+def test_labels_that_training_never_sees_are_named_and_the_others_counted(table, tmp_path):
+    dev = tmp_path / "dev.tsv"
+    lines = ["label\ttext", "good\tzwin top", *(f"x{k}\tbzaf n{k}" for k in range(7))]
+    dev.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = Said()
+    read_splits(TrainRequest(str(table), "run", dev=str(dev)), resolve(FAST), said)
+    (line,) = (line for line in said.lines if "training never sees" in line)
+    assert ": 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more; " in line
