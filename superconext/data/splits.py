@@ -1,7 +1,7 @@
 """Splits into train, dev and test rows, stratified by class, and their folders.
 
-Splits are made over distinct texts: every copy of a text goes to the same side, so no
-exact text ever crosses. They are stratified by class and decided by the seed alone.
+Splits are made over distinct texts: every copy of a text (`duplicates.text_keys`) goes to the same
+side, so that none ever crosses. They are stratified by class and decided by the seed alone.
 
 The project does not use scikit-learn's StratifiedShuffleSplit here, because it refuses
 classes of a few rows and knows nothing of copies. The legacy NumPy generator is used on
@@ -149,6 +149,7 @@ def stratified_holdout(
     """Hold back about `fraction` of the distinct texts of each class.
 
     Returns the sorted rows kept and the sorted rows held back; together they are all N.
+    Texts are distinct that have distinct keys (`duplicates.text_keys`).
     Each class keeps two distinct texts wherever it has them, so the held side may miss a
     tiny class, and is empty where every class has two texts or fewer. A text labelled in
     several ways counts for the label it has most often, and for the floor of each.
@@ -156,13 +157,20 @@ def stratified_holdout(
     Raises ConfigError for a fraction outside [0, 1) or a seed outside [0, 2**32), DataError
     for unequal lengths.
     """
+    return _holdout(text_keys({"all": texts})[0]["all"], labels, fraction, seed)
+
+
+def _holdout(
+    keys: Sequence[str], labels: Sequence[str], fraction: float, seed: int
+) -> tuple[Rows, Rows]:
+    """`stratified_holdout` of texts by their keys."""
     if not 0 <= fraction < 1:
         raise ConfigError(f"held-back fraction is {fraction}, expected 0 <= fraction < 1: lower it")
     if not 0 <= seed < 2**32:
         raise ConfigError(f"seed is {seed}, expected 0 <= seed < 2**32: choose another")
-    groups = copies(texts, labels)
+    groups = copies(keys, labels)
     held = _held_groups(groups, labels, fraction, seed)
-    is_held = np.zeros(len(texts), dtype=bool)
+    is_held = np.zeros(len(keys), dtype=bool)
     for group in held:
         is_held[groups[group]] = True
     return np.flatnonzero(~is_held), np.flatnonzero(is_held)
@@ -175,14 +183,21 @@ def stratified_three_way(
 
     Raises ConfigError unless dev, test >= 0 and dev + test < 1.
     """
+    return _three_way(text_keys({"all": texts})[0]["all"], labels, seed, dev, test)
+
+
+def _three_way(
+    keys: Sequence[str], labels: Sequence[str], seed: int, dev: float, test: float
+) -> tuple[Rows, Rows, Rows]:
+    """`stratified_three_way` of texts by their keys."""
     if dev < 0 or test < 0 or dev + test >= 1:
         raise ConfigError(
             f"dev is {dev} and test is {test}, expected fractions that leave rows to train on: "
             "lower them"
         )
-    rest, test_rows = stratified_holdout(texts, labels, test, seed)
-    train, dev_rows = stratified_holdout(
-        [texts[row] for row in rest], [labels[row] for row in rest], dev / (1 - test), seed
+    rest, test_rows = _holdout(keys, labels, test, seed)
+    train, dev_rows = _holdout(
+        [keys[row] for row in rest], [labels[row] for row in rest], dev / (1 - test), seed
     )
     return rest[train], rest[dev_rows], test_rows
 
@@ -220,7 +235,7 @@ def split_dataset(
         sides = [
             key if group < 0 else first[group] for key, group in zip(keys, groups, strict=True)
         ]
-    drawn = stratified_three_way(sides, labels, seed, dev, test)
+    drawn = _three_way(sides, labels, seed, dev, test)
     names = {"train": 1.0, "dev": dev, "test": test}
     parts: dict[str, list[Row]] = {}
     for (name, fraction), places in zip(names.items(), drawn, strict=True):

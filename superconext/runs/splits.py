@@ -210,7 +210,8 @@ def _dev_rows(
     if given is None:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         if not len(held):
-            count, told = len(set(train.texts)), f"{len(train)} rows are too few"
+            keys = text_keys({"train": train.texts})[0]["train"]
+            count, told = len(set(keys)), f"{len(train)} rows are too few"
             if count < len(train):
                 told = f"only {plural(count, 'different text')} in {len(train)} rows, too few"
             raise DataError(
@@ -302,7 +303,7 @@ def folds_of(config: Config, train: Dataset, test: str | None) -> int:
     if config.cv is None:
         try:
             deal(train, FOLDS, config.seed)
-        except DataError:  # nearly all rows are copies: only exact copies are held out
+        except DataError:  # nearly all rows are copies, which holding rows out tells
             return 0
     return config.cv or FOLDS
 

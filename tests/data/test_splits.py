@@ -100,6 +100,22 @@ def test_copies_follow_and_count_once():
     assert sides == {0, 50}
 
 
+def test_copies_are_told_by_their_keys():
+    words = [a + b for a in "abcdefgh" for b in "mnopqr"]
+    texts = [*words, *map(str.upper, words)]
+    labels = ["a", "b"] * len(words)
+    for seed in range(5):
+        for kept, *others in (
+            stratified_holdout(texts, labels, 0.2, seed),
+            stratified_three_way(texts, labels, seed, dev=0.2, test=0.2),
+        ):
+            sides = [{texts[row].lower() for row in rows} for rows in (kept, *others)]
+            assert sum(map(len, sides)) == len(words) and all(sides)
+    exact, _ = split_dataset(Dataset(texts, labels, range(len(texts))), profile="none")
+    sides = [{text.lower() for _, text in rows} for rows in exact.values()]
+    assert sum(map(len, sides)) > len(words), "as they are asked to be compared"
+
+
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 3), (2, 40), (2, 2, 2, 2, 5)])
 def test_tiny_sets(sizes):
     labels = [str(c) for c, size in enumerate(sizes) for _ in range(size)]

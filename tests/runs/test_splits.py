@@ -166,3 +166,13 @@ def test_labels_that_training_never_sees_are_named_and_the_others_counted(table,
     read_splits(TrainRequest(str(table), "run", dev=str(dev)), resolve(FAST), said)
     (line,) = (line for line in said.lines if "training never sees" in line)
     assert ": 'x0', 'x1', 'x2', 'x3', 'x4' and 2 more; " in line
+
+
+def test_texts_that_differ_in_case_alone_are_not_parted(tmp_path):
+    pairs = [(label, word * 3) for label in ("good", "bad") for word in "abcdefghijklmnopqrst"]
+    lines = [f"{label}\t{label} {text}" for label, word in pairs for text in (word, word.upper())]
+    file = tmp_path / "pairs.tsv"
+    file.write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    found = read_splits(TrainRequest(str(file), "run"), resolve({**FAST, "cv": 0}), Said())
+    assert found.dev is not None and len(found.dev) == 8
+    assert found.train.repeats_of(found.dev.texts) == 0
