@@ -249,7 +249,7 @@ def split(
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_beside
     from superconext.data.splits import check_folder, split_dataset, write_folder
-    from superconext.report.datasets import part_table
+    from superconext.report.datasets import lacking_lines, part_table
 
     if dev + test >= 1:
         raise click.UsageError(f"--dev {dev:g} and --test {test:g} leave no rows to train on")
@@ -266,6 +266,7 @@ def split(
     document = write_folder(out, parts, made, form, force)
     if deduplicate:
         click.echo(f"{plural(made['deduplicated'], 'copy')} left out", err=True)
+    echo_notes(lacking_lines(document["files"]))
     if as_json:
         echo_json({"out": out, **document})
         return

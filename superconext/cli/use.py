@@ -145,6 +145,7 @@ def _evaluated(
     from superconext.export.exported_model import ExportedModel
     from superconext.fitting.familiarity import Familiarity, overlap_report
     from superconext.probe.metrics import Evaluation, scored
+    from superconext.report.table import untested_line
 
     unknown = unknown_labels(corpus, model.classes, run, quiet)
     if isinstance(model, ExportedModel):
@@ -160,6 +161,9 @@ def _evaluated(
             f"warning: {source}: {run} predicts every one of these labels: did it make them?",
             err=True,
         )
+    untested = untested_line(corpus.labels, evaluation.predicted, model.classes)
+    if untested and not quiet:
+        click.echo(f"note: {source}: {untested}", err=True)
     familiarity = Familiarity()
     facts = familiarity.add(model, corpus.texts)
     overlap = overlap_report(facts, familiarity.seen, evaluation, corpus.labels, model.classes)

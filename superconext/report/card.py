@@ -26,6 +26,7 @@ from superconext.report.table import (
     clean,
     counted,
     escape_markdown,
+    judged,
     markdown,
     wilson,
 )
@@ -311,7 +312,7 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
     classes = model.get(split, facts[split])["per_class"]
     of_classes = [
         {"class": name, **scores, "F1": scores["f1"], "rows": _whole(scores["support"])}
-        for name, scores in classes.items()
+        for name, scores in judged(classes).items()
     ]
     supports = {name: scores["support"] for name, scores in classes.items()}
     return {

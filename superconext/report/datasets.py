@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from superconext.core.errors import plural
+from superconext.core.errors import listed, plural
 from superconext.data.fetch import PublicSet
+from superconext.data.lines import shown
 from superconext.report.table import clean, clip, render
 
 if TYPE_CHECKING:  # the list of public sets needs neither NumPy nor vectors
@@ -133,6 +134,21 @@ def part_table(files: Mapping[str, Mapping[str, Any]]) -> str:
     return _counted(
         "class", {name.rsplit(".", 1)[0]: file["classes"] for name, file in files.items()}
     )
+
+
+def lacking_lines(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Which classes of the others each file has no row of, from the same record."""
+    names = sorted({name for file in files.values() for name in file["classes"]})
+    lacking = {
+        file: [shown(name, 24) for name in names if name not in found["classes"]]
+        for file, found in files.items()
+    }
+    return [
+        f"{file} has no row of {len(some)} of {len(names)} classes: {listed(some, 3)}; no score on "
+        f"it shows how well a model knows {'it' if len(some) == 1 else 'them'}"
+        for file, some in lacking.items()
+        if some
+    ]
 
 
 def _counted(what: str, counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -26,7 +26,7 @@ from superconext.report.audit import Audit
 from superconext.report.explain import Explanation, word_spans
 from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
-from superconext.report.table import BASELINE_NAMES, Grid, clean, counted, wilson
+from superconext.report.table import BASELINE_NAMES, Grid, clean, counted, judged, wilson
 from superconext.text.characters import script_of
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
@@ -172,7 +172,7 @@ def render_page(context: PageContext) -> str:
         verdict=verdict(context.rows_of, scores),
         counts=counts.tolist(),
         shares=(counts / np.maximum(columns, 1)).tolist(),
-        per_class=context.metrics.get("per_class", {}),
+        per_class=judged(context.metrics.get("per_class", {})),
         slices=_slices(context),
         reliability=_reliability(context),
         calibration_error=context.metrics.get("expected_calibration_error"),

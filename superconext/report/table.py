@@ -18,8 +18,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from superconext.core.errors import plural
+from superconext.core.errors import listed, plural
 from superconext.core.files import write_csv, write_text
+from superconext.data.lines import shown
 from superconext.probe import ADJUSTED, METRICS
 
 MISSING = "-"
@@ -479,8 +480,41 @@ def agreement_line(report: Mapping[str, Any]) -> str:
 
 def class_table(scores: Mapping[str, Any]) -> str:
     """Precision, recall and F1 of each class, as text."""
-    rows = [{"class": name, **values} for name, values in scores["per_class"].items()]
+    rows = [{"class": name, **values} for name, values in judged(scores["per_class"]).items()]
     return render(rows, ("class", "precision", "recall", "f1", "support"))
+
+
+def judged(per_class: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The scores of each class, None for those of a class without rows, which nobody knows."""
+    return {
+        name: {
+            score: None if values.get("support") == 0 and score != "support" else value
+            for score, value in values.items()
+        }
+        for name, values in per_class.items()
+    }
+
+
+def untested_line(
+    truth: Sequence[str], predicted: Sequence[str], classes: Sequence[str], split: str = ""
+) -> str:
+    """Which classes the model knows and no row has, and what macro F1 is of; "" for none.
+
+    truth, predicted: labels `[N]` of the rows. split: their name, for the message.
+    """
+    rest = set(classes).intersection(truth)
+    lacking = [shown(name, 24) for name in classes if name not in rest]
+    if not lacking:
+        return ""
+    occurring = len({*truth, *predicted})  # those that macro F1 is the mean of
+    verb, whose = ("has", "its") if len(lacking) == 1 else ("have", "their")
+    of = f"the {occurring} that occur or are predicted"
+    if occurring == len(rest):
+        of = f"the other {occurring}" if occurring > 1 else "the other one alone"
+    return (
+        f"{len(lacking)} of {len(classes)} classes {verb} no {f'{split} row'.strip()}, so {whose} "
+        f"accuracy is unknown: {listed(lacking, 3)}; macro F1 is of {of}"
+    )
 
 
 def counted(scores: Mapping[str, Any], rows: float) -> float:

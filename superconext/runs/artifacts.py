@@ -21,7 +21,7 @@ from superconext.fitting.fit import Fitted
 from superconext.probe.metrics import Evaluation, collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.report.page import write_page
-from superconext.report.table import wilson
+from superconext.report.table import untested_line, wilson
 from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.page import PAGE, train_page
 from superconext.runs.splits import Splits, TrainRequest
@@ -155,6 +155,10 @@ def write_run(
         write_page(folder / PAGE, page)
         progress.say(f"{PAGE}: the page of the run, with its sentences; open it in a browser")
     write_card(folder / "README.md", {**manifest, **results.metrics})
+    if splits.reported != "cv":
+        facts = results.judged.labels, results.reported.predicted, fitted.model.classes
+        if line := untested_line(*facts, splits.reported):
+            progress.warn(line)
     warning = collapse_warning(fitted.collapse)
     if warning:
         progress.warn(warning)

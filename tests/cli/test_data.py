@@ -164,6 +164,17 @@ def test_split(folder):
     assert Path("home/thesis.doc").exists()
 
 
+def test_split_says_which_classes_have_no_row_in_dev_or_test(folder):
+    table = [
+        (label, f"{label} nass {k}") for label in "abcd" for k in range(2 if label > "b" else 20)
+    ]
+    write_table(folder / "few.tsv", table)
+    said = run("split", "few.tsv", "--out", "split", "--test", 0)
+    told = "note: dev.tsv has no row of 2 of 4 classes: 'c', 'd'; no score on it shows how well"
+    assert told in said.err and "train.tsv has" not in said.err
+    assert "no row of" not in run("split", "all.tsv", "--out", "other").err
+
+
 def test_split_deduplicates_and_writes_other_formats(folder):
     found = document("split", "all.tsv", "--out", "split", "--deduplicate", "--format", "jsonl")
     assert found["deduplicated"] == 4 and found["out"] == "split"

@@ -631,3 +631,38 @@ def test_after_the_epochs_it_says_whose_weights_the_model_has(call, data, tmp_pa
     told = "the model has the mean weights of the last 2 epochs"
     assert told in call(*words, "--epochs", 5, "--out", tmp_path / "mean").err
     assert "mean weights" not in call(*words, "--keep", "last", "--out", tmp_path / "last").err
+
+
+@pytest.fixture
+def tiny_classes(tmp_path):
+    """Ten rows of each of five classes; two, which are never held out, of each of four others."""
+    table = [
+        (f"c{label}", f"zz{chr(97 + label)} {chr(97 + row) * 3} bzaf {chr(97 + label + row) * 2}")
+        for label in range(9)
+        for row in range(10 if label < 5 else 2)
+    ]
+    return write_table(tmp_path / "classes.tsv", table)
+
+
+def test_classes_that_no_dev_row_has_are_told_and_get_no_score(call, data, tiny_classes, tmp_path):
+    run = tmp_path / "run"
+    quick = ("--preset", "fast", "--vectors", data.vectors, *data.small, "--no-baselines")
+    said = call("train", tiny_classes, "--cv", 0, *quick, "--out", run)
+    assert said.code == 0, said.err
+    (line,) = (line for line in said.err.splitlines() if "no dev row" in line)
+    assert line.startswith(
+        "warning: 4 of 9 classes have no dev row, so their accuracy is unknown: "
+        "'c5', 'c6', 'c7' and 1 more; macro F1 is of the "
+    )
+    assert "| c5 | - | - | - | 0 |" in (run / "README.md").read_text(encoding="utf-8")
+    page = (run / "report.html").read_text(encoding="utf-8")
+    (row,) = (
+        line for line in page.splitlines() if ">c5<" in line and line.endswith(">0</td></tr>")
+    )
+    assert row.count(">–<") == 3
+    # Of a file of fewer classes it is no alarm.
+    few = write_table(tmp_path / "few.tsv", [("c0", "zza mmm bzaf nn"), ("c8", "zzi mmm bzaf nn")])
+    said = call("evaluate", run, few)
+    assert f"note: {few}: 7 of 9 classes have no row, so their accuracy is unknown: " in said.err
+    assert "no row" not in call("evaluate", run, few, "--quiet").err
+    assert "no row" not in call("evaluate", run, tiny_classes).err

@@ -19,6 +19,7 @@ from superconext.report.table import (
     render,
     score_table,
     script_table,
+    untested_line,
     verdict,
 )
 
@@ -292,3 +293,21 @@ def test_adjusted_baselines_of_equal_classes_are_not_shown_twice():
         table = score_table({**metrics, "baselines": baselines})
         assert table.count("logistic regression, adjusted") == shown
         assert ("adjusted: predicts rare" in table) == bool(shown)
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "classes", "told"),
+    [
+        ("aabb", "abab", "ab", ""),
+        ("aabb", "abab", "abc", "1 of 3 classes has no row, so its accuracy is unknown: 'c'; macro "
+         "F1 is of the other 2"),
+        ("aabb", "abac", "abcd", "2 of 4 classes have no row, so their accuracy is unknown: 'c', "
+         "'d'; macro F1 is of the 3 that occur or are predicted"),
+        ("aaxx", "aaaa", "ab", "1 of 2 classes has no row, so its accuracy is unknown: 'b'; macro "
+         "F1 is of the 2 that occur or are predicted"),
+        ("aaaa", "aaaa", "ab", "1 of 2 classes has no row, so its accuracy is unknown: 'b'; macro "
+         "F1 is of the other one alone"),
+    ],
+)  # fmt: skip
+def test_macro_f1_is_of_the_classes_that_are_told(truth, predicted, classes, told):
+    assert untested_line(truth, predicted, classes) == told
