@@ -46,6 +46,7 @@ from superconext.core.files import (
 from superconext.data.duplicates import SeenTexts, text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
+from superconext.data.splits import quotas
 from superconext.data.token_store import FileStore, IdFile, chunks, open_ids, write_cut
 from superconext.text.tokenize import Tokenizer, Vocabulary
 
@@ -54,9 +55,6 @@ _AHEAD = 4
 
 #: What reading a store that is not there, or damaged, may raise.
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
-
-#: Of a class so many distinct texts are never held back.
-_FLOOR = 2
 
 
 Tokenised = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
@@ -213,16 +211,18 @@ class FileRows:
     def hold_back(self, most: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Sorted rows to train on, and rows held back: about the share `most` of each class.
 
-        Copies of a text stand on one side, that of the first one. Every class keeps two texts.
+        Copies of a text stand on one side, that of the first one. How many each class gives is as
+        in `splits.stratified_holdout`: it keeps two texts.
         """
         labels = self.labels()
         _, first, group = np.unique(self._array("texts"), return_index=True, return_inverse=True)
         draw = np.random.RandomState(seed)  # its stream is frozen, as in `splits`
+        own = [
+            draw.permutation(np.flatnonzero(labels[first] == k)) for k in range(len(self.classes))
+        ]
         held = np.zeros(len(first), dtype=bool)
-        for k in range(len(self.classes)):
-            own = np.flatnonzero(labels[first] == k)
-            count = max(0, min(round(most * len(own)), len(own) - _FLOOR))
-            held[draw.permutation(own)[:count]] = True
+        for texts, count in zip(own, quotas([*map(len, own)], most, draw), strict=True):
+            held[texts[:count]] = True
         out = held[group]
         return np.flatnonzero(~out), np.flatnonzero(out)
 

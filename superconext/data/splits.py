@@ -303,9 +303,9 @@ def _held_groups(
 
     draw = np.random.RandomState(seed)
     sizes = [len(group) for group in members.values()]
-    quotas = _quotas(sizes, fraction, draw)
+    counts = quotas(sizes, fraction, draw)
     held: list[int] = []
-    for (_, indices), quota in zip(members.items(), quotas, strict=True):
+    for (_, indices), quota in zip(members.items(), counts, strict=True):
         taken = 0
         for position in draw.permutation(len(indices)):
             index = indices[position]
@@ -318,18 +318,19 @@ def _held_groups(
     return held
 
 
-def _quotas(sizes: list[int], fraction: float, draw: np.random.RandomState) -> list[int]:
-    """How many texts of each class to hold back: largest remainders, within the floors."""
+def quotas(sizes: Sequence[int], fraction: float, draw: np.random.RandomState) -> list[int]:
+    """How many texts of each class, of so many each, to hold back: largest remainders, within the
+    floors; `draw` decides among equal ones."""
     caps = [max(0, size - _FLOOR) for size in sizes]
     total = round(fraction * sum(sizes))
     if fraction > 0:
         total = max(1, total)  # an empty dev set helps nobody
-    quotas = [min(cap, int(fraction * size)) for cap, size in zip(caps, sizes, strict=True)]
+    counts = [min(cap, int(fraction * size)) for cap, size in zip(caps, sizes, strict=True)]
     ties = draw.permutation(len(sizes))
     by_remainder = sorted(
-        range(len(sizes)), key=lambda c: (quotas[c] - fraction * sizes[c], ties[c])
+        range(len(sizes)), key=lambda c: (counts[c] - fraction * sizes[c], ties[c])
     )
     for index in by_remainder:
-        if sum(quotas) < total and quotas[index] < caps[index]:
-            quotas[index] += 1
-    return quotas
+        if sum(counts) < total and counts[index] < caps[index]:
+            counts[index] += 1
+    return counts

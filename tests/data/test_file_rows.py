@@ -205,6 +205,13 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
     assert len(rows.hold_back(0.999, seed=0)[0]) >= 6  # every class keeps two texts
 
 
+def test_many_small_classes_give_their_share_together(tmp_path):
+    lines = [f"c{label}\tbzaf {'abcd'[row] * 3}{label}" for label in range(25) for row in range(4)]
+    table = tmp_path / "small.tsv"
+    table.write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    assert len(tokenised(table, tmp_path).hold_back(0.1, seed=0)[1]) == 10
+
+
 def test_what_is_read_is_a_folder_of_plain_arrays(table, tmp_path):
     rows = FileRows(tokenised(table, tmp_path).folder)
     assert rows.classes == ["neg", "neutre", "pos"]
