@@ -18,6 +18,7 @@ import shutil
 import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,13 @@ def stratified_holdout(
     Raises ConfigError for a fraction outside [0, 1) or a seed outside [0, 2**32), DataError
     for unequal lengths.
     """
-    return _holdout(text_keys({"all": texts})[0]["all"], labels, fraction, seed)
+    return _holdout(_keys(tuple(texts)), labels, fraction, seed)
+
+
+@lru_cache(maxsize=2)
+def _keys(texts: tuple[str, ...]) -> list[str]:
+    """The keys of texts, which are asked for again by each fit of a comparison."""
+    return text_keys({"all": texts})[0]["all"]
 
 
 def _holdout(
@@ -183,7 +190,7 @@ def stratified_three_way(
 
     Raises ConfigError unless dev, test >= 0 and dev + test < 1.
     """
-    return _three_way(text_keys({"all": texts})[0]["all"], labels, seed, dev, test)
+    return _three_way(_keys(tuple(texts)), labels, seed, dev, test)
 
 
 def _three_way(
