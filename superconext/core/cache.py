@@ -12,7 +12,6 @@ import atexit
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from superconext.core.errors import ConfigError
-from superconext.core.files import cache_dir, remove_folder
-from superconext.core.locks import try_lock
+from superconext.core.files import cache_dir, remove_folder, temporary_file
+from superconext.core.locks import locked_file, try_lock
 
 #: Folders of the cache and what their entries are; True for downloads.
 KINDS = {
@@ -99,10 +98,8 @@ def _user_file(home: Path) -> int:
     key = home, os.getpid()
     if key not in _mine:
         (home / _USERS).mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=home / _USERS)
-        try_lock(handle)
-        _mine[key] = handle
-        atexit.register(_leave, key, Path(name))
+        _mine[key], file = locked_file(lambda: temporary_file(home / _USERS))
+        atexit.register(_leave, key, file)
     return _mine[key]
 
 

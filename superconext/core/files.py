@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import RunError, SuperConTextError
-from superconext.core.locks import try_lock
+from superconext.core.locks import locked_file, try_lock
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,19 +90,20 @@ def _made_beside(path: Path) -> tuple[int, Path]:
     """A new file, held by a lock while its maker lives, and its name."""
     start, end = f".{path.name}.", ".tmp"
     if sys.platform == "win32":  # no open file can be renamed there
-        handle, name = tempfile.mkstemp(end, start, path.parent)
+        handle, made = temporary_file(path.parent, start, end)
         os.close(handle)
-        return -1, Path(name)
+        return -1, made
     for name in os.listdir(path.parent):
         if len(name) == len(start) + 8 + len(end) and name.startswith(start) and name[-4:] == end:
             with contextlib.suppress(OSError):
                 _clear_dead(path.parent / name)
-    while True:
-        handle, name = tempfile.mkstemp(end, start, path.parent)
-        # Somebody who clears away may have taken it in the moment before it was locked.
-        if try_lock(handle) is not False and os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)
+    return locked_file(lambda: temporary_file(path.parent, start, end))
+
+
+def temporary_file(folder: Path, start: str = "", end: str = "") -> tuple[int, Path]:
+    """A new file in a folder, open, and its name between `start` and `end`."""
+    handle, name = tempfile.mkstemp(end, start, folder)
+    return handle, Path(name)
 
 
 def _clear_dead(temporary: Path) -> None:
@@ -183,9 +184,8 @@ def staging_folder(folder: Path) -> Iterator[Path]:
     handle = -1
     try:
         clear_staging(folder)
-        hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        handle = os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT)
-        try_lock(handle)
+        handle, lock = locked_file(lambda: _lock_in_new_folder(folder))
+        hidden = lock.parent
         yield hidden
     except OSError as error:
         if error.errno is not None:
@@ -198,6 +198,15 @@ def staging_folder(folder: Path) -> Iterator[Path]:
             _remove(hidden)
         if sys.platform != "win32" and handle >= 0:
             os.close(handle)
+
+
+def _lock_in_new_folder(folder: Path) -> tuple[int, Path]:
+    hidden = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        return os.open(hidden / _LOCK, os.O_RDWR | os.O_CREAT), hidden / _LOCK
+    except OSError:  # such as a disk that has room for the folder alone
+        shutil.rmtree(hidden, ignore_errors=True)
+        raise
 
 
 def _known_as(path: object, hidden: Path | None, folder: Path) -> str:

@@ -121,6 +121,16 @@ def _lives(holder: str) -> bool:
     return int(words[1]) != os.getpid()
 
 
+def locked_file(make: Callable[[], tuple[int, Path]]) -> tuple[int, Path]:
+    """A new file, open and locked, and its name: what `make` makes, made again where a process that
+    clears away what dead ones left has taken it in the moment before it was locked."""
+    while True:
+        handle, path = make()
+        if try_lock(handle) is not False and os.fstat(handle).st_nlink:
+            return handle, path
+        os.close(handle)
+
+
 def try_lock(handle: int) -> bool | None:
     """Lock an open file without waiting; None where the file system has no locks.
 

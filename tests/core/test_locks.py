@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from superconext.core import locks
+from superconext.core import cache, locks
 from superconext.core.errors import RunError
-from superconext.core.files import staging_folder
+from superconext.core.files import atomic_write, clear_staging, staging_folder
 from superconext.runs.folder import only_run
 from tests.cli.conftest import call_main, environment
 from tests.reliability.commands import contents, make_files
@@ -158,3 +158,52 @@ def test_hidden_folders_of_the_dead_are_cleared_and_of_the_living_are_not(tmp_pa
     with staging_folder(place) as outer, staging_folder(place) as inner:
         assert outer.is_dir() and inner.is_dir() and not left.exists()
     assert list(tmp_path.iterdir()) == [other]
+
+
+def cleared_before_it_is_locked(monkeypatch, clear):
+    """The first new file meets a process that clears away, before it is locked."""
+    real, locked = locks.try_lock, []
+
+    def late(handle):
+        locked.append(handle)
+        if len(locked) == 1:
+            clear()
+        return real(handle)
+
+    monkeypatch.setattr(locks, "try_lock", late)
+    return locked
+
+
+@posix
+def test_what_is_made_is_in_use_though_it_was_cleared_before_its_lock(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path))
+    entry = tmp_path / "vectors" / "one"
+    entry.mkdir(parents=True)
+    locked = cleared_before_it_is_locked(monkeypatch, cache.entries)
+    cache.use(entry)
+    assert len(locked) == 2 and [one.in_use for one in cache.entries()] == [True]
+
+
+@posix
+def test_a_folder_cleared_before_its_lock_is_made_again(tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    locked = cleared_before_it_is_locked(monkeypatch, lambda: clear_staging(place))
+    with staging_folder(place) as hidden:
+        assert len(locked) == 2 and list(tmp_path.iterdir()) == [hidden]
+        clear_staging(place)
+        (hidden / "new").mkdir()
+    assert not list(tmp_path.iterdir())
+
+
+@posix
+def test_a_file_cleared_before_its_lock_is_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+
+    def clear():
+        for file in tmp_path.iterdir():
+            file.unlink()
+
+    locked = cleared_before_it_is_locked(monkeypatch, clear)
+    with atomic_write(path) as temporary:
+        temporary.write_text("whole")
+    assert len(locked) == 2 and path.read_text() == "whole"
