@@ -30,7 +30,7 @@ from urllib.parse import unquote, urlsplit
 from superconext.core import cache
 from superconext.core.errors import SuperConTextError
 from superconext.core.files import file_sha256, sync, write_json
-from superconext.core.locks import try_lock
+from superconext.core.locks import only_writer, try_lock
 
 _BLOCK = 1 << 18  # bytes
 _TIMEOUT = 30.0  # seconds without a byte
@@ -181,9 +181,11 @@ class Downloader:
             raise self.error(str(error)) from None
 
     def record(self, name: str, sha256: str) -> None:
-        """Write a hash into the ledger."""
+        """Write a hash into the ledger, beside those that other processes write."""
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.ledger, {**self._recorded(), name: sha256})
+        lock = self.ledger.with_name(f".{self.ledger.name}.lock")
+        with only_writer(lock, self.ledger, self.say, "it is whole", remove=True, wait=True):
+            write_json(self.ledger, {**self._recorded(), name: sha256})
 
     def _recorded(self) -> dict[str, str]:
         try:

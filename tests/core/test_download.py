@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -86,3 +89,18 @@ def test_a_damaged_ledger_is_told_and_nothing_is_removed(downloader, tmp_path):
     with pytest.raises(DataError, match="not the record of downloads"):
         downloader.fetch(unhashed, path, "w", url=FILE.url, advice="", replace_damaged=True)
     assert path.read_bytes() == b"whole"
+
+
+def test_hashes_recorded_at_the_same_time_are_all_kept(downloader, monkeypatch):
+    names = [f"file {number}" for number in range(6)]
+    real = download.write_json
+
+    def slow(path, value):
+        time.sleep(0.02)
+        real(path, value)
+
+    monkeypatch.setattr(download, "write_json", slow)
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(downloader.record, names, names))
+    assert json.loads(downloader.ledger.read_text()) == {name: name for name in names}
+    assert [path.name for path in downloader.ledger.parent.iterdir()] == ["sha256.json"]
