@@ -182,7 +182,7 @@ def with_split(
     """The parts to write, and how they were made.
 
     A set of one file comes as `all`, the whole of it, and as train, dev and test, a split of 80,
-    10 and 10 percent under the seed as `split_file.split_dataset` makes it.
+    10 and 10 percent under the seed as `data.splits.split_dataset` makes it.
     """
     if set(fetched.parts) != {"all"}:
         return fetched.parts, {"split": "as published"}

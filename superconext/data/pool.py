@@ -56,6 +56,7 @@ from superconext.data.file_format import (
 from superconext.data.lines import STDIN, open_file, open_stream
 from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
+from superconext.data.text_formats import TAG
 from superconext.text import normalize as rules
 from superconext.text.language import Resemblance
 from superconext.text.normalize import Normalizer, choose_profile
@@ -75,7 +76,6 @@ _SLOTS = 1 << 20  # of each band's table
 _PLACE = 40  # bits of a place in the file
 _MOST_HASHES = 1 << 25
 
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _RETWEET = re.compile(r"^\s*RT\b\s*:?\s*")
 
 
@@ -99,6 +99,11 @@ class PoolRequest:
     near: float | None = 0.8
     min_words: int = 2
     normalize: str = "auto"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Every file that is read."""
+        return (*self.files, *self.leave_out, *self.like, *self.unlike)
 
 
 @dataclass(frozen=True)
@@ -125,8 +130,8 @@ class Source:
             counts["unreadable"] += 1
 
         if self.member:
-            archive = zipfile.ZipFile(self.path)
-            stream = cast(BinaryIO, archive.open(self.member))
+            with zipfile.ZipFile(self.path) as archive:  # its members stay open until their end
+                stream = cast(BinaryIO, archive.open(self.member))
             opened = open_stream(stream, self.name, request.encoding)
         else:
             opened = open_file(self.path, encoding=request.encoding)
@@ -155,7 +160,7 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
         try:
             is_zip = zipfile.is_zipfile(path)
             is_zip |= path.lower().endswith(".zip") and Path(path).is_file()
-            members = zipfile.ZipFile(path).infolist() if is_zip else []
+            members = _members(path) if is_zip else []
         except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
             raise DataError(f"{path}: broken archive ({error}), expected a zip: copy it") from None
         if not members or any(member.filename == "xl/workbook.xml" for member in members):
@@ -175,10 +180,15 @@ def sources_of(files: Sequence[str], say: Callable[[str], None]) -> list[Source]
     return found
 
 
+def _members(path: str) -> list[zipfile.ZipInfo]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.infolist()
+
+
 def cleaned(text: str) -> str:
     """A line without markup, addresses, handles, the sign of a retweet and invisible characters."""
     text = html.unescape(text) if "&" in text else text
-    text = _TAG.sub(" ", rules.users(rules.emails(rules.urls(text))))
+    text = TAG.sub(" ", rules.users(rules.emails(rules.urls(text))))
     return rules.spaces(_RETWEET.sub("", text).translate(rules.INVISIBLE))
 
 
@@ -273,10 +283,11 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     """Write the pool. Returns `sources` (name, read, kept, and a count for each reason), `kept`,
     and `dropped`: some lines left out by reason.
 
-    Raises DataError for a file that cannot be read, ConfigError where `out` is among the files.
+    Raises DataError for a file that cannot be read, ConfigError where `out` is among the files
+    or one of the texts is standard input.
     """
     out = Path(request.out)
-    if STDIN in request.files:
+    if STDIN in request.texts:
         raise ConfigError("-: text is read several times; expected a file: save it as one")
     if any(Path(path).resolve() == out.resolve() for path in request.files):
         raise ConfigError(f"{out} is one of the files; expected a new one to write: choose a name")
@@ -436,8 +447,7 @@ def _begun(
     progress: Progress,
 ) -> tuple[_State, _Kept]:
     """The state of a call that was stopped, where it was the same, or a new one."""
-    texts = (*request.files, *request.leave_out, *request.like, *request.unlike)
-    stats = [(Path(p).stat().st_size, Path(p).stat().st_mtime_ns) for p in texts]
+    stats = [(Path(p).stat().st_size, Path(p).stat().st_mtime_ns) for p in request.texts]
     facts = [asdict(request), [source.name for source in sources], stats]
     identity = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     kept = _Kept(part, request.near, tokenizer)

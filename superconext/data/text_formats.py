@@ -19,7 +19,8 @@ from superconext.data.json_formats import array_items
 _ROWS = 1024
 _LONGEST = 1 << 22  # characters of a page or a message
 
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+#: An opening or closing tag of HTML.
+TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 
 
 class TextFormat(FileFormat):
@@ -249,7 +250,7 @@ def wiki_sentences(text: str) -> list[str]:
     for _ in range(3):  # links are in the captions of pictures
         text = _LINK.sub(_linked_words, text)
     text = _OUTER_LINK.sub(r"\1", text)
-    text = html.unescape(_TAG.sub(" ", text)).replace("'''", "").replace("''", "")
+    text = html.unescape(TAG.sub(" ", text)).replace("'''", "").replace("''", "")
     found = []
     for line in text.split("\n"):
         line = line.strip()

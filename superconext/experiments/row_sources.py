@@ -80,7 +80,7 @@ def read_rows(
     the first of those that resemble each other in a pool. Its `at_most` then bounds each pool.
 
     Args:
-        scheme: of `datasets.SCHEMES`; under "resampled" the rows of all files become one pool, as
+        scheme: of `systems.SCHEMES`; under "resampled" the rows of all files become one pool, as
             where they are dealt into folds.
         near_findings: whether to look for near-duplicates, which takes longest.
 

@@ -328,3 +328,12 @@ def test_a_pool_that_was_killed_goes_on_to_the_same_bytes(tmp_path, sample):
     assert out.read_text(encoding="utf-8").splitlines() == whole
     assert json.loads(done.stdout)["sources"] == rows
     assert not state.exists() and not out.with_name("killed.txt.part").exists()
+
+
+@pytest.mark.parametrize("role", ["--leave-out", "--like", "--unlike"])
+def test_standard_input_is_refused_in_every_role(tmp_path, role):
+    text = write(tmp_path / "text.txt", "zwin bzaf lyoum\nlabas 3lik khouya\n")
+    words = [text, role, "-", *(["--like", text] if role == "--unlike" else [])]
+    said = call_main("data", "pool", *words, "--out", tmp_path / "p.txt", stdin=b"zwin bzaf\n")
+    assert said.code == 2
+    assert "error: -: text is read several times; expected a file: save it as one" in said.err
