@@ -6,6 +6,7 @@ The parent process alone writes, so that a kill loses no more than the fits that
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -302,8 +303,9 @@ def progress_line(
     return text
 
 
-_SAME = ("predictions", "truth", "native", "dev", "test")
-_CHOSEN = ("probe_C", "tfidf_C", "ngrams_C", "C", "pooling", "epochs", "minn", "maxn")
+#: What a line has that running its fit again cannot give, or gives otherwise each time; what it was
+#: made with is looked at before.
+_NOT_COMPARED = {"seconds", "parameters", "config"}
 
 
 @dataclass(frozen=True)
@@ -333,7 +335,8 @@ def verify(
 ) -> list[Check]:
     """Re-run `number` lines of an experiment, drawn at random, from the files it names.
 
-    A line matches if every prediction, figure and chosen C is exactly the one written.
+    A line matches if all in it but its seconds is exactly as written: predictions, figures and what
+    was chosen.
 
     Raises RunError if the folder is no experiment, was made by another version, or if its
     data have changed since.
@@ -423,16 +426,19 @@ def _checked(fit: Fit, before: Mapping[str, Any], again: Mapping[str, Any]) -> C
     old = before.get("predictions", [])
     new = again.get("predictions", [])
     differing = sum(a != b for a, b in zip(old, new, strict=False)) + abs(len(old) - len(new))
-    again = _restricted(again, before)
-    same = (*_SAME, *_CHOSEN)
-    changed = tuple(name for name in same if before.get(name) != again.get(name))
+    again = _restricted(json.loads(json.dumps(again)), before)
+    changed = tuple(
+        name
+        for name, value in before.items()
+        if name not in _NOT_COMPARED and value != again.get(name)
+    )
     return Check(fit, len(old), differing, changed)
 
 
-def _restricted(line: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """The line without metrics that were registered after the earlier one was written."""
-    return {
-        key: _restricted(value, earlier[key]) if isinstance(value, dict) else value
-        for key, value in line.items()
-        if key in earlier
-    }
+def _restricted(value: Any, earlier: Any) -> Any:
+    """What stands in a line, without metrics that were registered after the earlier one."""
+    if isinstance(value, dict) and isinstance(earlier, dict):
+        return {key: _restricted(of, earlier[key]) for key, of in value.items() if key in earlier}
+    if isinstance(value, list) and isinstance(earlier, list) and len(value) == len(earlier):
+        return [_restricted(*pair) for pair in zip(value, earlier, strict=True)]
+    return value

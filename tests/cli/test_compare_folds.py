@@ -102,6 +102,24 @@ def test_it_is_resumed_verified_and_extended_by_deals(finished, few, call):
     assert [row["fits"] for row in json.loads(said.out)["rows"]] == [10] * 5
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("folds", lambda folds: folds[1]["test"].update(f1_macro=0.123)),
+        ("folds", lambda folds: folds.pop()),
+        ("by_script", lambda scripts: scripts.update(latin={"n": 1, "accuracy": 0.5})),
+    ],
+)
+def test_verify_compares_all_but_the_seconds(finished, call, tmp_path, name, change):
+    (tmp_path / "comparison.json").write_bytes((finished[0] / "comparison.json").read_bytes())
+    line = read_lines(finished[0])["majority"]
+    change(line[name])
+    line["seconds"] += 9
+    (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    said = call("compare", "--verify", tmp_path, "1")
+    assert said.code == 1 and f"differing: {name})" in said.out
+
+
 def test_repeats_where_it_is_asked_for_and_what_cannot_be(few, call, tmp_path):
     words = ("compare", few, "--objectives", "nbsvm", "--out", tmp_path / "out")
     said = call(*words, "--cv", "4", "--json")
