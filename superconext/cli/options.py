@@ -29,7 +29,7 @@ from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
 from superconext.objectives.catalogue import OBJECTIVES
-from superconext.probe import check_probe_features, probe_feature_names
+from superconext.probe import PROBES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -519,7 +519,7 @@ class Minutes(click.ParamType):
 _REGISTERED = {
     "objective": RegisteredName(OBJECTIVES.names, OBJECTIVES.check),
     "encoder": RegisteredName(ENCODERS.names, ENCODERS.check),
-    "probe_features": RegisteredName(probe_feature_names, check_probe_features),
+    "probe_features": RegisteredName(PROBES.values, PROBES.check),
 }
 
 

@@ -7,7 +7,6 @@ its callers to mean "the preset's value"; `resolve` fills it in.
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -20,7 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from superconext.config.presets import BY_ROWS, FORMER_PRESETS, OF_ENCODERS, PRESETS
-from superconext.core.errors import ConfigError, OptionError, suggestion
+from superconext.core.errors import ConfigError, OptionError, nearest, suggestion
 
 #: Headings of `--help`, in their order.
 GROUPS = (
@@ -121,10 +120,9 @@ class Parameter:
         if self.choices:
             choice = re.split("[+-]", value, maxsplit=1)[0] if self.additions else value
             if choice not in self.choices:
-                near = difflib.get_close_matches(choice, self.choices, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(
-                    f"{self.name} = {value!r}: expected one of {', '.join(self.known)}{hint}"
+                    f"{self.name} = {value!r}: expected one of {', '.join(self.known)}; "
+                    f"{suggestion(choice, self.choices)}"
                 )
         if kind in (int, float):
             if not math.isfinite(value):
@@ -622,7 +620,8 @@ def docstring() -> str:
 
 T = TypeVar("T")
 
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+#: Truth values as options write them.
+TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -673,9 +672,9 @@ def parse_options(
 
 def _meant(name: str, known: Sequence[str]) -> str:
     """Advice on an unknown option: the nearest option or, if that is nearer, parameter."""
-    near = difflib.get_close_matches(name, [*known, *BY_NAME], 1)
-    if near and near[0] not in known:
-        return f"did you mean the parameter {near[0]} (--{near[0].replace('_', '-')})?"
+    near = nearest(name, [*known, *BY_NAME])
+    if near and near not in known:
+        return f"did you mean the parameter {near} (--{near.replace('_', '-')})?"
     return suggestion(name, known, f"known: {', '.join(known) or 'none'}")
 
 
@@ -698,7 +697,7 @@ def _filtered(text: str | None, options: type, own: bool) -> str | None:
 def _convert(name: str, value: str, kind: type) -> Any:
     try:
         if kind is bool:
-            return _TRUTH[value.lower()]
+            return TRUTH[value.lower()]
         converted = kind(value)
     except (ValueError, KeyError):
         raise OptionError(

@@ -95,10 +95,15 @@ class StoppedEarly(SuperConTextError):
 
 def suggestion(name: object, known: Iterable[str], otherwise: str = "take one of these") -> str:
     """Advice at the end of a message on an unknown name: the nearest known one, if any is near."""
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close else otherwise
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The known name most like an unknown one, "" where none is near."""
     import difflib
 
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else otherwise
+    return next(iter(difflib.get_close_matches(str(name), list(known), n=1)), "")
 
 
 def plural(number: int, what: str) -> str:

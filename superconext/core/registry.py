@@ -10,7 +10,6 @@ names. A class is imported when it is first asked for.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from superconext.core.errors import ConfigError, UnregisteredError
+from superconext.core.errors import ConfigError, UnregisteredError, suggestion
 
 T = TypeVar("T")
 
@@ -56,6 +55,9 @@ class Registry(Generic[T]):
         variable: environment variable of more entries, "name=path/to/file.py:Class" after
             commas, which worker processes see too; None for none.
         home: the module that holds the registry, as OBJECTIVES of kind "objective".
+        parameter: the parameter's name where it is not the kind.
+        also: values that the parameter may have beside the names of entries,
+            which no class is behind.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class Registry(Generic[T]):
         built_in: Mapping[str, Entry],
         variable: str | None = None,
         home: str = "",
+        parameter: str = "",
+        also: Sequence[str] = (),
     ) -> None:
-        self.home = home
+        self.home, self.parameter, self.also = home, parameter or kind, tuple(also)
         self.kind, self.base, self.built_in, self.variable = kind, base, dict(built_in), variable
         self.group = f"superconext.{kind}s".replace(" ", "_")
         self._added: dict[str, Entry | T] = {}
@@ -102,6 +106,10 @@ class Registry(Generic[T]):
         """Every known name, built-in ones first."""
         return list(dict.fromkeys([*self.built_in, *self._added, *self._from_packages()]))
 
+    def values(self) -> list[str]:
+        """Every value of the parameter: built-in names, what it may have beside names, others."""
+        return list(dict.fromkeys([*self.built_in, *self.also, *self.names()]))
+
     def summary(self, name: str) -> str:
         """A line of help."""
         entry = self._entry(name)
@@ -117,34 +125,28 @@ class Registry(Generic[T]):
         return iter(self.names())
 
     def check(self, name: str) -> None:
-        """Raise ConfigError unless the name is known, with the nearest one that is."""
-        if name in self:
+        """Raise ConfigError unless the parameter may have this value, with the nearest that it may
+        have."""
+        if name in self or name in self.also:
             self._tell()
             return
-        self.check_entry(name)
+        for meant, fault in self._faults:
+            if meant in (name, ""):
+                raise UnregisteredError(f"{self.parameter} = {name!r}: {fault}")
         self._tell()
-        near = difflib.get_close_matches(name, self.names(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         error = UnregisteredError(
-            f"{self.kind} = {name!r}: expected one of {', '.join(self.names())}, or "
-            f"{self.how_to_add(name)}{hint}"
+            f"{self.parameter} = {name!r}: expected one of {', '.join(self.values())}, or "
+            f"{self._how_to_add(name)}; {suggestion(name, self.values())}"
         )
         error.kind, error.name, error.variable = self.kind, name, self.variable or ""
         raise error
 
-    def how_to_add(self, name: str) -> str:
+    def _how_to_add(self, name: str) -> str:
         """How an entry of the user's own becomes known, for messages."""
         named = f"named in {self.variable}={name}=path/to/file.py:Class" if self.variable else ""
         constant = f"{self.kind}s".replace(" ", "_").upper()
         added = f"added in Python with {constant}.register of {self.home}" if self.home else ""
         return f"one of your own, {' or '.join(filter(None, [named, added]))}"
-
-    def check_entry(self, name: str) -> None:
-        """Raise ConfigError where a wrong entry of the environment variable is for this name, or
-        for none."""
-        for meant, fault in self._faults:
-            if meant in (name, ""):
-                raise UnregisteredError(f"{self.kind} = {name!r}: {fault}")
 
     def get(self, name: str) -> T:
         """The class behind a name. Raises ConfigError where it is unknown or of another kind."""
@@ -154,7 +156,9 @@ class Registry(Generic[T]):
             return self._checked(name, entry, f"{entry!r} is no", "")
         path, _, attribute = entry.target.rpartition(":")
         if path.endswith(".py") and not os.path.isfile(path):
-            raise UnregisteredError(f"{self.kind} = {name!r}: found no file {path}; {_EXPECTED}")
+            raise UnregisteredError(
+                f"{self.parameter} = {name!r}: found no file {path}; {_EXPECTED}"
+            )
         if name in self.built_in:
             built_in: T = getattr(importlib.import_module(path), attribute)
             return built_in
@@ -164,7 +168,7 @@ class Registry(Generic[T]):
             )
         except Exception as error:  # whatever a user's own file does when it is run
             raise UnregisteredError(
-                f"{self.kind} = {name!r}: {path} cannot be imported ({type(error).__name__}: "
+                f"{self.parameter} = {name!r}: {path} cannot be imported ({type(error).__name__}: "
                 f"{error}); expected the module of {attribute}: correct it"
             ) from error
         return self._checked(name, getattr(module, attribute, None), f"{path} has no", attribute)
@@ -180,7 +184,8 @@ class Registry(Generic[T]):
             wanted = f"class {attribute} that extends".replace("  ", " ") + f" {module}.{base_name}"
         if not right:
             raise UnregisteredError(
-                f"{self.kind} = {name!r}: {lack} {wanted}; expected one: register the right name"
+                f"{self.parameter} = {name!r}: {lack} {wanted}; expected one: register the right "
+                "name"
             )
         self.used[name] = candidate
         if fault := getattr(candidate, "fault", None):

@@ -21,7 +21,6 @@ its files, options, and how their rows are split:
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections import Counter
@@ -36,11 +35,12 @@ from superconext.config.files import read_toml
 from superconext.config.parameters import (
     BY_NAME,
     OPTION,
+    TRUTH,
     Config,
     check_names,
     with_files,
 )
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, nearest
 from superconext.encoders.pretrained import SIZES, resolve_sized
 from superconext.objectives.catalogue import OBJECTIVES
 
@@ -120,8 +120,6 @@ OWN_RULE = " (own rule)"
 
 #: A plus between parameters, not one within a value (`encoder+tfidf`).
 _PLUS = re.compile(r"\+(?=[^+]*=)|\+\s*$")
-
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True)
@@ -257,7 +255,7 @@ def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
     if objective == AUTO or (objective in BASELINES and objective not in ALWAYS_FITTED):
         return
-    if objective not in OBJECTIVES and difflib.get_close_matches(objective, ALWAYS_FITTED):
+    if objective not in OBJECTIVES and nearest(objective, ALWAYS_FITTED):
         raise ConfigError(
             f"found {objective!r} among the systems; expected no baseline of those fitted in every "
             f"comparison ({', '.join(ALWAYS_FITTED)}): leave it out"
@@ -304,7 +302,7 @@ def parse_value(name: str, text: str, where: str) -> Any:
         return _literal(text)
     parameter = BY_NAME[name]
     try:
-        value = _TRUTH[text.lower()] if parameter.type is bool else parameter.type(text)
+        value = TRUTH[text.lower()] if parameter.type is bool else parameter.type(text)
     except (ValueError, KeyError):
         kind = {int: "a whole number", float: "a number", bool: "yes or no"}[parameter.type]
         raise ConfigError(f"{where}: {name} = {text!r}; expected {kind}") from None

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from superconext.core.errors import UnregisteredError
 from superconext.core.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from superconext.probe.base import Probe
+
+#: Values of `probe_features` under which a model of n-grams predicts together with the probe.
+ENSEMBLE_NAMES = ("encoder+tfidf", "encoder+ngrams")
 
 #: The classifiers fitted on frozen sentence vectors, by the value of `probe_features`.
 PROBES: Registry[type[Probe]] = Registry(
@@ -27,10 +29,9 @@ PROBES: Registry[type[Probe]] = Registry(
     },
     "SUPERCONEXT_PROBES",
     home=__name__,
+    parameter="probe_features",
+    also=ENSEMBLE_NAMES,
 )
-
-#: Values of `probe_features` under which a model of n-grams predicts together with the probe.
-ENSEMBLE_NAMES = ("encoder+tfidf", "encoder+ngrams")
 
 #: The metrics of predicted labels; see `superconext.probe.metrics.metric_values`.
 METRICS: Registry[Callable[..., float]] = Registry(
@@ -48,32 +49,9 @@ METRICS: Registry[Callable[..., float]] = Registry(
 )
 
 
-def probe_feature_names() -> list[str]:
-    """Every value that `probe_features` may have: built-in ones first, then registered probes."""
-    first, *registered = PROBES.names()
-    return [first, *ENSEMBLE_NAMES, *registered]
-
-
-def check_probe_features(name: str) -> None:
-    """Raise ConfigError unless `probe_features` may have this value."""
-    if name in ENSEMBLE_NAMES or name in PROBES:
-        return
-    PROBES.check_entry(name)
-    import difflib
-
-    near = difflib.get_close_matches(name, probe_feature_names(), 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    error = UnregisteredError(
-        f"probe_features = {name!r}: expected one of {', '.join(probe_feature_names())}, or "
-        f"{PROBES.how_to_add(name)}{hint}"
-    )
-    error.kind, error.name, error.variable = PROBES.kind, name, PROBES.variable or ""
-    raise error
-
-
 def probe_class(name: str) -> type[Probe]:
     """The probe that a value of `probe_features` asks for. Raises ConfigError."""
-    check_probe_features(name)
+    PROBES.check(name)
     return PROBES.get("encoder" if name in ENSEMBLE_NAMES else name)
 
 

@@ -194,4 +194,4 @@ def test_an_unknown_name_is_told_where_to_add_ones_own():
         objective_class("nope")
     said = str(caught.value)
     assert "SUPERCONEXT_OBJECTIVES=nope=path/to/file.py:Class" in said
-    assert said.endswith("with OBJECTIVES.register of superconext.objectives.catalogue")
+    assert "with OBJECTIVES.register of superconext.objectives.catalogue; " in said

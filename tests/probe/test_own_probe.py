@@ -105,3 +105,6 @@ def test_what_needs_a_logistic_regression_is_refused_first(given):
 def test_an_unknown_one_is_named_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean 'nearest_mean'"):
         SuperConTextClassifier(**QUICK, probe_features="nearest_man").fit(TEXTS, LABELS)
+    with pytest.raises(ConfigError, match=r"^probe_features = .*did you mean 'encoder\+ngrams'"):
+        PROBES.check("encoder+ngram")
+    PROBES.check("encoder+ngrams")
