@@ -81,7 +81,8 @@ def tokenised(path: Path, home: Path) -> tuple[object, float]:
 
 
 def stage_tokenise(path: Path, home: Path) -> dict:
-    from superconext.data.file_rows import processors, tokenise_block
+    from superconext.core.process import processors
+    from superconext.data.file_rows import tokenise_block
     from superconext.data.reading import RowStream
     from superconext.text.normalize import Normalizer
     from superconext.text.tokenize import Tokenizer

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ from superconext.core.files import (
     write_array,
     write_json,
 )
+from superconext.core.process import processors
 from superconext.data.duplicates import SeenTexts, text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
@@ -58,13 +58,6 @@ _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 
 
 Tokenised = tuple[list[str], np.ndarray, np.ndarray, np.ndarray]
-
-
-def processors() -> int:
-    """Processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:

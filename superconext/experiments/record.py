@@ -19,12 +19,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, resolve, with_files
 from superconext.config.presets import FORMER_PRESETS
 from superconext.core import locks
+from superconext.core.environment import made_with
 from superconext.core.errors import DataError, RunError, VectorsError
 from superconext.core.files import file_sha256, sync, write_json
 from superconext.core.progress import Progress
@@ -191,11 +190,7 @@ def make_record(
             }
             for data in request.datasets
         },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: _version(name) for name in _PACKAGES},
-        },
-        "cpus": os.cpu_count(),
+        **made_with(_PACKAGES),
     }
 
 
@@ -344,10 +339,3 @@ def _content_sha256(path: Path, content: str) -> str:
     for file in sorted(item for item in path.rglob("*") if item.is_file()):
         digest.update(f"{file.relative_to(path).as_posix()} {file_sha256(file)}\n".encode())
     return digest.hexdigest()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

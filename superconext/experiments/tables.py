@@ -26,11 +26,17 @@ from superconext.experiments.paired_tests import (
 )
 from superconext.experiments.plan import name_of
 from superconext.experiments.systems import OWN_RULE, System
-from superconext.report.table import MISSING, Grid, interval, probability, spread, wilson
+from superconext.report.table import (
+    METRIC_TITLES,
+    MISSING,
+    Grid,
+    interval,
+    probability,
+    spread,
+    wilson,
+)
 from superconext.text.characters import FEWEST_OF_SCRIPT
 
-#: Headings of the built-in metrics; a registered one is its own heading.
-METRICS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 LEVEL = 0.05
 INTERVAL = f"{CONFIDENCE:.0%} interval"
 
@@ -148,7 +154,7 @@ def make_tables(
 def summarise(name: str, lines: Lines, part: str = "test") -> Row:
     """The means of a system's lines, not compared with anything."""
     # A metric may have been registered after the first of the lines was written.
-    names = [*METRICS, *(key for key in lines[0][part] if key not in ("n", *METRICS))]
+    names = [*METRIC_TITLES, *(key for key in lines[0][part] if key not in ("n", *METRIC_TITLES))]
     shared = [key for key in names if all(key in line[part] for line in lines)]
     columns = {key: [float(line[part][key]) for line in lines] for key in shared}
     columns["seconds"] = [float(line["seconds"]) for line in lines]
@@ -292,7 +298,7 @@ def _one_seed(lines: Lines) -> list[str]:
 def metric_columns(rows: Sequence[Row]) -> dict[str, str]:
     """The metrics of a table's rows with their headings: built-in ones, then registered ones."""
     names = dict.fromkeys(key for row in rows for key in row.means if key != "seconds")
-    return {**METRICS, **{name: name for name in names if name not in METRICS}}
+    return {**METRIC_TITLES, **{name: name for name in names if name not in METRIC_TITLES}}
 
 
 def metric_cells(row: Row, columns: Iterable[str]) -> list[str]:
@@ -342,7 +348,7 @@ def to_grid(table: Table, columns: Mapping[str, str] | None = None) -> Grid:
     tests = ["difference", INTERVAL, "p", "p (Holm)"]
     whole = ["95% of accuracy"] if any(row.accuracy_interval for row in table.rows) else []
     headings = ["system", "fits", *columns.values(), "seconds", *whole, *tests]
-    strong = [headings.index(name) for name in (METRICS[TESTED], "difference")]
+    strong = [headings.index(name) for name in (METRIC_TITLES[TESTED], "difference")]
     bold = {(at, column) for at, row in enumerate(table.rows) if row.better for column in strong}
     rows = []
     for row in table.rows:

@@ -76,10 +76,26 @@ def prepare_run_text(
     return run_text(prepared, config, texts)
 
 
-class VectorsLogisticRegression(ProbabilisticBaseline):
-    """Logistic regression on the mean of the word vectors that the run starts from."""
+class _OnFrozenVectors(ProbabilisticBaseline):
+    """A probe on sentence vectors that the run starts from."""
 
     needs_run = True
+    probe: LogisticRegressionProbe
+
+    def decision(self, texts: Sequence[str]) -> np.ndarray:
+        return self.probe.decision(self._features(texts))
+
+    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
+        labels = class_indices(train, None)[1]
+        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
+
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentence vectors float32 `[N, d]`."""
+        raise NotImplementedError
+
+
+class VectorsLogisticRegression(_OnFrozenVectors):
+    """Logistic regression on the mean of the word vectors that the run starts from."""
 
     @classmethod
     def lacks(cls, config: Config) -> str:
@@ -106,13 +122,6 @@ class VectorsLogisticRegression(ProbabilisticBaseline):
         self.settings = {"C": self.probe.c}
         return self
 
-    def decision(self, texts: Sequence[str]) -> np.ndarray:
-        return self.probe.decision(self._features(texts))
-
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        labels = class_indices(train, None)[1]
-        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
-
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None and isinstance(self.run.indexer, WordIndexer)
         assert self.run.indexer.table is not None
@@ -137,15 +146,13 @@ def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
     return np.asarray(means, dtype=np.float32)
 
 
-class PretrainedLogisticRegression(ProbabilisticBaseline):
+class PretrainedLogisticRegression(_OnFrozenVectors):
     """Logistic regression on the sentence vectors of the pretrained encoder, frozen.
 
     The encoder is the one layer that was pretrained, over the vectors it was pretrained with. Its
     pooling is the one with the lowest log loss on dev, the first of equals in the order of
     `POOLINGS`; with fewer than `FEWEST_DEV_ROWS` dev rows the mean.
     """
-
-    needs_run = True
 
     @classmethod
     def lacks(cls, config: Config) -> str:
@@ -183,13 +190,6 @@ class PretrainedLogisticRegression(ProbabilisticBaseline):
     def _keep(self, encoder: Encoder, probe: LogisticRegressionProbe, pooling: str) -> None:
         self.encoder, self.probe = encoder, probe
         self.settings = {"pooling": pooling, "C": probe.c}
-
-    def decision(self, texts: Sequence[str]) -> np.ndarray:
-        return self.probe.decision(self._features(texts))
-
-    def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
-        labels = class_indices(train, None)[1]
-        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from superconext.probe.logistic_regression import (
     folds,
 )
 from superconext.text.characters import FEWEST_OF_SCRIPT, OTHER, script_groups
-
-if TYPE_CHECKING:
-    pass
 
 #: Values of the parameter.
 NO_GROUPS, BY_SCRIPT = "none", "script"

@@ -311,7 +311,8 @@ BASELINE_NAMES = {
 }
 BASELINE_NAMES |= {name + ADJUSTED: f"{title}, adjusted" for name, title in BASELINE_NAMES.items()}
 
-_COLUMNS = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
+#: Headings of the built-in metrics; a registered one is its own heading.
+METRIC_TITLES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
 
 def score_table(metrics: Mapping[str, Any]) -> str:
@@ -353,7 +354,7 @@ def score_table(metrics: Mapping[str, Any]) -> str:
         title, below = fold_lines(metrics[split])
     if adjusted:
         below = f"\nadjusted: predicts rare classes more often, as superconext's rows do{below}"
-    columns = ("model", *(_COLUMNS.get(name, name) for name in METRICS), "seconds")
+    columns = ("model", *(METRIC_TITLES.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
 
 
@@ -421,7 +422,7 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
     dealt = f"{plural(per, 'fold')}{times}"
     title = f"cross-validated, {scores['n']} rows, each predicted while held out ({dealt})"
     spreads = ", ".join(
-        f"{_COLUMNS.get(name, name)} {spread(values['mean'], values['sd'])}"
+        f"{METRIC_TITLES.get(name, name)} {spread(values['mean'], values['sd'])}"
         for name, values in folds.items()
         if isinstance(values, Mapping)
     )
@@ -539,11 +540,11 @@ def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float,
 def score_rows(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row of the scores of each model, by the headings of `score_table`."""
     return [
-        {"run": name, **{_COLUMNS.get(metric, metric): of.get(metric) for metric in METRICS}}
+        {"run": name, **{METRIC_TITLES.get(metric, metric): of.get(metric) for metric in METRICS}}
         for name, of in models.items()
     ]
 
 
 def _row(name: str, scores: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-    values = {_COLUMNS.get(metric, metric): scores.get(metric) for metric in METRICS}
+    values = {METRIC_TITLES.get(metric, metric): scores.get(metric) for metric in METRICS}
     return {"model": name, **values, "seconds": seconds}

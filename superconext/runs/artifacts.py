@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
 from superconext.core.arithmetic import float32_library
+from superconext.core.environment import made_with
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
@@ -26,7 +24,7 @@ from superconext.runs.folder import save_model, write_manifest
 from superconext.runs.page import PAGE, train_page
 from superconext.runs.splits import Splits, TrainRequest
 
-_PACKAGES = ("torch", "numpy", "scikit-learn", "gensim", "safetensors")
+_PACKAGES = ("superconext", "torch", "numpy", "scikit-learn", "gensim", "safetensors")
 
 
 @dataclass
@@ -192,7 +190,6 @@ def _manifest(
         "preset": config.preset,
         "seed": config.seed,
         "threads": config.threads,
-        "cpus": os.cpu_count(),
         "float32_products": float32_library() if config.device == "cpu" else None,
         "data": data,
         "text": {key: fitted.facts.get(key) for key in ("profile", "words", "unknown")},
@@ -200,20 +197,9 @@ def _manifest(
         "model": fitted.facts.get("model"),
         "related": fitted.facts.get("related"),
         **{name: facts for name, facts in fitted.facts.items() if name == "soft_labels"},
-        "versions": {
-            "python": platform.python_version(),
-            "superconext": __version__,
-            **{name: _version(name) for name in _PACKAGES},
-        },
+        **made_with(_PACKAGES),
         **times,
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _write_predictions(path: Path, request: TrainRequest, results: RunResults) -> None:
