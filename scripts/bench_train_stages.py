@@ -5,8 +5,8 @@
 What follows `--` are words of `train`, to which a new run folder is added. Each round is a process
 of its own, so that imports count; the first makes the word vectors and is left out, so they come
 from the cache afterwards. Processor seconds of each stage without the stages inside it, medians
-over the rounds. The table is printed; scripts/results/bench_train_stages.csv is that of the page on
-speed.
+over the rounds. The table is printed and written to the file named first, as
+scripts/results/bench_train_stages.csv was.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-#: So it leaves temperature, mining_threshold, steps_per_epoch, max_length and min_count too. It
-#: states beside these a projection by an MLP as wide as the sentence vector (512), and mining
-#: from epoch 20 of 60 on (Yelp-F).
+#: Origin of a value that the paper does not print. Parameters that no preset sets are open there
+#: too: temperature, mining_threshold, steps_per_epoch, max_length and min_count. What it prints and
+#: no preset has is a projection by an MLP as wide as the sentence vector (512), and mining from
+#: epoch 20 of 60 on (Yelp-F).
 OPEN = "left open by the paper"
 
 

@@ -3,9 +3,9 @@
 At the end of every parallel piece of work the faster thread waits for the one that a neighbour's
 program pushed aside, and a thread that spins while it waits pushes others aside itself. So threads
 here spin briefly and then sleep, and a command takes one for each processor that is idle when it
-begins; docs/performance.md has the figures. Results depend on the number in their last bits, so it
-is kept to the end and written into the run's manifest. Nothing here imports torch: how threads wait
-is read from the environment when torch is imported.
+begins; scripts/bench_threads.py measures both. Results depend on the number in their last bits, so
+it is kept to the end and written into the run's manifest. Nothing here imports torch: how threads
+wait is read from the environment when torch is imported.
 
 glibc gives every freed block of some size back to the kernel, and each page of the next one
 costs a fault and a clearing: at a large batch over a million faults a step, up to half its time.

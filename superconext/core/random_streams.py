@@ -1,4 +1,4 @@
-"""Named streams of random numbers: everything random in a run draws from one of these.
+"""Named streams of random numbers: what NumPy draws in training comes from one of these.
 
 A stream is NumPy's generator seeded by (seed, number of the stream, further numbers), so that
 drawing more from one stream changes nothing in another. Two streams that never meet in one

@@ -3,7 +3,7 @@
 The recipes are n-grams alone, a probe on an encoder that is left as it is (the mean of the word
 vectors and, where there is one, the pretrained encoder), the encoder that is trained on the labels,
 and a pool of n-grams with each. They are compared by log loss on the same held-out rows: those of a
-cross-validation within train, or dev where that has `FEWEST_DEV` rows or `cv` is 0. What has to be
+cross-validation within train, or dev where that has `DEV_ROWS_THAT_DECIDE` rows or `cv` is 0. What has to be
 trained is chosen where it is better than the best of the others by more than the standard error of
 the difference. Among these, which are ready within seconds, the lowest log loss decides; where
 there is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another is
@@ -60,7 +60,7 @@ from superconext.training.callbacks import Callback
 from superconext.vectors.text_corpus import Lines
 
 #: Dev rows from which on dev decides, in place of a cross-validation.
-FEWEST_DEV = 50
+DEV_ROWS_THAT_DECIDE = 50
 
 #: Parameters that leave the choice open: where they are named, `auto` still chooses.
 OPEN = (
@@ -287,9 +287,12 @@ def fit_on_dev(
     monitor: bool = True,
     on_prepared: Callable[[Prepared], None] | None = None,
 ) -> tuple[Fitted, Choice]:
-    """The same, judged on dev rows: each recipe is fitted on train as a run of its own would be,
-    and the best of them is the model. Weights of a pool that are judged were fitted on other dev
-    rows. Arguments are those of `fit_model`."""
+    """A model of the training rows whose recipe dev rows have chosen, and the choice.
+
+    Each recipe is fitted on train as a run of its own would be, and the best on dev is the model.
+    No fit on all rows follows, as after `choose`. Weights of a pool that are judged were fitted on
+    other dev rows. Arguments are those of `fit_model`, and so are the errors.
+    """
     recipes = recipes_of(config, len(train))
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     fits: dict[str | None, Fitted] = {}
@@ -376,11 +379,11 @@ def fit_chosen(
     monitor: bool = True,
 ) -> tuple[Fitted, Choice]:
     """A model of the training rows, its recipe chosen on dev, or by cross-validation where dev has
-    fewer than `FEWEST_DEV` rows and `cv` is not 0, or is None. Arguments are those of
+    fewer than `DEV_ROWS_THAT_DECIDE` rows and `cv` is not 0, or is None. Arguments are those of
     `fit_model`."""
     more: dict[str, Any] = {"progress": progress, "not_drawn": not_drawn, "monitor": monitor}
     more["test_texts"] = test_texts
-    if dev is not None and (len(dev) >= FEWEST_DEV or config.cv == 0):
+    if dev is not None and (len(dev) >= DEV_ROWS_THAT_DECIDE or config.cv == 0):
         return fit_on_dev(train, config, dev, **more)
     held = [*(dev.texts if dev is not None else ()), *test_texts]
     cv = CrossValidation(train, config, config.cv or FOLDS, progress, held, not_drawn=not_drawn)

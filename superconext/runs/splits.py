@@ -44,7 +44,7 @@ from superconext.encoders import encoder_class
 from superconext.fitting.checks import needs_every_row
 from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
 from superconext.fitting.preprocess import make_tokenizer
-from superconext.fitting.recipes import FEWEST_DEV, naming
+from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, naming
 from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
@@ -184,7 +184,7 @@ def _dev_rows(
     """
     if request.dev:
         assert given is not None
-        few = train.on_disk is None and len(given) < FEWEST_DEV and not config.soft_labels
+        few = train.on_disk is None and len(given) < DEV_ROWS_THAT_DECIDE and not config.soft_labels
         beside = config.preset == "auto" and few and config.cv != 0
         return train, given, FOLDS * beside, ""
     if folds := folds_of(config, train, request.test):
