@@ -35,6 +35,7 @@ from superconext.cli.options import (
 )
 from superconext.config.parameters import BY_NAME
 from superconext.core.errors import plural
+from superconext.data import FORMS
 
 if TYPE_CHECKING:
     from superconext.data.dataset import Dataset
@@ -216,7 +217,7 @@ def inspect(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("tsv", "csv", "jsonl")),
+    type=click.Choice(FORMS),
     default="tsv",
     show_default=True,
     help="Format of the files to write.",

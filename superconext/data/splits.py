@@ -41,9 +41,6 @@ from superconext.data.formats import table_lines
 
 RECORD = "dataset.json"
 
-#: Formats a folder can be written in.
-FORMS = ("tsv", "csv", "jsonl")
-
 Row = tuple[str, str]  # label, text
 
 
@@ -64,7 +61,7 @@ def write_folder(
     TSV has no quoting: tabs and line ends inside a text become spaces.
 
     parts: rows by name, each iterated once. record: what `dataset.json` says besides the files and
-    this package's version. form: `tsv`, `csv` or `jsonl`. force: replace an earlier data set.
+    this package's version. form: one of `data.FORMS`. force: replace an earlier data set.
 
     Returns the document of `dataset.json`; its `files` have `rows`, `classes` and `sha256`. Raises
     DataError where the folder may not be written or a part has no rows, OSError as the system does.

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import DataError
 from superconext.core.files import file_sha256, tsv_cell
+from superconext.data import FORMS
 from superconext.data.reading import read_labelled
-from superconext.data.splits import FORMS, check_folder, write_folder
+from superconext.data.splits import check_folder, write_folder
 
 ROWS = [("pos", "zwin bzaf"), ("neg", 'had "lfilm", khayb'), ("pos", "شكرا\tlik\nkhoya")]
 words = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=8)
