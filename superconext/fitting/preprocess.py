@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superconext.config.parameters import Config, names_of, other_options
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.core.progress import Progress
-from superconext.data.auxiliary import auxiliary_rows, share_matrix, soft_rows, targets
+from superconext.data.auxiliary import (
+    SoftRows,
+    auxiliary_rows,
+    share_matrix,
+    soft_rows,
+    targets,
+)
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import Decontamination
 from superconext.data.lines import UNNAMED
@@ -28,6 +34,9 @@ from superconext.text.normalize import Normalizer, choose_profile, parse_normali
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_sources
 from superconext.training.pretraining.make import pretrained_encoder
+
+if TYPE_CHECKING:
+    from superconext.data.file_rows import TrainingRows
 
 #: Training rows that the probe after each epoch is fitted on.
 MOST_MONITORED = 2_000
@@ -125,13 +134,13 @@ def preprocess(
     ConfigError where the objective wants unlabelled text and none is named, and for a related set
     without a row to learn from.
     """
-    needs_pool = objective_class(config.objective).needs_pool and not config.freeze
+    wanted = objective_class(config.objective)
+    needs_pool = wanted.needs_pool and not config.freeze
     pooled: tuple[str, ...] = ()
     if needs_pool:
         pooled = pool_sources(config.unlabelled, config.objective, train.unlabelled)
     if config.init:
         read_facts(config.init)  # before anything else of a folder that may be a stranger's
-    texts, labels, on_disk = train.texts, train.labels, train.on_disk
     if len(classes) < 2:
         raise DataError(
             f"found {len(classes)} class in the training rows; expected at least two: "
@@ -139,132 +148,202 @@ def preprocess(
         )
     held = [*(dev.texts if dev is not None else ()), *test_texts]
     apart = [*held, *not_drawn]
-    related = None
-    if config.prior_groups == BY_SCRIPT and on_disk is not None:
+    if train.on_disk is not None:
+        own = _from_disk(train.on_disk, classes, config)
+    else:
+        own = _in_memory(train, held, apart, classes, config, progress)
+    source = config
+    if config.pretrain:
+        made = str(pretrained_encoder(config, own.rows, apart, progress))
+        source = replace(config, init=made, vectors=None, unlabelled=None)
+    encoder = encoder_class(config.encoder)
+    indexer = encoder.fit_indexer(own.rows, source, apart, progress)
+    tokens_of_classes = wanted.needs_class_tokens and not config.freeze
+    encoder.limit(config, indexer, len(classes) * tokens_of_classes)
+    if config.pretrain and not config.init:
+        indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
+    judged = _held_rows(dev, test_texts, classes, own.tokenizer, indexer)
+    pieces = {**({} if own.pieces is None else {"train": own.pieces}), **judged.pieces}
+    # Not of rows that are more than memory holds: a pass over them all, to learn how many words
+    # were too rare.
+    unknown = {} if own.tokens is None else {"train": indexer.missing_words(own.tokens)}
+    cut = {name: indexer.cut(some.lists()) for name, some in pieces.items()}
+    if train.on_disk is not None:
+        cut["train"] = train.on_disk.longer_than(config.max_length)
+    facts: dict[str, Any] = {
+        "profile": own.tokenizer.normalizer.profile,
+        **indexer.facts,
+        "unknown": {**unknown, **judged.unknown},
+        **own.facts,
+        "cut": {name: count for name, count in cut.items() if count},
+    }
+    progress.summarise(_summary(facts, indexer))
+    pool = None
+    if needs_pool:
+        labelled = chain(own.rows, *(some.lists() for some in judged.pieces.values()))
+        drawn = _pool_tokens(pooled, train.unlabelled, labelled, own.tokenizer, config, progress)
+        pool = indexer.store(Pieces.of_lists(drawn))
+        facts["pool"] = len(pool)
+    labels, sample, shares = _targets(train, own, classes)
+    return Prepared(
+        classes=list(classes),
+        indexer=indexer,
+        train=indexer.training_store(own.rows, config),
+        labels=labels,
+        dev=judged.dev,
+        dev_labels=judged.dev_labels,
+        pool=pool,
+        facts=facts,
+        init=source.init,
+        sample=sample,
+        cells=balanced_cells(train.texts, labels) if config.prior_groups == BY_SCRIPT else None,
+        pieces=pieces,
+        shares=shares,
+        taught=own.soft.tokens if own.soft else [],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnRows:
+    """The training rows, related and soft ones among them, before their words have numbers.
+
+    labels: class indices `[N]` of the rows without the soft ones, which come last.
+    sample: as in `Prepared`, of these rows.
+    pieces, tokens: words of the file's rows and of all, where they are in memory.
+    """
+
+    tokenizer: Tokenizer
+    rows: TokenRows
+    labels: np.ndarray
+    sample: np.ndarray | None
+    pieces: Pieces | None = None
+    tokens: list[list[str]] | None = None
+    soft: SoftRows | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def _in_memory(
+    train: Dataset,
+    held: Sequence[str],
+    apart: Sequence[str],
+    classes: Sequence[str],
+    config: Config,
+    progress: Progress,
+) -> _OwnRows:
+    """Training rows of a file that memory holds, and what is learned from beside them, without what
+    repeats a text of dev or test (`held`) or another that is kept `apart`."""
+    tokenizer = make_tokenizer(config, train.texts)
+    pieces = tokenizer.pieces(train.texts)
+    tokens, labels = pieces.lists(), train.labels
+    facts: dict[str, Any] = {}
+    sample = None
+    if config.related:
+        related = auxiliary_rows(config.related, tokenizer, classes, held)
+        tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
+        sample = np.arange(len(train.texts))
+        facts["related"] = related.facts
+        progress.say(related.summary)
+    ties = train.ties if config.prior_groups != BY_SCRIPT else ()
+    soft = soft_rows(config.soft_labels, ties, tokenizer, classes, held)
+    if soft:
+        tokens = [*tokens, *soft.tokens]
+        facts["soft_labels"] = soft.facts
+        progress.say(
+            f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
+            f"{soft.facts['held']} that repeat a dev or test text"
+        )
+    beside, repeated = _beside(train, apart, tokenizer, config)
+    if beside:
+        facts["without_label"] = {"learned_from": len(beside), "left_out": repeated}
+    rows = MemoryRows(tokenizer, tokens, beside)
+    numbers = _numbers(labels, classes)
+    return _OwnRows(tokenizer, rows, numbers, sample, pieces, tokens, soft, facts)
+
+
+def _from_disk(rows: TrainingRows, classes: Sequence[str], config: Config) -> _OwnRows:
+    """Training rows that are read from the disk. Raises ConfigError for what cannot use such."""
+    if config.prior_groups == BY_SCRIPT:
         raise ConfigError(
             "prior_groups = 'script' beside training rows that are read from the disk; expected a "
             "training file below 64 MB: leave it out"
         )
-    soft = None
-    rows: TokenRows
-    pieces: dict[str, Pieces] = {}
-    if on_disk is None:
-        tokenizer = make_tokenizer(config, texts)
-        pieces["train"] = tokenizer.pieces(texts)
-        tokens = pieces["train"].lists()
-        if config.related:
-            related = auxiliary_rows(config.related, tokenizer, classes, held)
-            tokens, labels = [*tokens, *related.tokens], [*labels, *related.labels]
-            progress.say(related.summary)
-        ties = train.ties if config.prior_groups != BY_SCRIPT else ()
-        soft = soft_rows(config.soft_labels, ties, tokenizer, classes, held)
-        if soft:
-            tokens = [*tokens, *soft.tokens]
-            progress.say(
-                f"soft labels: {plural(soft.facts['rows'], 'row')}; left out "
-                f"{soft.facts['held']} that repeat a dev or test text"
-            )
-        beside, repeated = _beside(train, apart, tokenizer, config)
-        rows = MemoryRows(tokenizer, tokens, beside)
-    else:
-        for name in ("related", "soft_labels"):
-            if getattr(config, name):
-                raise ConfigError(
-                    f"{name} = {getattr(config, name)!r} beside training rows that are read from "
-                    f"the disk; expected a training file below 64 MB: leave out {name}"
-                )
-        if not encoder_class(config.encoder).reads_streams:
+    for name in ("related", "soft_labels"):
+        if getattr(config, name):
             raise ConfigError(
-                f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
-                "expected one that can read them, such as bilstm: train on a file below 64 MB"
+                f"{name} = {getattr(config, name)!r} beside training rows that are read from "
+                f"the disk; expected a training file below 64 MB: leave out {name}"
             )
-        tokenizer, rows = on_disk.tokenizer, on_disk
-    source = config
-    if config.pretrain:
-        made = str(pretrained_encoder(config, rows, apart, progress))
-        source = replace(config, init=made, vectors=None, unlabelled=None)
-    indexer = encoder_class(config.encoder).fit_indexer(rows, source, apart, progress)
-    tokens_of_classes = objective_class(config.objective).needs_class_tokens and not config.freeze
-    encoder_class(config.encoder).limit(config, indexer, len(classes) * tokens_of_classes)
-    if config.pretrain and not config.init:
-        indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
-    index = {name: k for k, name in enumerate(classes)}
-    facts: dict[str, Any] = {
-        "profile": tokenizer.normalizer.profile,
-        **indexer.facts,
-        # Not of rows that are more than memory holds: a pass over them all, to learn how many
-        # words were too rare.
-        "unknown": {"train": indexer.missing_words(tokens)} if on_disk is None else {},
-    }
-    if on_disk is None and beside:
-        facts["without_label"] = {"learned_from": len(beside), "left_out": repeated}
-    if related:
-        facts["related"] = related.facts
-    if soft:
-        facts["soft_labels"] = soft.facts
-    dev_store, dev_labels = None, None
+    if not encoder_class(config.encoder).reads_streams:
+        raise ConfigError(
+            f"encoder = {config.encoder!r} beside training rows that are read from the disk; "
+            "expected one that can read them, such as bilstm: train on a file below 64 MB"
+        )
+    numbers = _numbers(rows.source.classes, classes)[rows.labels]
+    return _OwnRows(rows.tokenizer, rows, numbers, rows.sample)
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldRows:
+    """The dev and test rows: their words, of each what the vocabulary lacks, and of dev the rows
+    with a known label as `Prepared` has them."""
+
+    pieces: dict[str, Pieces]
+    unknown: dict[str, Any]
+    dev: TokenStore | None = None
+    dev_labels: np.ndarray | None = None
+
+
+def _held_rows(
+    dev: Dataset | None,
+    test_texts: Sequence[str],
+    classes: Sequence[str],
+    tokenizer: Tokenizer,
+    indexer: TextIndexer,
+) -> _HeldRows:
+    """Raises DataError for dev rows without a known label."""
+    found = _HeldRows({}, {})
     if dev is not None and len(dev):
         # Rows of a class that training never sees cannot help to choose anything.
-        known = np.array(
-            [i for i, label in enumerate(dev.labels) if label in index], dtype=np.int64
-        )
+        learned = set(classes)
+        known = np.array([i for i, label in enumerate(dev.labels) if label in learned], np.int64)
         if not len(known):
             raise DataError(
                 "no dev row has a label of the training data; found "
                 f"{sorted(set(dev.labels))[:5]}, expected some of {list(classes)[:5]}"
             )
-        pieces["dev"] = tokenizer.pieces(dev.texts)
-        dev_store = indexer.store(pieces["dev"])
+        found.pieces["dev"] = words = tokenizer.pieces(dev.texts)
+        store = indexer.store(words)
         if len(known) < len(dev):
-            dev_store = dev_store.subset(known)
-        dev_labels = np.array([index[dev.labels[i]] for i in known])
-        dev_tokens = pieces["dev"].lists()
-        facts["unknown"]["dev"] = indexer.missing_words([dev_tokens[i] for i in known])
+            store = store.subset(known)
+        tokens = words.lists()
+        found.unknown["dev"] = indexer.missing_words([tokens[i] for i in known])
+        labels = _numbers([dev.labels[i] for i in known], classes)
+        found = replace(found, dev=store, dev_labels=labels)
     if len(test_texts):
-        pieces["test"] = tokenizer.pieces(test_texts)
-        facts["unknown"]["test"] = indexer.missing_words(pieces["test"].lists())
-    cut = {name: indexer.cut(some.lists()) for name, some in pieces.items()}
-    if on_disk is not None:
-        cut["train"] = on_disk.longer_than(config.max_length)
-    facts["cut"] = {name: count for name, count in cut.items() if count}
-    progress.summarise(_summary(facts, indexer))
-    pool = None
-    if needs_pool:
-        held_out = [pieces[name].lists() for name in ("dev", "test") if name in pieces]
-        labelled = chain(rows, *held_out)
-        drawn = _pool_tokens(pooled, train.unlabelled, labelled, tokenizer, config, progress)
-        pool = indexer.store(Pieces.of_lists(drawn))
-        facts["pool"] = len(pool)
-    if on_disk is not None:
-        numbers = np.array([index[name] for name in on_disk.source.classes])[on_disk.labels]
-        sample: np.ndarray | None = on_disk.sample
-    else:
-        numbers = np.array([index[label] for label in labels])
-        sample = np.arange(len(texts)) if related else None
-    shares = None
-    if train.shares or soft:
+        found.pieces["test"] = tokenizer.pieces(test_texts)
+        found.unknown["test"] = indexer.missing_words(found.pieces["test"].lists())
+    return found
+
+
+def _numbers(labels: Sequence[str], classes: Sequence[str]) -> np.ndarray:
+    """Class indices `[N]`."""
+    index = {name: k for k, name in enumerate(classes)}
+    return np.array([index[label] for label in labels])
+
+
+def _targets(
+    train: Dataset, own: _OwnRows, classes: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """`labels`, `sample` and `shares` of `Prepared`."""
+    labels, sample, shares = own.labels, own.sample, None
+    if train.shares or own.soft:
         given = share_matrix(train.shares, classes) if train.shares else None
-        shares = targets(numbers, given, soft, len(classes))
-    if soft:
-        first, numbers = len(numbers), np.concatenate([numbers, soft.shares.argmax(axis=1)])
-        sample = None if sample is None else np.r_[sample, first : len(numbers)]
-    cells = balanced_cells(texts, numbers) if config.prior_groups == BY_SCRIPT else None
-    return Prepared(
-        classes=list(classes),
-        indexer=indexer,
-        train=indexer.training_store(rows, config),
-        labels=numbers,
-        dev=dev_store,
-        dev_labels=dev_labels,
-        pool=pool,
-        facts=facts,
-        init=source.init,
-        sample=sample,
-        cells=cells,
-        pieces=pieces,
-        shares=shares,
-        taught=soft.tokens if soft else [],
-    )
+        shares = targets(labels, given, own.soft, len(classes))
+    if own.soft:
+        labels = np.concatenate([labels, own.soft.shares.argmax(axis=1)])
+        if sample is not None:
+            sample = np.r_[sample, len(own.labels) : len(labels)]
+    return labels, sample, shares
 
 
 def learns_from_text(config: Config) -> bool:
