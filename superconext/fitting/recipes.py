@@ -255,9 +255,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     if done and once and len(cv.folds) == first:
         limit = f"; encoders are trained in the first {first} only"
     where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
-    shifted_at_all = bool(np.ptp(shift) > 0)
-    facts = config, where, began, progress, shifted_at_all, len(cv.labels)
-    choice = _decided(losses, scores, *facts, ready)
+    compared = _Compared(scores, where, began, len(cv.labels), bool(np.ptp(shift) > 0))
+    choice = _told(_decided(losses, len(cv.labels), ready), compared, config, progress)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
         if len(cv.folds) < len(every):
@@ -354,8 +353,8 @@ def fit_on_dev(
         for recipe, one in shares.items()
     }
     where = f"on {len(labels)} dev rows"
-    adjusted = bool(np.ptp(shift) > 0)
-    choice = _decided(losses, scores, config, where, began, progress, adjusted, len(train))
+    compared = _Compared(scores, where, began, len(train), bool(np.ptp(shift) > 0))
+    choice = _told(_decided(losses, len(train)), compared, config, progress)
     fitted = fits[choice.recipe.encoder]
     model = fitted.model
     if not choice.recipe.ngrams:
@@ -464,84 +463,119 @@ def _ready(losses: Mapping[Recipe, np.ndarray], rows: int) -> Recipe:
     return best
 
 
+@dataclass(frozen=True)
+class _Decision:
+    """What log losses have decided.
+
+    mean: log loss of each recipe. ready: the choice among those that need no training.
+    rival: what was measured against it at last, None where nothing was; it is `chosen` where it is
+        clearly better. gain, error: by how much its log loss is lower, and the standard error.
+    behind: recipes of lower log loss on these rows, which were behind on more.
+    """
+
+    mean: Mapping[Recipe, float]
+    ready: Recipe
+    chosen: Recipe
+    rival: Recipe | None
+    gain: float
+    error: float
+    behind: Sequence[Recipe]
+
+    def why(self, rows: int) -> str:
+        """The reason in words. rows: of training."""
+        out = "the trained encoder was left out, as it takes longer than the budget"
+        if rows < ENOUGH_ROWS and any(recipe.encoder == PRETRAINED for recipe in self.mean):
+            out = f"with fewer than {ENOUGH_ROWS} rows a pretrained encoder is not trained further"
+        if self.chosen.trained:
+            return (
+                f"its log loss is {self.gain:.4f} lower than that of {self.ready.title}, more than "
+                f"one standard error ({self.error:.4f})"
+            )
+        why = [out]
+        if self.rival is not None:
+            why = [self._of_rival(self.rival)]
+            if not any(recipe.trained for recipe in self.mean):
+                why.append(out)
+        if self.behind:
+            why.append(f"over all folds its log loss is lower than that of {self.behind[0].title}")
+        return "; ".join(why)
+
+    def _of_rival(self, rival: Recipe) -> str:
+        if self.gain <= 0:
+            return f"{rival.title} is no better: its log loss is {-self.gain:.4f} higher"
+        return (
+            f"{rival.title} is not clearly better: its log loss is {self.gain:.4f} lower, and has "
+            f"to be lower by more than one standard error ({self.error:.4f})"
+            + f" and {WORTH_TRAINING}"
+            * rival.trained
+        )
+
+
 def _decided(
-    losses: Mapping[Recipe, np.ndarray],
-    scores: Mapping[Recipe, Mapping[str, Any]],
-    config: Config,
-    where: str,
-    began: float,
-    progress: Progress,
-    adjusted: bool,
-    rows: int,
-    ready: Recipe | None = None,
-) -> Choice:
-    """The choice among recipes, from their log loss on each of the same rows `[n]` and their
-    scores; it is told in three lines. adjusted: whether classes are of several sizes and rare ones
-    get more weight. rows: of training. ready: the choice among those that need no training, where
-    more rows than these have shown it."""
+    losses: Mapping[Recipe, np.ndarray], rows: int, ready: Recipe | None = None
+) -> _Decision:
+    """The choice among recipes, from their log loss on each of the same rows `[n]`.
+
+    rows: of training. ready: the choice among those that need no training, where more rows than
+    these have shown it.
+    """
     mean = {recipe: float(loss.mean()) for recipe, loss in losses.items()}
     ready = ready or _ready({r: loss for r, loss in losses.items() if not r.trained}, rows)
-    chosen, gain, error = ready, 0.0, 0.0
     trained = [recipe for recipe in mean if recipe.trained]
     if trained:
         best = min(trained, key=lambda r: mean[r])
         gain, error = _gain(losses[ready], losses[best])
         if gain > max(error, WORTH_TRAINING):
-            chosen = best
+            return _Decision(mean, ready, best, best, gain, error, ())
     lower = {r: _gain(losses[ready], losses[r]) for r in mean if mean[r] < mean[ready]}
     # What a pretrained encoder was kept in place of; others were behind over all folds.
     near = [r for r, (by, of) in lower.items() if by <= of and ready.encoder == PRETRAINED]
     rivals = [*trained, *(recipe for recipe in near if not recipe.trained)]
-    out = "the trained encoder was left out, as it takes longer than the budget"
-    if rows < ENOUGH_ROWS and any(recipe.encoder == PRETRAINED for recipe in mean):
-        out = f"with fewer than {ENOUGH_ROWS} rows a pretrained encoder is not trained further"
-    if not rivals:
-        why = out
-    elif chosen.trained:
-        why = (
-            f"its log loss is {gain:.4f} lower than that of {ready.title}, more than one standard "
-            f"error ({error:.4f})"
-        )
-    else:
-        rival = min(rivals, key=lambda r: mean[r])
-        gain, error = _gain(losses[ready], losses[rival])
-        why = f"{rival.title} is no better: its log loss is {-gain:.4f} higher"
-        if gain > 0:
-            why = (
-                f"{rival.title} is not clearly better: its log loss is {gain:.4f} lower, and has "
-                f"to be lower by more than one standard error ({error:.4f})"
-                + f" and {WORTH_TRAINING}"
-                * rival.trained
-            )
-        if not trained:
-            why += f"; {out}"
     behind = [recipe for recipe in lower if not recipe.trained and recipe not in near]
-    if behind and not chosen.trained:
-        why += f"; over all folds its log loss is lower than that of {behind[0].title}"
+    if not rivals:
+        return _Decision(mean, ready, ready, None, 0.0, 0.0, behind)
+    rival = min(rivals, key=lambda r: mean[r])
+    return _Decision(mean, ready, ready, rival, *_gain(losses[ready], losses[rival]), behind)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """How recipes were compared.
+
+    scores: metrics of each recipe. where: on which rows. began: by `clock`. rows: of training.
+    adjusted: whether classes are of several sizes and rare ones get more weight.
+    """
+
+    scores: Mapping[Recipe, Mapping[str, Any]]
+    where: str
+    began: float
+    rows: int
+    adjusted: bool
+
+
+def _told(decision: _Decision, compared: _Compared, config: Config, progress: Progress) -> Choice:
+    """A decision as a choice; it is told in three lines."""
+    chosen, why = decision.chosen, decision.why(compared.rows)
     table = {
-        recipe.name: {
-            "title": recipe.title,
-            "log_loss": mean[recipe],
-            **scores[recipe],
-        }
-        for recipe in scores
+        recipe.name: {"title": recipe.title, "log_loss": decision.mean[recipe], **scores}
+        for recipe, scores in compared.scores.items()
     }
     told = [
         f"{row['title']} {row['log_loss']:.3f} ({row['accuracy']:.1%})" for row in table.values()
     ]
-    seconds = clock() - began
-    progress.say(f"auto: compared {len(table)} recipes {where} in {seconds:.0f} s")
+    seconds = clock() - compared.began
+    progress.say(f"auto: compared {len(table)} recipes {compared.where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
-        f"auto: chosen: {chosen.title}; {why}; {shift * adjusted}"
+        f"auto: chosen: {chosen.title}; {why}; {shift * compared.adjusted}"
         f"as the best of {len(table)}, its scores on these rows are a little too high"
     )
     facts = {
         "chosen": chosen.name,
         "why": why,
-        "compared": where,
-        "standard_error": error,
+        "compared": compared.where,
+        "standard_error": decision.error,
         "seconds": round(seconds, 1),
         "recipes": table,
     }
