@@ -155,13 +155,6 @@ class Model:
             native = np.mean([softmax(score) for score in scores], axis=0)
         return self._answer(texts, features, native)
 
-    def native_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:
-        """Class probabilities `[N, C]` of the objective's own rule, or None if it has none.
-
-        `answer` gives the probe's too without encoding twice.
-        """
-        return self.answer(texts).native
-
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         """What the model predicts by, given the probe's probabilities `[N, C]` of the texts."""
         shares = probe if self.ensemble is None else self.ensemble.combined(texts, probe)

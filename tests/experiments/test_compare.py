@@ -54,7 +54,7 @@ def test_lines_are_the_fits_of_the_library(request_of, data, tmp_path):
     model = fit_model(train, config, dev).model
     line = lines["cross_entropy", 1, "given"]
     assert line["predictions"] == [index[label] for label in model.predict(test.texts)]
-    own = model.native_probabilities(test.texts).argmax(axis=1)
+    own = model.answer(test.texts).native.argmax(axis=1)
     assert line["native"]["predictions"] == own.tolist() and line["probe_C"] == model.probe.c
     rival = TfidfLogisticRegression()
     rival.fit((train.texts, train.labels), (dev.texts, dev.labels))

@@ -45,7 +45,7 @@ def test_is_saved_and_answers_alike(objective, options, tmp_path):
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")
     assert np.allclose(again.predict_proba(TEXTS), model.predict_proba(TEXTS), atol=1e-6)
-    own, saved = (m.model_.native_probabilities(TEXTS) for m in (model, again))
+    own, saved = (m.model_.answer(TEXTS).native for m in (model, again))
     # A mean of the members' native predictions.
     assert (own is None) == (saved is None) == (objective == "superloss")
     if own is not None:

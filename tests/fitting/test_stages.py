@@ -54,7 +54,7 @@ def fit(callbacks=(), checkpoint=None, **given):
 
 
 def own_labels(model):
-    return [model.classes[k] for k in model.native_probabilities(TEXTS).argmax(axis=1)]
+    return [model.classes[k] for k in model.answer(TEXTS).native.argmax(axis=1)]
 
 
 def same(first, second):
@@ -115,14 +115,14 @@ def whole(tmp_path_factory):
 
 def test_a_contrastive_objective_then_predicts_by_its_softmax(plain, whole):
     fitted = whole
-    assert plain.model.native_probabilities(TEXTS) is None
+    assert plain.model.answer(TEXTS).native is None
     assert isinstance(fitted.model.objectives[0], CrossEntropy)
     right = np.mean([a == b for a, b in zip(own_labels(fitted.model), LABELS, strict=True)])
     assert right > 0.6, "chance is a third"
     softmax = fitted.model.objectives[0]
     features = torch.from_numpy(fitted.model.features(TEXTS))
     scores = softmax.class_scores(EncoderOutput.of_sentences(features)).softmax(dim=1)
-    assert np.allclose(fitted.model.native_probabilities(TEXTS), scores.detach().numpy(), atol=1e-6)
+    assert np.allclose(fitted.model.answer(TEXTS).native, scores.detach().numpy(), atol=1e-6)
 
 
 def test_history_tells_the_stages_apart(plain, whole):
@@ -188,7 +188,7 @@ def test_stopped_before_its_softmax_it_is_a_model_of_the_first_stage(name, tmp_p
     assert stopped.interrupted and not stopped.model.config.finetune_epochs
     save_run(stopped.model, tmp_path / "run")
     again = load_model(tmp_path / "run").answer(TEXTS)
-    own = stopped.model.native_probabilities(TEXTS)
+    own = stopped.model.answer(TEXTS).native
     assert (own is None) == (again.native is None) == (name == "superloss")
     if own is not None:
         assert np.allclose(again.native, own, atol=1e-6)
@@ -217,9 +217,7 @@ def test_an_encoder_with_class_tokens_is_tuned_too(tmp_path):
     assert fitted.model.encoders[0].class_tokens == 3
     save_run(fitted.model, tmp_path / "run")
     again = load_model(tmp_path / "run")
-    assert np.allclose(
-        again.native_probabilities(TEXTS), fitted.model.native_probabilities(TEXTS), atol=1e-6
-    )
+    assert np.allclose(again.answer(TEXTS).native, fitted.model.answer(TEXTS).native, atol=1e-6)
 
 
 def test_what_the_second_stage_is_told():

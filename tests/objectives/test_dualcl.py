@@ -290,14 +290,14 @@ def test_learns_is_saved_and_predicts_alike_again(name, options, members, tmp_pa
         objective=name, options=options, epochs=25, batch_size=16, learning_rate=0.03,
         hidden_size=8, vector_dimension=8, word_dropout=0.0, members=members,
     ).fit(texts, labels)  # fmt: skip
-    own = model.model_.native_probabilities(texts)
+    own = model.model_.answer(texts).native
     assert np.allclose(own.sum(axis=1), 1.0)
     assert (model.classes_[own.argmax(axis=1)] == labels).mean() > 0.9
     model.save(tmp_path / "run")
     again = load(tmp_path / "run").model_
-    assert np.allclose(again.native_probabilities(texts), own, atol=1e-6)
+    assert np.allclose(again.answer(texts).native, own, atol=1e-6)
     assert np.allclose(again.probabilities(texts), model.predict_proba(texts), atol=1e-6)
-    few = again.native_probabilities(texts[:3])
+    few = again.answer(texts[:3]).native
     # Only a bank of the rows predicted makes an answer depend on the company.
     assert np.allclose(few, own[:3], atol=1e-6) == (options is None or "bank=test" not in options)
 

@@ -56,13 +56,13 @@ def test_a_fitted_model_predicts_the_same_after_saving(objective, options, vecto
     )
     fitted = fit_model(Dataset(TEXTS, LABELS), config, Dataset(TEXTS, LABELS))
     assert fitted.history[-1]["loss"] < fitted.history[0]["loss"]
-    native = fitted.model.native_probabilities(TEXTS)
+    native = fitted.model.answer(TEXTS).native
     assert native.shape == (24, 2) and native.sum(axis=1) == pytest.approx(np.ones(24))
     predicted = np.array(fitted.model.classes)[native.argmax(axis=1)]
     assert np.mean(predicted == np.array(LABELS)) >= 0.9
     # A text's prediction does not depend on the texts beside it.
-    alone = np.vstack([fitted.model.native_probabilities([text]) for text in TEXTS])
+    alone = np.vstack([fitted.model.answer([text]).native for text in TEXTS])
     assert alone == pytest.approx(native, abs=1e-5)
     save_run(fitted.model, tmp_path / "run")
-    assert np.array_equal(load_model(tmp_path / "run").native_probabilities(TEXTS), native)
+    assert np.array_equal(load_model(tmp_path / "run").answer(TEXTS).native, native)
     assert load(tmp_path / "run").get_params()["options"] == options

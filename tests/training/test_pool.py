@@ -202,13 +202,13 @@ def test_an_epoch_that_asks_for_nothing_encodes_nothing():
 def test_fits_and_a_saved_run_predicts_the_same_by_its_own_rule(configured, tmp_path, objective):
     options = configured().options if objective != "scf" else None
     fitted = fit(configured(objective, options, epochs=6))
-    native = fitted.model.native_probabilities(TEXTS)
+    native = fitted.model.answer(TEXTS).native
     assert native.shape == (12, 2) and np.allclose(native.sum(axis=1), 1)
     told = [fitted.model.classes[k] for k in native.argmax(axis=1)]
     assert np.mean(np.array(told) == LABELS) > 0.8
     save_run(fitted.model, tmp_path / "run")
     loaded = load_model(tmp_path / "run")
-    assert np.allclose(loaded.native_probabilities(TEXTS), native, atol=1e-12)
+    assert np.allclose(loaded.answer(TEXTS).native, native, atol=1e-12)
     assert np.array_equal(loaded.probabilities(TEXTS), fitted.model.probabilities(TEXTS))
 
 
@@ -278,7 +278,7 @@ def test_without_dev_rows_nothing_is_dropped(configured):
 def test_members_have_their_own_memory_of_one_pool(configured):
     fitted = fit(configured(members=2, epochs=2))
     assert len(fitted.model.objectives) == 2
-    assert fitted.model.native_probabilities(TEXTS).shape == (12, 2)
+    assert fitted.model.answer(TEXTS).native.shape == (12, 2)
 
 
 def test_the_configuration_of_a_run_keeps_the_options(configured, tmp_path):
