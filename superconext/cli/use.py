@@ -587,7 +587,7 @@ def embed(
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
         vectors = model.features(read.texts)
-    blank = [row for row, text in enumerate(read.texts) if not text.strip()]
+    blank = [row for row, text in enumerate(read.texts) if is_blank(text)]
     vectors[blank] = 0
     rows = f"{plural(len(blank), 'row')} without a text, given a vector of zeros"
     echo_notes([*read.notes, *[rows] * bool(blank)], read.source)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import ConfigError, DataError, listed, plural
 from superconext.data.columns import own_name
 from superconext.data.dataset import respelt
@@ -188,9 +189,9 @@ def _read(path: str, classes: Sequence[str]) -> tuple[list[str], list[np.ndarray
     texts, shares = [], []
     for text, line, given in zip(rows.texts, rows.lines, rows.votes, strict=True):
         where, cells = f"{stream.name}, line {line}", dict(given)
-        if not text.strip() and cells:
+        if is_blank(text) and cells:
             raise DataError(f"{where}: found an empty text, expected one: remove the row")
-        if text.strip():
+        if not is_blank(text):
             numbers = np.array(
                 [_share(cells.get(own_name(cells, name), ""), name, where) for name in classes]
             )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.blank import all_alike, is_blank
+from superconext.core.blank import is_blank, uniform_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class PredictMixin:
         Of a blank text every class has 1 / C.
         """
         texts = check_texts(X, some=False)
-        return all_alike(texts, self._model().probabilities(texts))
+        return uniform_for_blank(texts, self._model().probabilities(texts))
 
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores, float64 `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
@@ -216,7 +216,7 @@ class PredictMixin:
         text all are alike.
         """
         texts = check_texts(X, some=False)
-        scores = all_alike(texts, self._model().decision(texts))
+        scores = uniform_for_blank(texts, self._model().decision(texts))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superconext.core.blank import all_alike, is_blank
+from superconext.core.blank import is_blank, uniform_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
 from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
 
@@ -74,7 +74,7 @@ class ExportedModel:
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`; of a blank text all alike."""
         texts = check_texts(texts, some=False)
-        return all_alike(texts, self.probabilities(texts))
+        return uniform_for_blank(texts, self.probabilities(texts))
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""

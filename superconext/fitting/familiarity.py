@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import plural
 from superconext.probe.metrics import probability_metrics
 
@@ -32,7 +33,7 @@ def facts_of(
     tokens: the texts, tokenized, where that was done.
     """
     if model.indexer is None:  # of a static student
-        return [{} if text.strip() else None for text in texts]
+        return [None if is_blank(text) else {} for text in texts]
     tokens = model.indexer.tokenizer.many(texts) if tokens is None else tokens
     facts: list[dict[str, Any]] = [{} for _ in texts]
     unfamiliar = model.indexer.unfamiliar(tokens)
@@ -42,7 +43,7 @@ def facts_of(
     if model.seen is not None:
         for fact, split in zip(facts, model.seen.split_of(tokens), strict=True):
             fact["seen_in"] = split
-    return [fact if text.strip() else None for fact, text in zip(facts, texts, strict=True)]
+    return [None if is_blank(text) else fact for fact, text in zip(facts, texts, strict=True)]
 
 
 def is_word(model: Model, text: str) -> bool:

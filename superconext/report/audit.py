@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.blank import INVISIBLE
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import near_duplicate_groups, text_keys
 from superconext.data.lines import shown
-from superconext.text.characters import INVISIBLE, script_of
+from superconext.text.characters import script_of
 from superconext.text.mojibake import likely_meant
 
 #: Parts of the rows, each predicted by a model of the others.

@@ -64,18 +64,6 @@ _JOINERS = (0x00AD, 0x200C, 0x200D, 0x2060)
 
 SKIN_TONES = range(0x1F3FB, 0x1F400)
 
-INVISIBLE = frozenset(
-    {0x00AD, 0x034F, 0x061C, 0x180E, 0x200C, 0x200E, 0x200F, 0xFEFF, 0xE0001}
-    | set(range(0x202A, 0x202F))  # bidi embeddings and overrides
-    | set(range(0x2060, 0x2070))  # word joiner, invisible operators, bidi isolates
-    | {0xFE0E, 0xFE0F}  # text or picture style of the same emoji
-    | {0xFFF9, 0xFFFA, 0xFFFB}
-    # Controls that are not white space, NUL among them.
-    | {c for c in range(0xA0) if unicodedata.category(chr(c)) == "Cc" and not chr(c).isspace()}
-)
-# Zero width space is a word boundary by definition; the others are blanks to the eye.
-BLANKS = frozenset({0x200B, 0x2800, 0x3164, 0xFFA0})
-
 
 def class_body(ranges: Iterable[tuple[int, int]]) -> str:
     """Write code point ranges as the inside of a regex `[...]` class."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from superconext.core import blank
 from superconext.core.errors import ConfigError, suggestion
 from superconext.text import characters
 from superconext.text.characters import class_body
@@ -187,8 +188,8 @@ class Rule:
 
 
 INVISIBLE: dict[int, str | None] = {
-    **dict.fromkeys(characters.INVISIBLE, None),
-    **dict.fromkeys(characters.BLANKS, " "),
+    **dict.fromkeys(blank.INVISIBLE, None),
+    **dict.fromkeys(blank.BLANKS, " "),
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),  # lone surrogates cannot be saved as UTF-8
 }
 

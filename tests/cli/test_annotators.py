@@ -227,6 +227,7 @@ def test_one_run_teaches_another(trained, data, tmp_path):
         ("text\tneg\tneutral\nun\t0.3\t0.7\n", "found 0 columns 'pos'"),
         ("text\tneg\tpos\nun\t-1\t2\n", "line 2: found '-1'"),
         ("text\tneg\tpos\nun\tnan\t1\n", "line 2: found 'nan'"),
+        ("text\tneg\tpos\n\u2800\t0.3\t0.7\n", "line 2: found an empty text"),
         ("", "is empty"),
     ],
 )

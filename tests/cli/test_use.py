@@ -247,6 +247,16 @@ def test_embed_keeps_the_order_and_treats_each_text_alone(call, finished, test_r
     assert not np.allclose(found[0][0], found[0][1], atol=1e-3)
 
 
+def test_a_text_that_does_not_show_is_blank_to_every_command(call, finished, tmp_path):
+    plain = tmp_path / "blank.txt"
+    plain.write_text("zwin\n\u200b\n\u2800\u3164\n", encoding="utf-8")
+    said = call("embed", finished.folder, plain, "--out", tmp_path / "vectors.npy")
+    assert "2 rows without a text, given a vector of zeros" in said.err
+    assert np.load(tmp_path / "vectors.npy").any(axis=1).tolist() == [True, False, False]
+    rows = call("predict", finished.folder, plain, "--details").out.splitlines()[2:]
+    assert [row.split("\t")[1:5] for row in rows] == [[""] * 4] * 2
+
+
 def test_embed_replaces_a_file_when_told_but_nothing_else(call, finished, tmp_path):
     (tmp_path / "old.npy").write_text("old")
     words = ("embed", finished.folder, finished.data.test, "--out")

@@ -285,19 +285,19 @@ def test_answers_agree_with_each_other(fitted):
 
 def test_a_blank_text_has_no_label_in_python_and_of_the_command(fitted, tmp_path):
     fitted.save(tmp_path / "run")
-    blank = ["", " \t ", "\u200b", "\u202b \ufeff", "zwin"]
+    blank = ["", " \t ", "\u200b", "\u202b \ufeff", "\u2800\u3164", "zwin"]
     for model in (fitted, superconext.load(tmp_path / "run")):
         labels = model.predict(blank)
-        assert labels.tolist()[:4] == [""] * 4 and labels[4] in LABELS
+        assert labels.tolist()[:5] == [""] * 5 and labels[5] in LABELS
         shares = model.predict_proba(blank)
-        assert (shares[:4] == 0.5).all() and shares[4].max() > 0.5
+        assert (shares[:5] == 0.5).all() and shares[5].max() > 0.5
         scores = model.decision_function(blank)
-        assert (scores[:4] == 0).all() and scores[4] != 0
-    lines = "\n \n\u200b\n\u202b \ufeff\nzwin\n".encode()
+        assert (scores[:5] == 0).all() and scores[5] != 0
+    lines = "\n \n\u200b\n\u202b \ufeff\n\u2800\u3164\nzwin\n".encode()
     said = call_main("predict", tmp_path / "run", stdin=lines).out.splitlines()
     assert [line.split("\t")[0] for line in said] == labels.tolist()
     numbers = SuperConTextClassifier(**TINY).fit(TEXTS, [len(label) for label in LABELS])
-    with pytest.warns(UserWarning, match="found 4 blank of 5 texts"):
+    with pytest.warns(UserWarning, match="found 5 blank of 6 texts"):
         assert set(numbers.predict(blank)) <= {3, 4}
 
 
