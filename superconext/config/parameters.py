@@ -338,7 +338,9 @@ class Config:
         "vectors and on the frozen pretrained encoder.",
     )
     calibrate: bool = _probe(
-        False, "Scale the probe's probabilities by a temperature fitted on dev."
+        False,
+        "Scale the probe's probabilities by a temperature fitted on dev, or on the rows that the "
+        "folds of a cross-validation hold out.",
     )
     logit_adjustment: float = _probe(
         0.0,

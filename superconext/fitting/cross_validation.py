@@ -89,7 +89,6 @@ def lacks_folds(config: Config) -> str:
     """What a configuration asks for that a cross-validation cannot give, as the end of an error
     message; empty where there is nothing."""
     asked = {
-        "calibrate": config.calibrate,
         "keep = 'best'": config.keep == "best",
         f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
         f"related = {config.related!r}": bool(config.related),
@@ -318,15 +317,19 @@ class CrossValidation:
     def out_of_fold(
         self, models: Mapping[str, str], how: str, strength: float | None = None
     ) -> OutOfFold:
-        """What some of the models predict together; `models`: their names here, by what
-        `Settings` calls them. strength: of the logit adjustment; None: that of the configuration.
+        """What some of the models predict together, calibrated where the configuration asks for
+        it; `models`: their names here, by what `Settings` calls them. strength: of the logit
+        adjustment; None: that of the configuration.
         """
         strength = self.config.logit_adjustment if strength is None else strength
         some = {name: self.models[of] for name, of in models.items()}
-        shares, settings = out_of_folds(some, how, self.folds, self.labels)
+        shift = strength * log_shares(self.labels, len(self.classes))
+        # In a pool the weights are temperatures of the n-grams.
+        calibrated = (models if how == MEAN else (ENCODER,)) if self.config.calibrate else ()
+        dealt = self.folds, self.labels
+        shares, settings = out_of_folds(some, how, *dealt, calibrated, shift)
         if strength:
-            prior = log_shares(self.labels, len(self.classes))
-            shares = [shifted(one, strength * prior) for one in shares]
+            shares = [shifted(one, shift) for one in shares]
         return OutOfFold(self.folds, shares, settings)
 
     def majority(self) -> OutOfFold:

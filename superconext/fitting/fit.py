@@ -38,6 +38,7 @@ from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
     adjusted,
     calibrate,
+    cooled,
     fit_frozen_probe,
     fit_probe,
 )
@@ -142,7 +143,7 @@ def fit_model(
             if settings is None:
                 probe = _final_probe(prepared, hard, features, held, config, progress)
             else:
-                probe = _refitted_probe(prepared, features, config, settings)
+                probe = _refitted_probe(prepared, features, config, settings, progress)
         if settings is None:
             labelled = train.texts, hard
             ensemble, held_out = _ensemble(prepared, labelled, dev, probe, held, config, progress)
@@ -262,7 +263,8 @@ def _final_probe(
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         progress.warn(
             f"calibrate: found {0 if dev_labels is None else len(dev_labels)} dev rows, expected "
-            f"at least {FEWEST_DEV_ROWS}; the probabilities are left as they are"
+            f"at least {FEWEST_DEV_ROWS}; the probabilities are left as they are: use cv = 5 "
+            "(--cv 5), which calibrates on the rows that folds hold out, or give more rows"
         )
         return probe
     probe, prepared.facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
@@ -270,9 +272,14 @@ def _final_probe(
 
 
 def _refitted_probe(
-    prepared: Prepared, features: np.ndarray, config: Config, settings: Settings
+    prepared: Prepared,
+    features: np.ndarray,
+    config: Config,
+    settings: Settings,
+    progress: Progress,
 ) -> Probe:
-    """The probe with the C that was chosen; of a pool without it, with the default."""
+    """The probe with the C and the temperature that were chosen; of a pool without it, with the
+    default."""
     labels = prepared.probe_split[1]
     kind = probe_class(config.probe_features)
     if not issubclass(kind, LogisticRegressionProbe):
@@ -280,7 +287,17 @@ def _refitted_probe(
     default = FROZEN_C if config.freeze else DEFAULT_C
     grid = (settings.c.get("encoder", default),)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze)
-    return adjusted(probe, labels, config.logit_adjustment)
+    probe = adjusted(probe, labels, config.logit_adjustment)
+    if not config.calibrate:
+        return probe
+    temperature = prepared.facts["probe_temperature"] = settings.temperatures.get("encoder", 1.0)
+    if temperature == 1:
+        progress.warn(
+            f"calibrate: found no mistake in the rows that folds held out, or fewer than "
+            f"{FEWEST_DEV_ROWS} of them; expected both; the probabilities are left as they are: "
+            "give more rows"
+        )
+    return cooled(probe, temperature)
 
 
 def _refitted_ensemble(
@@ -290,7 +307,7 @@ def _refitted_ensemble(
     if kind is None:
         return None
     rows = train.texts, prepared.probe_split[1]
-    return kind.refit(*rows, settings.c, settings.weights, config)
+    return kind.refit(*rows, settings, config)
 
 
 def _ensemble(

@@ -17,9 +17,10 @@ so that a model that is too sure of itself, as one that has memorised its traini
 scaled down, and one that adds nothing gets 0.
 
 In a cross-validation a model is kept with the probabilities it gives to held-out rows for every C
-that was tried. C is the one with the lowest log loss over folds, the weights of a pool are fitted
-on held-out rows. What is reported of a fold was chosen and weighed on the rows of the other folds
-of the same repeat, so no row is scored by a C or by weights that were fitted on it. (The models of
+that was tried. C is the one with the lowest log loss over folds, temperatures and the weights of a
+pool are fitted on held-out rows. What is reported of a fold was chosen, scaled and weighed on the
+rows of the other folds of the same repeat, so no row is scored by a C, a temperature or weights
+that were fitted on it. (The models of
 those other folds were; to keep that out too, all would have to be fitted again for each pair of
 folds.)
 """
@@ -27,8 +28,8 @@ folds.)
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -155,22 +156,28 @@ class MeanWithTfidf:
         if dev is None or not config.calibrate:
             return cls(model), None
         by = fit_temperature(model.decision(dev.texts), dev.labels)
-        return cls(replace(model, coef=model.coef / by, intercept=model.intercept / by), by), None
+        return cls(_cooled(model, by), by), None
 
     @classmethod
     def refit(
         cls,
         texts: Sequence[str],
         labels: np.ndarray,
-        c: Mapping[str, float],
-        weights: Mapping[str, float],
+        settings: Settings,
         config: Config,
     ) -> MeanWithTfidf:
-        """The ensemble with the C of `tfidf` that a cross-validation has chosen."""
-        (model,) = refit_ngrams([TfidfFeatures], texts, labels, [c["tfidf"]])
+        """The ensemble with the C and temperature of `tfidf` that a cross-validation has chosen."""
+        (model,) = refit_ngrams([TfidfFeatures], texts, labels, [settings.c["tfidf"]])
         assert isinstance(model, TfidfModel)
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
-        return cls(replace(model, intercept=model.intercept - shift))
+        model = replace(model, intercept=model.intercept - shift)
+        by = settings.temperatures.get("tfidf")
+        return cls(model if by is None else _cooled(model, by), by)
+
+
+def _cooled(model: TfidfModel, by: float) -> TfidfModel:
+    """The model with its scores divided by a temperature."""
+    return replace(model, coef=model.coef / by, intercept=model.intercept / by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,17 +264,20 @@ class PoolWithNgrams:
         cls,
         texts: Sequence[str],
         labels: np.ndarray,
-        c: Mapping[str, float],
-        weights: Mapping[str, float],
+        settings: Settings,
         config: Config,
     ) -> PoolWithNgrams:
         """The pool with the C and weights, by `MODELS`, that a cross-validation has chosen; the
         weight of a model that was not part of it is 0."""
         kinds = [TfidfFeatures, RatioFeatures]
-        tfidf, ratios = refit_ngrams(kinds, texts, labels, [c["tfidf"], c["ngrams"]])
+        tfidf, ratios = refit_ngrams(
+            kinds, texts, labels, [settings.c["tfidf"], settings.c["ngrams"]]
+        )
         assert isinstance(tfidf, TfidfModel) and isinstance(ratios, LogCountRatios)
         shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
-        return cls(tfidf, ratios, np.array([weights.get(name, 0.0) for name in MODELS]), shift)
+        return cls(
+            tfidf, ratios, np.array([settings.weights.get(name, 0.0) for name in MODELS]), shift
+        )
 
 
 def _log_probabilities(
@@ -402,14 +412,26 @@ class OnFolds:
 
 @dataclass(frozen=True)
 class Settings:
-    """What was chosen on held-out rows: of each model C and, in a pool, its weight."""
+    """What was chosen on held-out rows: of each model C, in a pool its weight, and of those that
+    were calibrated the temperature."""
 
     c: Mapping[str, float]
     weights: Mapping[str, float]
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+
+
+#: Of each model by name the place of its C in the grid and its temperature, None of one that keeps
+#: its own scores.
+_Chosen = dict[str, tuple[int, float | None]]
 
 
 def out_of_folds(
-    models: Mapping[str, OnFolds], how: str, folds: Sequence[Fold], labels: np.ndarray
+    models: Mapping[str, OnFolds],
+    how: str,
+    folds: Sequence[Fold],
+    labels: np.ndarray,
+    calibrated: Collection[str] = (),
+    shift: np.ndarray | float = 0.0,
 ) -> tuple[list[np.ndarray], Settings]:
     """Of each fold the probabilities `[m, C]` of its held-out rows, and the settings for a fit on
     all rows, which all folds have chosen together.
@@ -418,44 +440,64 @@ def out_of_folds(
 
     Args:
         models: by name, each on (at least) these folds. labels: class indices `[N]` of all rows.
+        calibrated: models whose scores are divided by the temperature that fits held-out rows.
+        shift: `[C]`, what is subtracted from the scores before they are divided, and from what is
+            returned afterwards, by whoever asks for it.
     """
-    every = list(models.values())
     truth = [labels[fold.held] for fold in folds]
 
-    def shares(places: Sequence[int], fold: int) -> list[np.ndarray]:
-        return [model.shares(fold, at) for model, at in zip(every, places, strict=True)]
+    def temperature(model: OnFolds, place: int, some: Sequence[int]) -> float:
+        scores = [_logs(model.shares(fold, place)) - shift for fold in some]
+        return fit_temperature(np.concatenate(scores), np.concatenate([truth[k] for k in some]))
 
-    def logs(places: Sequence[int], fold: int) -> list[np.ndarray]:
-        tiny = np.finfo(np.float64).tiny
-        return [np.log(np.maximum(one, tiny)) for one in shares(places, fold)]
+    def choose(some: Sequence[int]) -> _Chosen:
+        places = {name: model.best(some) for name, model in models.items()}
+        return {
+            name: (at, temperature(models[name], at, some) if name in calibrated else None)
+            for name, at in places.items()
+        }
 
-    def weigh(places: Sequence[int], some: Sequence[int]) -> np.ndarray | None:
-        if how != POOL:
-            return None
-        by_model = zip(*(logs(places, fold) for fold in some), strict=True)
+    def shares(chosen: _Chosen, fold: int) -> list[np.ndarray]:
+        found = []
+        for name, (place, by) in chosen.items():
+            one = models[name].shares(fold, place)
+            found.append(one if by is None else softmax((_logs(one) - shift) / by + shift))
+        return found
+
+    def logs(chosen: _Chosen, fold: int) -> list[np.ndarray]:
+        return [*map(_logs, shares(chosen, fold))]
+
+    def weigh(chosen: _Chosen, some: Sequence[int]) -> np.ndarray:
+        by_model = zip(*(logs(chosen, fold) for fold in some), strict=True)
         joined = [np.concatenate(parts) for parts in by_model]
         return fit_weights(joined, np.concatenate([truth[fold] for fold in some]))
-
-    def predict(places: Sequence[int], weights: np.ndarray | None, fold: int) -> np.ndarray:
-        if weights is not None:
-            return softmax(pooled(logs(places, fold), weights))
-        mean: np.ndarray = np.mean(shares(places, fold), axis=0)
-        return mean
 
     found = []
     for at, fold in enumerate(folds):
         others = [k for k, one in enumerate(folds) if one.repeat == fold.repeat and k != at]
-        places = [model.best(others or [at]) for model in every]
-        if others or how != POOL:
-            found.append(predict(places, weigh(places, others), at))
+        chosen = choose(others or [at])
+        if how != POOL:
+            found.append(np.mean(shares(chosen, at), axis=0))
+        elif others:
+            found.append(softmax(pooled(logs(chosen, at), weigh(chosen, others))))
         else:
-            found.append(softmax(out_of_fold(logs(places, at), truth[at])))
+            found.append(softmax(out_of_fold(logs(chosen, at), truth[at])))
     everywhere = range(len(folds))
-    places = [model.best(everywhere) for model in every]
-    grid = [model.grid[at] for model, at in zip(every, places, strict=True)]
-    weights = weigh(places, everywhere)
-    by_name = {} if weights is None else dict(zip(models, weights.tolist(), strict=True))
-    return found, Settings(dict(zip(models, grid, strict=True)), by_name)
+    chosen = choose(everywhere)
+    weights = {}
+    if how == POOL:
+        weights = dict(zip(models, weigh(chosen, everywhere).tolist(), strict=True))
+    return found, Settings(
+        {name: models[name].grid[at] for name, (at, _) in chosen.items()},
+        weights,
+        {name: by for name, (_, by) in chosen.items() if by is not None},
+    )
+
+
+def _logs(shares: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities, finite where one is 0."""
+    logs: np.ndarray = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+    return logs
 
 
 def row_losses(

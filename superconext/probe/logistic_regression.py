@@ -306,8 +306,12 @@ def calibrate(
     folder, ONNX) needs to know nothing of it.
     """
     temperature = fit_temperature(probe.decision(dev_features), dev_labels)
-    scaled = replace(probe, coef=probe.coef / temperature, intercept=probe.intercept / temperature)
-    return scaled, temperature
+    return cooled(probe, temperature), temperature
+
+
+def cooled(probe: LogisticRegressionProbe, temperature: float) -> LogisticRegressionProbe:
+    """The probe with its scores divided by a temperature."""
+    return replace(probe, coef=probe.coef / temperature, intercept=probe.intercept / temperature)
 
 
 def check_weights(

@@ -111,7 +111,7 @@ def test_the_classifier_is_fitted_on_all_rows_with_what_the_folds_chose():
 
 
 def test_what_needs_dev_rows_is_refused_beside_folds():
-    for name, value in (("calibrate", True), ("keep", "best"), ("prior_groups", "script")):
+    for name, value in (("keep", "best"), ("prior_groups", "script")):
         with pytest.raises(ConfigError, match=f"cv = 5 with {name}"):
             check_config(resolve({"cv": 5, name: value}))
     with pytest.raises(ConfigError, match="at least 2 folds"):

@@ -141,7 +141,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
 #: Trainings of the command line: the words after `train FILE --out RUN`, beside `TINY`.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "command": ("--dev", str(DATA / "dev.tsv")),
-    "command without dev": ("--calibrate",),
+    "command without dev": ("--calibrate", "--cv", "0"),
     "stream": ("--dev", str(DATA / "dev.tsv"), "--store", "STORE"),
     "stream without dev": ("--store", "STORE", "--objective", "cross_entropy", "--epochs", "2"),
     "stream ngrams": ("--store", "STORE", "--probe-features", "encoder+ngrams"),

@@ -106,7 +106,9 @@ def test_the_error_of_the_sure_and_the_honest():
 def test_too_few_dev_rows_are_said(recwarn):
     plain = SuperConTextClassifier(**TINY).fit(TEXTS, ["x", "y"] * 12)
     model = SuperConTextClassifier(**TINY, calibrate=True)
-    with pytest.warns(UserWarning, match=r"calibrate: found \d+ dev rows, expected at least 20"):
+    with pytest.warns(
+        UserWarning, match=r"calibrate: found \d+ dev rows, expected at least 20.*cv = 5"
+    ):
         model.fit(TEXTS, ["x", "y"] * 12)
     assert np.array_equal(model.predict_proba(TEXTS), plain.predict_proba(TEXTS))
 
@@ -123,6 +125,42 @@ def test_the_estimator_calibrates_on_the_rows_it_holds_back():
     ratio = plain.decision_function(texts) / scaled.decision_function(texts)
     assert np.allclose(ratio, ratio[0]) and abs(ratio[0] - 1) > 1e-3
     assert np.array_equal(plain.predict(texts), scaled.predict(texts))
+
+
+@pytest.mark.parametrize("features", ["encoder", "encoder+tfidf", "encoder+ngrams"])
+def test_few_rows_are_calibrated_on_those_that_folds_hold_out(features):
+    generator = np.random.default_rng(0)
+    words = ["zwin", "khayb", "bzaf", "had", "film", "mzyan", "ghali", "bnin"]
+    texts = [" ".join(generator.choice(words, 4)) for _ in range(60)]
+    labels = generator.choice(["x", "y"], 60).tolist()
+    plain, scaled = (
+        SuperConTextClassifier(
+            **TINY, calibrate=flag, cv=3, probe_features=features, logit_adjustment=0.5
+        ).fit(texts, labels)
+        for flag in (False, True)
+    )
+    probes = [model.model_.probe.decision(model.transform(texts)) for model in (plain, scaled)]
+    ratio = probes[0] / probes[1]
+    assert np.allclose(ratio, ratio[0]) and abs(ratio[0, 0] - 1) > 1e-3
+    held = [model.cv_["probabilities"] for model in (plain, scaled)]
+    assert not np.allclose(held[0], held[1])
+    if features == "encoder":
+        assert np.array_equal(plain.predict(texts), scaled.predict(texts))
+
+
+def test_train_calibrates_few_rows_on_folds(tmp_path):
+    from tests.cli.conftest import call_main, rows, write_table
+
+    table = [(label if i % 3 else {"neg": "pos", "pos": "neg"}[label], text)
+             for i, (label, text) in enumerate(rows(60, seed=5))]  # fmt: skip
+    train = write_table(tmp_path / "train.tsv", table)
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    words = ("--calibrate", "--cv", "3", "--no-baselines", *given)
+    said = call_main("train", train, "--out", tmp_path / "run", *words)
+    assert said.code == 0, said.err
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["probe_temperature"] > 0 and metrics["probe_temperature"] != 1
+    assert metrics["reported_split"] == "cv"
 
 
 def test_the_command_line_writes_the_error_and_the_temperature(tmp_path):

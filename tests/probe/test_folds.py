@@ -23,16 +23,17 @@ def models_and_folds(labels, repeats=1, count=3):
     return models, folds
 
 
+@pytest.mark.parametrize("calibrated", [(), ("encoder",)])
 @pytest.mark.parametrize("how", [MEAN, POOL])
 @pytest.mark.parametrize("repeats", [1, 2])
-def test_the_labels_of_a_fold_have_no_part_in_what_is_predicted_of_it(how, repeats):
+def test_the_labels_of_a_fold_have_no_part_in_what_is_predicted_of_it(how, repeats, calibrated):
     labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
     models, folds = models_and_folds(labels, repeats)
-    shares, settings = out_of_folds(models, how, folds, labels)
+    shares, settings = out_of_folds(models, how, folds, labels, calibrated)
     other = labels.copy()
     other[folds[0].held] = (other[folds[0].held] + 1) % CLASSES
     models, folds = models_and_folds(other, repeats)
-    changed, resettled = out_of_folds(models, how, folds, other)
+    changed, resettled = out_of_folds(models, how, folds, other, calibrated)
     np.testing.assert_array_equal(shares[0], changed[0])
     if how == POOL:
         assert not np.array_equal(shares[1], changed[1]), "the others were weighed by them"
@@ -54,6 +55,42 @@ def test_a_model_of_noise_gets_little_weight_and_an_exact_one_much():
     alone, _ = out_of_folds({"encoder": models["encoder"]}, ALONE, folds, labels)
     better, worse = (row_losses(one, folds, labels).mean() for one in (shares, alone))
     assert better < 0.5 < worse
+
+
+def best_temperature(scores, labels):
+    """By a grid."""
+    grid, rows = np.geomspace(0.05, 20, 2_000), np.arange(len(labels))
+    return min(grid, key=lambda t: -np.log(softmax(scores / t)[rows, labels]).sum())
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_the_temperature_has_the_lowest_log_loss_of_the_rows_held_out(strength):
+    labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+    scores = np.random.default_rng(0).standard_normal((ROWS, CLASSES)) + 2 * np.eye(CLASSES)[labels]
+    shift = strength * np.log(np.bincount(labels) / ROWS)
+    _, folds = models_and_folds(labels, repeats=2)
+    model = OnFolds((1.0,))
+    for fold in folds:
+        model.add(lambda c, s=4 * scores[fold.held]: softmax(s), labels[fold.held], ROWS)
+    shares, settings = out_of_folds({"encoder": model}, ALONE, folds, labels, ["encoder"], shift)
+    best = best_temperature(4 * scores - shift, labels)
+    assert best > 1.2 and settings.temperatures["encoder"] == pytest.approx(best, rel=4e-3)
+    # What is reported of a fold is scaled by what fits the other folds of its repeat.
+    others, held = folds[0].fitted, folds[0].held
+    best = best_temperature(4 * scores[others] - shift, labels[others])
+    expected = softmax((4 * scores[held] - shift) / best)
+    np.testing.assert_allclose(softmax(np.log(shares[0]) - shift), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("how", [MEAN, POOL])
+def test_only_what_is_calibrated_has_a_temperature(how):
+    labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+    models, folds = models_and_folds(labels)
+    plain, settings = out_of_folds(models, how, folds, labels)
+    assert settings.temperatures == {}
+    scaled, settings = out_of_folds(models, how, folds, labels, ["encoder"])
+    assert set(settings.temperatures) == {"encoder"} and settings.temperatures["encoder"] > 1
+    assert not np.allclose(plain[0], scaled[0])
 
 
 def test_rows_that_no_fold_held_out_have_no_loss():
