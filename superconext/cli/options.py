@@ -16,6 +16,7 @@ import click
 
 from superconext.config.parameters import (
     BY_NAME,
+    ELSEWHERE,
     GROUPS,
     PARAMETERS,
     REMOVED,
@@ -351,29 +352,15 @@ _GROUP_OF = {
 
 #: Names that other tools have for an option, and ours; of several the first that a command has.
 _ELSEWHERE = {
-    **dict.fromkeys(("lr", "body-learning-rate"), "learning-rate"),
+    **{name.replace("_", "-"): ours.replace("_", "-") for name, ours in ELSEWHERE.items()},
     **dict.fromkeys(("random-state", "random-seed"), "seed seeds"),
-    **dict.fromkeys(
-        ("epoch", "num-epochs", "n-epochs", "num-train-epochs", "max-epochs"), "epochs"
-    ),
+    **dict.fromkeys(("n-jobs", "workers"), "jobs threads"),
     **dict.fromkeys(("output", "output-dir", "o"), "out"),
-    **dict.fromkeys(("model-name", "model-name-or-path", "base-model"), "model"),
-    **dict.fromkeys(("train-batch-size", "bs"), "batch-size"),
-    **dict.fromkeys(("max-seq-length", "max-len"), "max-length"),
-    **dict.fromkeys(("hidden-dim", "hidden-units"), "hidden-size"),
-    **dict.fromkeys(("dim", "embedding-dim", "vector-size"), "vector-dimension"),
-    **dict.fromkeys(("embeddings", "word-vectors", "glove"), "vectors"),
-    **dict.fromkeys(("num-layers", "n-layers"), "layers"),
-    **dict.fromkeys(("n-jobs", "workers"), "jobs"),
-    **dict.fromkeys(("folds", "cross-validation", "n-splits", "kfold"), "cv"),
-    **dict.fromkeys(("loss", "loss-fn"), "objective"),
     **dict.fromkeys(("text", "text-col"), "text-column"),
     **dict.fromkeys(("label", "label-col"), "label-column"),
     **dict.fromkeys(("val", "valid", "validation", "eval"), "dev"),
-    **dict.fromkeys(("unlabeled", "corpus"), "unlabelled"),
     **dict.fromkeys(("drop-unlabeled", "dropna", "drop-empty"), "drop-incomplete"),
     "overwrite": "force",
-    "tau": "temperature",
 }
 
 

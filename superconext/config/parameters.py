@@ -499,6 +499,34 @@ def removal(name: str, flag: bool = False, value: str | None = None) -> str:
     return re.sub(r"\{(\w+)(?: ([^}]*))?\}", spelt, text)
 
 
+#: Names that other tools have for a parameter, and ours.
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(("lr", "body_learning_rate", "learning_rate_init"), "learning_rate"),
+    **dict.fromkeys(("random_state", "random_seed"), "seed"),
+    **dict.fromkeys(
+        ("epoch", "num_epochs", "n_epochs", "num_train_epochs", "max_epochs", "max_iter"), "epochs"
+    ),
+    **dict.fromkeys(("model_name", "model_name_or_path", "base_model"), "model"),
+    **dict.fromkeys(("train_batch_size", "bs"), "batch_size"),
+    **dict.fromkeys(("max_seq_length", "max_len"), "max_length"),
+    **dict.fromkeys(("hidden_dim", "hidden_units"), "hidden_size"),
+    **dict.fromkeys(("dim", "embedding_dim", "vector_size"), "vector_dimension"),
+    **dict.fromkeys(("embeddings", "word_vectors", "glove"), "vectors"),
+    **dict.fromkeys(("num_layers", "n_layers"), "layers"),
+    **dict.fromkeys(("n_jobs", "workers"), "threads"),
+    **dict.fromkeys(("folds", "cross_validation", "n_splits", "kfold"), "cv"),
+    **dict.fromkeys(("loss", "loss_fn"), "objective"),
+    **dict.fromkeys(("unlabeled", "corpus"), "unlabelled"),
+    "class_weight": "logit_adjustment",
+    "tau": "temperature",
+}
+
+
+def meant(name: str, known: Iterable[str], otherwise: str) -> str:
+    """`suggestion` for the name of a parameter: ours for one of another tool, else the nearest."""
+    return suggestion(ELSEWHERE.get(name, name), known, otherwise)
+
+
 def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> None:
     """Raise ConfigError for a name that is no parameter, with what to use instead.
 
@@ -509,7 +537,7 @@ def check_names(names: Iterable[str], where: str, also: Sequence[str] = ()) -> N
             raise ConfigError(f"{where}: found {name}, which was removed; {removal(name)}")
         single = name.startswith(OPTION) and name.removeprefix(OPTION).isidentifier()
         if name not in BY_NAME and not single:
-            hint = suggestion(name, [*also, *BY_NAME], f"known: {', '.join(BY_NAME)}")
+            hint = meant(name, [*also, *BY_NAME], f"known: {', '.join(BY_NAME)}")
             raise ConfigError(f"{where}: unknown parameter {name!r}; {hint}")
 
 

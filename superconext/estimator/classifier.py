@@ -19,10 +19,11 @@ from superconext.config.parameters import (
     Config,
     check_names,
     docstring,
+    meant,
     with_files,
 )
 from superconext.core.blank import is_blank
-from superconext.core.errors import ConfigError, DataError, suggestion
+from superconext.core.errors import ConfigError, DataError
 from superconext.estimator.loading import (
     PredictMixin,
     check_rows,
@@ -63,7 +64,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             for name in given:
                 if name not in signature.parameters:
                     known = signature.parameters
-                    hint = suggestion(name, known, f"known: {', '.join(known)}")
+                    hint = meant(name, known, f"known: {', '.join(known)}")
                     raise TypeError(
                         f"{type(self).__name__}: unknown parameter {name!r}; {hint}"
                     ) from None

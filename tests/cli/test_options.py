@@ -90,6 +90,8 @@ def test_help_shows_what_most_people_need_and_where_the_rest_is(verb):
     [
         ("train", "--lr", "--learning-rate"),
         ("train", "--random-state", "--seed"),
+        ("train", "--n-jobs", "--threads"),
+        ("train", "--max-iter", "--epochs"),
         ("compare", "--random-state", "--seeds"),
         ("train", "--output_dir", "--out"),
         ("predict", "--label", None),

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import superconext
 from superconext import SuperConTextClassifier, SuperConTextEncoder
+from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
 
 GOOD = ["مزيان بزاف", "3jebni bzaf", "zwin mzyan", "واعر عجبني", "mzian hada", "bnin w zwin"]
@@ -132,6 +133,21 @@ def test_unfitted_and_misconfigured():
         SuperConTextClassifier().predict(["a"])
     with pytest.raises(ConfigError, match="epochs = 0"):
         SuperConTextClassifier(epochs=0).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        *(("random_state", "seed"), ("n_jobs", "threads"), ("lr", "learning_rate")),
+        *(("max_iter", "epochs"), ("n_epochs", "epochs"), ("num_epochs", "epochs")),
+        ("class_weight", "logit_adjustment"),
+    ],
+)
+def test_a_name_of_other_tools_leads_to_ours(name, ours):
+    with pytest.raises(TypeError, match=f"unknown parameter '{name}'; did you mean '{ours}'"):
+        SuperConTextClassifier(**{name: 1})
+    with pytest.raises(ConfigError, match=f"unknown parameter '{name}'; did you mean '{ours}'"):
+        resolve({name: 1})
 
 
 @pytest.mark.parametrize("kind", [SuperConTextClassifier, SuperConTextEncoder])
