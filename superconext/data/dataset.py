@@ -203,7 +203,7 @@ def check_counts(
             "class: make them one with --fold-label-case, or keep them apart with "
             "--no-fold-label-case"
         )
-    single = [label for label, count in counts.items() if count == 1]
+    check_repeated(counts, source)
     total = sum(counts.values())
     told = []
     numbered = [label for label in counts if re.search(r"\d", label)]
@@ -212,7 +212,16 @@ def check_counts(
             f"{source}: found {len(counts)} classes in {total} rows, such as {shown(numbered[0])}: "
             "check --label-column, if these are dates or numbers"
         )
-    told += _alike_but_accents(counts, source)
+    return told + doubtful_counts(counts, source, lambda label: f"line {line_of(label)}")
+
+
+def doubtful_counts(
+    counts: Mapping[str, int], source: str, place_of: Callable[[str], str]
+) -> list[str]:
+    """Warnings of classes with a single row, whose place `place_of` tells, and of those that may be
+    another one, misspelt."""
+    told = _alike_but_accents(counts, source)
+    total, single = sum(counts.values()), [label for label in counts if counts[label] == 1]
     rare = [label for label, count in counts.items() if 1 < count <= min(3, total / 40)]
     told += [
         f"{source}: found {shown(label)} in {counts[label]} rows alone{meant}"
@@ -221,9 +230,8 @@ def check_counts(
     ]
     if not single:
         return told
-    check_repeated(counts, source)
     named = ", ".join(
-        f"{shown(label)} (line {line_of(label)}{_meant(label, counts)})" for label in single[:5]
+        f"{shown(label)} ({place_of(label)}{_meant(label, counts)})" for label in single[:5]
     )
     more = f" and {len(single) - 5} more" if len(single) > 5 else ""
     return [

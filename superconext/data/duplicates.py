@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, plural
 from superconext.text.normalize import PLACEHOLDERS, Normalizer, choose_profile
 from superconext.text.tokenize import Tokenizer
 
@@ -124,6 +124,20 @@ def leaks(train_texts: Sequence[str], other_texts: Sequence[str]) -> Rows:
 def conflicting(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:
     """The rows of each distinct text that carries more than one label."""
     return [rows for rows in copies(texts, labels) if len({labels[row] for row in rows}) > 1]
+
+
+def told_conflicting(
+    texts: Sequence[str], labels: Sequence[str], lines: Sequence[int], where: str
+) -> str:
+    """How many texts carry more than one label, with the places of two rows of the first; "" where
+    none does. where: what stands before the places, such as "on lines"."""
+    found = conflicting(text_keys({"train": texts})[0]["train"], labels)
+    if not found:
+        return ""
+    verb, first = "has" if len(found) == 1 else "have", found[0][0]
+    other = next(row for row in found[0] if labels[row] != labels[first])
+    told = f"{plural(len(found), 'text')} {verb} several labels"
+    return f"{told}, as {where} {lines[first]} and {lines[other]}"
 
 
 def copies(texts: Sequence[str], labels: Sequence[str]) -> list[list[int]]:

@@ -52,16 +52,20 @@ _SMALL = re.compile(r"-?\d")
 #: Marks that are taken out of a label; those that join letters may be part of its spelling.
 _INSIDE = dict.fromkeys(map(ord, {*MARKS} - {"\u200c", "\u200d"}))
 
+#: What a line is called, by whether there is a file.
+_WORDS = ("position", "line")
+
 #: Distinct labels that are followed, and lines that a message names.
 _MOST, _NAMED = 10_000, 3
 
 
 @dataclass
 class Places:
-    """How many rows, and the lines of the first of them."""
+    """How many rows, and the lines of the first of them; `word` is what a line is called."""
 
     count: int = 0
     lines: list[int] = field(default_factory=list)
+    word: str = "line"
 
     def add(self, line: int) -> None:
         self.count += 1
@@ -77,7 +81,7 @@ class Places:
 
     def __str__(self) -> str:
         more = f" and {self.count - len(self.lines)} more" * (self.count > len(self.lines))
-        word = "line" if self.count == 1 else "lines"
+        word = self.word + "s" * (self.count != 1)
         return f"{word} {', '.join(map(str, self.lines))}{more}"
 
 
@@ -90,6 +94,8 @@ class LabelReader:
             the one in lower case.
         classes: labels that are known.
         as_trained: whether labels are folded because those of a run were.
+        of_file: whether they are of a file: else they stay as they are, and notes name no options
+            and call a line a position.
 
     Attributes:
         headers: rows in which the names of the columns stand again.
@@ -98,9 +104,14 @@ class LabelReader:
     """
 
     def __init__(
-        self, drop: bool, fold: bool, classes: Iterable[str] = (), as_trained: bool = False
+        self,
+        drop: bool,
+        fold: bool,
+        classes: Iterable[str] = (),
+        as_trained: bool = False,
+        of_file: bool = True,
     ) -> None:
-        self.drop, self.fold, self.as_trained = drop, fold, as_trained
+        self.drop, self.fold, self.as_trained, self.of_file = drop, fold, as_trained, of_file
         self.headers = Places()
         self.unlabelled: list[str] | None = None
         self._classes = {folded(name): name for name in classes}
@@ -147,12 +158,13 @@ class LabelReader:
         # Once for each distinct label: a file has many rows and few labels.
         put_right = {}
         for label, count in Counter(labels).items():
-            around = label.strip().strip(MARKS).strip()
-            name = around.translate(_INSIDE).strip()
+            around = label.strip().strip(MARKS).strip() if self.of_file else label
+            name = around.translate(_INSIDE).strip() if self.of_file else label
             self._stray += count * (around != label)
             self._marked += count * (name != around)
             if name in self._places or len(self._places) < _MOST:
-                self._places.setdefault(name, Places()).add_rows(label, count, labels, block.lines)
+                places = self._places.setdefault(name, Places(word=_WORDS[self.of_file]))
+                places.add_rows(label, count, labels, block.lines)
             if self.drop and name.casefold() in MISSING:
                 name = ""
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
@@ -163,6 +175,7 @@ class LabelReader:
     def notes(self) -> list[str]:
         """What was done, and what a user must not miss; whole after the last row."""
         notes = []
+        leave = "leave these rows out"
         if self._stray:
             notes.append(f"stray spaces stripped from {plural(self._stray, 'label')}")
         if self._marked:
@@ -176,15 +189,15 @@ class LabelReader:
             notes.append(f"{plural(self._textless, 'row')} without a text left out")
         if not self.drop:
             notes += [
-                f"{WARNING}the label {self._told(label)} is how a missing one is written: leave "
-                "these rows out with --drop-incomplete, if it is"
+                f"{WARNING}the label {self._told(label)} is how a missing one is written: {leave}"
+                f"{' with --drop-incomplete' * self.of_file}, if it is"
                 for label in self._places
                 if label.casefold() in MISSING
             ]
         dashes = _DASHES if _SIGNS.isdisjoint(self._places) else ()
         notes += [
             f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
-            "one, empty its cells and use --drop-incomplete"
+            f"one, {'empty its cells and use --drop-incomplete' if self.of_file else leave}"
             for label in (*filter(self._places.__contains__, dashes), *self._codes())
         ]
         if garbled := [*filter(_is_damaged, self._places)]:
@@ -192,8 +205,8 @@ class LabelReader:
             named = " and ".join(map(self._told, garbled[:_NAMED]))
             named += f" and {len(garbled) - _NAMED} more" * (len(garbled) > _NAMED)
             notes.append(
-                f"{WARNING}the {verb.format(named)} garbled by a wrong encoding: save the file "
-                "again as UTF-8"
+                f"{WARNING}the {verb.format(named)} garbled by a wrong encoding: "
+                f"{'save the file again' if self.of_file else 'read the labels'} as UTF-8"
             )
         if several := self._compound():
             notes.append(
@@ -207,8 +220,8 @@ class LabelReader:
             if len(labels) > 1 and not self.fold:
                 labels.sort(key=lambda label: -self._places[label].count)
                 notes.append(
-                    f"{WARNING}{ALIKE}: {', '.join(map(self._told, labels))}: make them one with "
-                    "--fold-label-case"
+                    f"{WARNING}{ALIKE}: {', '.join(map(self._told, labels))}: make them one"
+                    + (" with --fold-label-case" if self.of_file else ", if they are")
                 )
         ratings = self._ratings()
         for label in self._places:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,7 +115,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             raise DataError(f"text {blank[0]} is blank: drop the row")
         classes = np.unique(truth)
         labels = [str(label) for label in truth]
-        _warn_of_alike([str(label) for label in classes], progress)
+        _warn_of_labels(texts, labels, progress)
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
         if config.cv or config.preset == "auto":
@@ -241,19 +242,25 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _warn_of_alike(classes: Sequence[str], progress: Progress) -> None:
-    """Warn of labels that may be one class."""
-    from superconext.data.dataset import folded
+def _warn_of_labels(texts: Sequence[str], labels: Sequence[str], progress: Progress) -> None:
+    """Warn of labels as the command line does: those that may be missing, misspelt or one class,
+    classes with a single row, and texts with several labels."""
+    from superconext.data.dataset import doubtful_counts
+    from superconext.data.duplicates import told_conflicting
+    from superconext.data.file_format import Block
+    from superconext.data.labels import LabelReader
 
-    spelt: dict[str, list[str]] = {}
-    for label in classes:
-        spelt.setdefault(folded(label), []).append(repr(label))
-    for several in spelt.values():
-        if len(several) > 1:
-            progress.warn(
-                f"y: the labels {' and '.join(several)} differ in case, spaces or spelling alone "
-                "and are trained as separate classes; make them one if they are"
-            )
+    reader = LabelReader(drop=False, fold=False, of_file=False)
+    places = range(len(labels))
+    reader.read(Block([*texts], [*labels], places), None)
+    for note in reader.notes():
+        progress.note(note, "y")
+    for line in doubtful_counts(
+        Counter(labels), "y", lambda label: f"position {labels.index(label)}"
+    ):
+        progress.warn(line)
+    if told := told_conflicting(texts, labels, places, "at positions"):
+        progress.warn(f"y: {told}")
 
 
 class SuperConTextEncoder(_TextEstimator):

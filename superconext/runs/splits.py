@@ -30,7 +30,7 @@ from superconext.data.dataset import (
     check_training,
     respelt,
 )
-from superconext.data.duplicates import conflicting, text_keys
+from superconext.data.duplicates import told_conflicting
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -321,14 +321,8 @@ def _read_train(
     train = read(request.train)
     for line in check_training(train, request.reading.get("fold_label_case") is False):
         progress.warn(line)
-    keys, _ = text_keys({"train": train.texts})
-    if found := conflicting(keys["train"], train.labels):
-        verb, rows = "has" if len(found) == 1 else "have", found[0]
-        first, other = rows[0], next(r for r in rows if train.labels[r] != train.labels[rows[0]])
-        progress.warn(
-            f"{train.source}: {plural(len(found), 'text')} {verb} several labels, as on lines "
-            f"{train.lines[first]} and {train.lines[other]} (superconext data inspect shows them)"
-        )
+    if told := told_conflicting(train.texts, train.labels, train.lines, "on lines"):
+        progress.warn(f"{train.source}: {told} (superconext data inspect shows them)")
     return train, None
 
 

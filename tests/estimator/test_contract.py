@@ -185,8 +185,32 @@ def test_labels_that_are_none_are_named(labels, message):
 
 def test_labels_that_may_be_one_class_are_told():
     labels = ["Good " if row in (0, 12) else label for row, label in enumerate(LABELS)]
-    with pytest.warns(UserWarning, match="labels 'Good ' and 'good' differ in case, spaces or"):
-        SuperConTextClassifier(**{**TINY, "epochs": 1}).fit(TEXTS, labels)
+    told = r"classes that differ in case, .*'good' \(.*'Good ' \(2 rows, positions 0, 12\)"
+    with pytest.warns(UserWarning, match=told):
+        model = SuperConTextClassifier(**{**TINY, "epochs": 1}).fit(TEXTS, labels)
+    assert "Good " in model.classes_
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({0: "nan", 3: "nan"},
+         r"^y: the label 'nan' \(2 rows, positions 0, 3\) is how a missing one is written: leave "
+         "these rows out, if it is$"),
+        ({5: "rare"}, r"^y: found 1 class with a single row: 'rare' \(position 5\)"),
+        ({23: "gold"}, "^y: 1 text has several labels, as at positions 1 and 23$"),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_doubtful_labels_are_told_once_as_on_the_command_line(recwarn, changes, message):
+    texts = [f"{text} w{row}" for row, text in enumerate(TEXTS)]
+    texts[23] = texts[1] if changes.get(23) else texts[23]
+    labels = [changes.get(row, label) for row, label in enumerate(LABELS)]
+    labels[2] = labels[4] = "gold" if 23 in changes else labels[2]
+    SuperConTextClassifier(**{**TINY, "epochs": 1}).fit(texts, labels)
+    said = [str(one.message) for one in recwarn if str(one.message).startswith("y: ")]
+    assert len(said) == (message is not None)
+    assert all(re.search(message, line) for line in said)
 
 
 def test_blank_texts_do_not_look_swapped():
