@@ -79,8 +79,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
 
         A stratified tenth of the rows is held out to choose C of the probe on. If the data is too
         small for that, C keeps its default, and a transformer learns from all rows unless
-        `callbacks` or its training read how those held out do. With `cv`, cross-validation chooses
-        C instead, and with `preset="auto"` the recipe too; the model is then fitted on all rows.
+        `callbacks` or its training read the held-out rows' scores. With `cv`, cross-validation
+        chooses C instead (and what `calibrate` divides by), and with `preset="auto"` the recipe
+        too; the model is then fitted on all rows.
 
         Args:
             X: texts `[N]`, none of them blank.

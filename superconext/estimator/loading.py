@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from superconext.report.explain import Explanation
     from superconext.report.suggest import Suggestion
 
+#: Blank texts that a warning names.
+_NAMED = 5
+
 
 def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.ndarray]:
     """What `check_texts` and `check_labels` make of both. Raises DataError, also where the two are
@@ -184,19 +187,22 @@ class PredictMixin:
     def predict(self, X: Iterable[str]) -> np.ndarray:
         """The most probable label of each text, `[N]`, in the dtype of `classes_`.
 
-        A blank text gets the label "", as on the command line; if labels are numbers, one of them
-        and a warning. Raises DataError for anything but texts.
+        A blank text gets the label "", as on the command line. Where labels are numbers or bool
+        there is no such label: it gets `classes_[0]`, the first of classes that are all as
+        probable, and a warning tells which rows these are. Raises DataError for anything but texts.
         """
         texts = check_texts(X, some=False)
         shares = self.predict_proba(texts)
         best: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        blank = [*map(is_blank, texts)]
+        blank = [row for row, text in enumerate(texts) if is_blank(text)]
         if self.classes_.dtype.kind in "OU":
             best[blank] = ""
-        elif any(blank):
+        elif blank:
+            more = f" and {len(blank) - _NAMED} more" * (len(blank) > _NAMED)
             warnings.warn(
-                f"found {sum(blank)} blank of {len(texts)} texts, whose labels mean nothing; "
-                "expected words: leave them out",
+                f"found {len(blank)} blank of {plural(len(texts), 'text')} (at "
+                f"{', '.join(map(str, blank[:_NAMED]))}{more}), labelled {self.classes_[0]} as no "
+                "label is more probable; expected words: leave these rows out",
                 stacklevel=2,
             )
         return best
@@ -204,7 +210,7 @@ class PredictMixin:
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
         """Class probabilities, float64 `[N, C]`, with columns in the order of `classes_`.
 
-        Of a blank text every class has 1 / C.
+        For a blank text every class gets 1 / C.
         """
         texts = check_texts(X, some=False)
         return uniform_for_blank(texts, self._model().probabilities(texts))
@@ -212,8 +218,8 @@ class PredictMixin:
     def decision_function(self, X: Iterable[str]) -> np.ndarray:
         """Scores, float64 `[N, C]`, or `[N]` for two classes (positive for `classes_[1]`).
 
-        They are the probe's; where n-grams predict too, logarithms of the probabilities. Of a blank
-        text all are alike.
+        They are the probe's; where n-grams predict too, logarithms of the probabilities. For a
+        blank text all are alike.
         """
         texts = check_texts(X, some=False)
         scores = uniform_for_blank(texts, self._model().decision(texts))
@@ -266,7 +272,7 @@ def load(path: str | Path) -> LoadedClassifier | ExportedModel:
     `predict_proba` and `transform`. Labels are in the dtype they were fitted in; those of the
     command line are str.
 
-    Raises RunError if the folder is neither or is damaged, and MissingExtraError for a run that is
+    Raises RunError if the folder is no model or is damaged, and MissingExtraError for a run that is
     not exported where the extra `train` is not installed.
 
     Example:

@@ -320,9 +320,21 @@ def test_a_blank_text_has_no_label_in_python_and_of_the_command(fitted, tmp_path
     lines = "\n \n\u200b\n\u202b \ufeff\n\u2800\u3164\nzwin\n".encode()
     said = call_main("predict", tmp_path / "run", stdin=lines).out.splitlines()
     assert [line.split("\t")[0] for line in said] == labels.tolist()
-    numbers = SuperConTextClassifier(**TINY).fit(TEXTS, [len(label) for label in LABELS])
-    with pytest.warns(UserWarning, match="found 5 blank of 6 texts"):
-        assert set(numbers.predict(blank)) <= {3, 4}
+
+
+@pytest.mark.parametrize("kind", [int, bool])
+def test_a_blank_text_of_labels_without_an_empty_one_gets_the_first_and_is_named(kind, tmp_path):
+    labels = [kind(label == "good") for label in LABELS]
+    fitted = SuperConTextClassifier(**TINY).fit(TEXTS, labels)
+    fitted.save(tmp_path / "run")
+    told = re.escape(f"found 2 blank of 4 texts (at 0, 2), labelled {kind(0)} as no label is more")
+    for model in (fitted, superconext.load(tmp_path / "run")):
+        with pytest.warns(UserWarning, match=told):
+            found = model.predict(["", "zwin", "\u2800", "zwin"])
+        assert found.dtype == fitted.classes_.dtype
+        assert not found[0] and not found[2] and found[1] == model.predict(["zwin"])[0]
+    with pytest.warns(UserWarning, match=re.escape("(at 0, 1, 2, 3, 4 and 4 more)")):
+        fitted.predict([""] * 9)
 
 
 def test_answers_agree_for_three_classes():
