@@ -429,8 +429,8 @@ def check_folds(config: Config) -> None:
     lack = lacks_folds(config) if config.cv else ""
     if lack:
         raise ConfigError(
-            f"cv = {config.cv} with {lack}, which reads dev rows; expected one of them: leave the "
-            "other out, or give dev rows"
+            f"cv = {config.cv} with {lack}, which reads dev rows; expected one of them: leave "
+            "one out"
         )
 
 
