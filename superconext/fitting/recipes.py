@@ -5,9 +5,9 @@ vectors and, where there is one, the pretrained encoder), the encoder that is tr
 and a pool of n-grams with each. They are compared by log loss on the same held-out rows: those of a
 cross-validation within train, or dev where that has `DEV_ROWS_THAT_DECIDE` rows or `cv` is 0. What
 has to be trained is chosen where it is better than the best of the others by more than the standard
-error of the difference. Among these, which are ready within seconds, the lowest log loss decides; where
-there is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another is
-better by more than the standard error: few rows choose badly (scripts/few_label_choice.py). With
+error of the difference. Among these, which are ready within seconds, the lowest log loss decides;
+where there is a pretrained encoder, it predicts, from `ENOUGH_ROWS` on with n-grams, unless another
+is better by more than the standard error: few rows choose badly (scripts/few_label_choice.py). With
 fewer rows it is not trained further, which gains nothing (scripts/results/few_label_training.csv).
 """
 

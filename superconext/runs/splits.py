@@ -30,7 +30,7 @@ from superconext.data.dataset import (
     check_training,
     respelt,
 )
-from superconext.data.duplicates import told_conflicting
+from superconext.data.duplicates import text_keys, told_conflicting
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
