@@ -18,6 +18,7 @@ from superconext.cli.options import (
     QUIET,
     READING,
     SPLITS,
+    Decorator,
     GroupedCommand,
     as_usage,
     echo_json,
@@ -29,6 +30,7 @@ from superconext.cli.options import (
     shared,
     switch,
 )
+from superconext.config.parameters import check_names
 from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.catalogue import OBJECTIVES
 
@@ -75,14 +77,8 @@ SYSTEMS = shared(
     ),
 )
 
-#: Where to write, how often, by whom, and how to report.
+#: Where to write, by whom, and how to report.
 RUNS = shared(
-    number(
-        "--seeds",
-        None,
-        "How often to fit each system, with seeds 0, 1, ...",
-        click.IntRange(1, 10_000),
-    ),
     click.option("--out", metavar="DIR", help="Folder to write, or to resume.  [required]"),
     click.option(
         "--reference",
@@ -117,10 +113,16 @@ RUNS = shared(
 )
 
 
+def _seeds(required: str = "required") -> Decorator:
+    """`--seeds`, and when it is required."""
+    help = f"How often to fit each system, with seeds 0, 1, ...  [{required}]"
+    return number("--seeds", None, help, click.IntRange(1, 10_000))
+
+
 def require(options: dict[str, Any], *names: str) -> None:
-    """Wrong usage unless each of these options was given."""
+    """Wrong usage, with these options in its example, unless each of them was given."""
     if gone := [name for name in names if not options[name]]:
-        raise missing(click.get_current_context(), *gone)
+        raise missing(click.get_current_context(), *gone, beside=names)
 
 
 def chosen_systems(options: dict[str, Any]) -> tuple[System, ...]:
@@ -216,6 +218,7 @@ _LIST = "list"
     metavar="NAME",
     help="Run only this study of the protocol; may be repeated.  [default: all]",
 )
+@_seeds("required, unless cross-validated")
 @RUNS
 @click.option(
     "--verify",
@@ -277,7 +280,7 @@ def compare(
             raise click.UsageError(
                 "a protocol names its systems; leave out --objectives and --systems beside it"
             )
-        require(asked, *rows, "out")
+        require({**asked, "protocol": protocol}, *rows, "protocol", "out")
         given = ctx.get_parameter_source("reference") != click.core.ParameterSource.DEFAULT
         wanted = make_request(
             ctx,
@@ -295,8 +298,8 @@ def compare(
         return
     seedless = options["cv"] or not (options["test"] or options["splits"] or options["cv"] == 0)
     options["seeds"] = options["seeds"] or 0
-    systems = () if options["systems"] else ("objectives",)
-    require(asked, *rows, *systems, *(() if seedless else ("seeds",)), "out")
+    systems = "systems" if options["systems"] else "objectives"
+    require(asked, *rows, systems, *(() if seedless else ("seeds",)), "out")
     from superconext.experiments import compare as comparing
 
     request = make_request(
@@ -473,6 +476,7 @@ def _numbers(
     "--pretrain the encoder, and the pool of css_lm.",
 )
 @SYSTEMS
+@_seeds()
 @RUNS
 @parameters(without=SYSTEMS_DECIDED)
 @click.pass_context
@@ -515,7 +519,7 @@ def fewshot(
 
 @click.command(
     cls=GroupedCommand,
-    needs=("parameter", "seeds", "out"),
+    needs=("parameter", "values", "seeds", "out"),
     short_help="Try several values of one or more parameters.",
 )
 @click.argument("train_file", metavar="TRAIN", required=True)
@@ -543,6 +547,7 @@ def fewshot(
     help="Search with N trials of one fit each, in place of a grid (extra optuna).",
 )
 @SPLITS
+@_seeds()
 @RUNS
 @parameters(without=DECIDED)
 @click.pass_context
@@ -565,14 +570,16 @@ def sweep(
     from superconext.experiments import sweep as sweeping
     from superconext.experiments.tables import to_csv_rows, to_grid
 
-    require({**options, "parameter": parameter}, "parameter", "seeds", "out")
+    names = tuple(name.replace("-", "_") for name in parameter)
+    as_usage(check_names, names, "sweep")
+    asked = {**options, "parameter": parameter, "values": values}
+    require(asked, "parameter", "values", "seeds", "out")
     progress = TerminalProgress(quiet)
     given = given_on_all(options, "sweep", progress)
     twice = sorted(set(parameter) & set(given))
     if twice:
         raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
     objective = given.pop("objective", "superloss")
-    names = tuple(name.replace("-", "_") for name in parameter)
     if trials:
         axes = as_usage(sweeping.parse_axes, names, values)
         systems = ()

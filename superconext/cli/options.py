@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -287,6 +288,7 @@ _SAMPLES = {
     "files": "posts.txt",
     "source": "vectors.txt",
     "objectives": "superloss,cross_entropy",
+    "systems": "systems.toml",
     "seeds": "3",
     "parameter": "temperature",
     "values": "0.1,0.3",
@@ -295,18 +297,21 @@ _SAMPLES = {
 }
 
 
-def missing(context: click.Context, *names: str) -> click.UsageError:
+def missing(context: click.Context, *names: str, beside: Sequence[str] = ()) -> click.UsageError:
     """The error of everything that a command still needs: these names, or what was not given of
-    what it requires."""
+    what it requires. beside: what else its example has."""
     params = context.command.params
     needs = {one.name for one in params if one.required} | {*getattr(context.command, "needs", ())}
+    needs |= {*beside}
     names = names or tuple(name or "" for name in needs - context.params.keys())
     gone = [one for one in params if one.name in names]
     words = [context.command_path]
     for one in params:
         if one.name in needs | {*names}:
             shown = (one.metavar or (one.name or "").upper()).strip("[].")
+            given = context.params.get(one.name or "")
             value = _SAMPLES.get(one.name or "", shown)
+            value = shlex.quote(given) if given and isinstance(given, str) else value
             words.append(value if isinstance(one, click.Argument) else f"{one.opts[0]} {value}")
     said = "; missing ".join(
         f"{one.param_type_name} {re.sub(r'[][.]', '', one.get_error_hint(context))}" for one in gone

@@ -106,12 +106,14 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(str(name), list(known), n=1)), "")
 
 
-def plural(number: int, what: str) -> str:
-    """A number and what it counts: "1 row", "2 rows", "2 classes", "2 copies".
+def plural(number: float, what: str) -> str:
+    """A number and what it counts: "1 row", "2 rows", "2 classes", "2 copies", "0.5 minutes".
 
-    >>> plural(1, "row"), plural(2, "class"), plural(0, "copy")
-    ('1 row', '2 classes', '0 copies')
+    >>> plural(1, "row"), plural(2, "class"), plural(0, "copy"), plural(1.0, "minute")
+    ('1 row', '2 classes', '0 copies', '1 minute')
     """
+    if isinstance(number, float):
+        return plural(int(number), what) if number.is_integer() else f"{number:g} {what}s"
     if number == 1:
         return f"{number} {what}"
     end = what[:-1] + "ies" if what[-2:] == "py" else f"{what}es" if what[-1] == "s" else f"{what}s"

@@ -25,14 +25,14 @@ class Parquet(FileFormat):
 
     suffixes: tuple[str, ...] = (".parquet", ".pq")
     magic = b"PAR1"
-    kind = "Parquet file"
+    kind = "a Parquet file"
 
     def blocks(self) -> Iterator[Block]:
         file, name = self.file, self.file.name
         try:
             import pyarrow as arrow
         except ImportError:
-            raise MissingExtraError(f"Reading a {self.kind}", "parquet") from None
+            raise MissingExtraError(f"Reading {self.kind}", "parquet") from None
         number = 1
         try:
             schema, batches = self._opened()
@@ -84,7 +84,7 @@ class Arrow(Parquet):
 
     suffixes = (".arrow",)
     magic = ARROW_FOLDER
-    kind = "Arrow file"
+    kind = "an Arrow file"
 
     def _opened(self) -> tuple[Any, Iterable[Any]]:
         import pyarrow.ipc as ipc

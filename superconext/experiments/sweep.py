@@ -22,7 +22,7 @@ from typing import Any
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.config.parameters import BY_NAME
-from superconext.core.errors import ConfigError, MissingExtraError, RunError
+from superconext.core.errors import ConfigError, MissingExtraError, RunError, plural
 from superconext.core.progress import Progress
 from superconext.experiments.paired_tests import TESTED
 from superconext.experiments.plan import Request, name_of
@@ -295,8 +295,8 @@ def parse_axes(parameters: Sequence[str], values: Sequence[str]) -> tuple[Axis, 
 def _named(parameters: Sequence[str], values: Sequence[str]) -> list[tuple[str, str]]:
     if not parameters or len(parameters) != len(values):
         raise ConfigError(
-            f"found {len(parameters)} parameters and {len(values)} lists of values; expected one "
-            "--values after each --parameter"
+            f"found {plural(len(parameters), 'parameter')} and {plural(len(values), 'list')} of "
+            "values; expected one --values after each --parameter"
         )
     if len(set(parameters)) < len(parameters):
         raise ConfigError("a parameter is given twice; expected each once: join its values")

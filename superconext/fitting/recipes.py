@@ -270,7 +270,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
 
 
 def _begun(recipes: Sequence[Recipe], config: Config, progress: Progress) -> None:
-    progress.say(f"auto: comparing {len(recipes)} recipes within {config.budget:g} minutes")
+    progress.say(f"auto: comparing {len(recipes)} recipes within {plural(config.budget, 'minute')}")
 
 
 def fit_on_dev(

@@ -193,8 +193,8 @@ def _dev_rows(
         fits = f"{folds * times} fits"
         if config.preset == "auto":
             fits = (
-                f"up to {fits} of a recipe, in {config.budget:g} minutes of processor time at most "
-                "(--budget)"
+                f"up to {fits} of a recipe, in {plural(config.budget, 'minute')} of processor time "
+                "at most (--budget)"
             )
         note = (
             f"note: no dev file, so settings are chosen by cross-validation ({folds} folds{often}):"

@@ -1,6 +1,7 @@
 """Options of several commands: groups in the help, registered names, what has left."""
 
 import os
+import shlex
 import subprocess
 import sys
 from configparser import ConfigParser
@@ -157,3 +158,42 @@ def test_a_shell_completes_commands_and_options():
 
     assert completed("superconext", "tra") == ["plain,train"]
     assert completed("superconext", "train", "--unl") == ["plain,--unlabelled"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", "TRAIN", "--parameter", "temperature", "--values", "0.1,0.3"),
+        ("sweep", "TRAIN", "--parameter", "temperature"),
+        ("fewshot", "TRAIN", "--shots", "2"),
+        ("compare", "TRAIN", "--test", "TEST", "--objectives", "superloss"),
+        ("compare", "TRAIN", "--test", "TEST", "--systems", "SYSTEMS"),
+        ("compare", "TRAIN", "--protocol", "supercontext"),
+    ],
+)
+def test_the_example_of_a_message_lacks_nothing(call, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    said = call(*words)
+    assert said.code == 2
+    example = shlex.split(said.err.split("for example: ")[1])
+    again = call(*example[example.index(words[0]) :])
+    assert again.code == 1 and "no such file" in again.err.lower(), again.err
+
+
+def test_a_misspelt_parameter_is_told_before_what_is_missing(call):
+    said = call("sweep", "train.csv", "--parameter", "temprature", "--values", "0.1,0.3")
+    assert said.code == 2 and "did you mean 'temperature'?" in said.err
+
+
+def test_seeds_are_marked_as_required():
+    for command in ("fewshot", "sweep"):
+        assert "0, 1, ... [required]" in " ".join(output(command, "--help").split())
+    assert "[required, unless cross-validated]" in " ".join(output("compare", "--help").split())
+
+
+def test_one_of_a_kind_is_no_plural(call, tmp_path):
+    said = call(
+        *("sweep", "train.csv", "--parameter", "epochs", "--values", "1", "--values", "2"),
+        *("--seeds", 1, "--out", tmp_path / "swept"),
+    )
+    assert said.code == 2 and "found 1 parameter and 2 lists of values" in said.err

@@ -43,7 +43,7 @@ def test_dev_table_then_the_chosen_one_on_test(call, data, tmp_path):
     ("more", "message"),
     [
         ([], "Missing option '--parameter'"),
-        (["--parameter", "layers"], "one --values after each"),
+        (["--parameter", "layers"], "Missing option '--values'"),
         (["--parameter", "epoch", "--values", "1"], "did you mean 'epochs'"),
         (["--parameter", "epochs", "--values", "1"], "which is varied"),
         (["--parameter", "layers", "--values", "0"], "layers = 0"),
