@@ -21,7 +21,7 @@ from superconext.cli.experiments import compare, fewshot, sweep
 from superconext.cli.export import export, pull, push, serve
 from superconext.cli.labelling import audit, merge, suggest
 from superconext.cli.labelling import explain as explain_texts
-from superconext.cli.options import missing
+from superconext.cli.options import missing, no_such_option
 from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
@@ -90,8 +90,23 @@ def _is_memory(error: BaseException) -> bool:
     return False
 
 
+#: Where a context keeps the command line.
+_WORDS = "superconext.words"
+
+
 class _Group(click.Group):
-    """Shows commands under headings, in the order a user meets them."""
+    """Shows commands under headings, in the order a user meets them, and says of an option that a
+    command does not have what to use instead."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = [*args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise no_such_option(error, ctx.meta[_WORDS]) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -369,29 +370,57 @@ _ELSEWHERE = {
 }
 
 
-class Command(click.Command):
-    """A command that says of an option of earlier versions, or of other tools, what to use
-    instead."""
+def no_such_option(error: click.NoSuchOption, words: Sequence[str]) -> click.UsageError:
+    """The error of an option that a command does not have, with what to use instead: what replaced
+    it, our name for it, one of nearly that name, or the commands that do have it.
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = [*args]
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            flag = error.option_name
-            name = flag.lstrip("-").replace("-", "_").removeprefix("no_")
-            if name not in REMOVED:
-                known = {flag for option in self.params for flag in option.opts}
-                for ours in _ELSEWHERE.get(flag.lstrip("-").replace("_", "-"), "").split():
-                    if f"--{ours}" in known:
-                        raise click.UsageError(
-                            f"no option {flag}; it is called --{ours} here", ctx
-                        ) from None
-                raise
-            following = dict(itertools.pairwise(words))
-            following |= dict(word.split("=", 1) for word in words if "=" in word)
-            instead = removal(name, flag=True, value=following.get(flag) or None)
-            raise click.UsageError(f"found {flag}, which was removed; {instead}", ctx) from None
+    words: the command line.
+    """
+    flag, context = error.option_name, error.ctx
+    if context is None:
+        return error
+    name = flag.lstrip("-").replace("-", "_").removeprefix("no_")
+    if name in REMOVED and isinstance(context.command, GroupedCommand):
+        following = dict(itertools.pairwise(words))
+        following |= dict(word.split("=", 1) for word in words if "=" in word)
+        instead = removal(name, flag=True, value=following.get(flag) or None)
+        return click.UsageError(f"found {flag}, which was removed; {instead}", context)
+    known = _flags(context.command)
+    for ours in _ELSEWHERE.get(flag.lstrip("-").replace("_", "-"), "").split():
+        if f"--{ours}" in known:
+            return click.UsageError(f"no option {flag}; it is called --{ours} here", context)
+    said = f"No such option {flag!r}"
+    if near := _near(flag, known):
+        said += f"; did you mean {' or '.join(map(repr, near))}?"
+    elif owners := [*_owners(flag, context.find_root().command, "superconext")]:
+        more = f" and {len(owners) - _OWNERS} more" * (len(owners) > _OWNERS)
+        said += f"; it belongs to {', '.join(owners[:_OWNERS])}{more}"
+    return click.UsageError(said, context)
+
+
+#: Commands that a message names, and how alike names are that may be meant for another.
+_OWNERS, _ALIKE = 3, 0.78
+
+
+def _flags(command: click.Command) -> list[str]:
+    return [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
+
+
+def _near(flag: str, known: Iterable[str]) -> list[str]:
+    """The nearest of the known options, or those that begin so; none where none is near."""
+    names = [one[2:] for one in known if one.startswith("--")]
+    name = flag.removeprefix("--")
+    begin = [one for one in names if len(name) >= 4 and one.startswith(name)]
+    return [f"--{one}" for one in begin or difflib.get_close_matches(name, names, 1, _ALIKE)]
+
+
+def _owners(flag: str, command: click.Command, path: str) -> Iterator[str]:
+    """The commands at or below one that have an option."""
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from _owners(flag, one, f"{path} {name}")
+    elif flag in _flags(command):
+        yield path
 
 
 #: Options that `--help` shows of a command with every parameter; `--help-all` shows the others.
@@ -412,7 +441,7 @@ def _show_all(ctx: click.Context, option: click.Parameter, value: bool) -> None:
 _ALL = "superconext.help_all"
 
 
-class GroupedCommand(Command):
+class GroupedCommand(click.Command):
     """A command with every parameter of a run. `--help` shows the options that most people need,
     `--help-all` every one under the heading of its group.
 

@@ -20,7 +20,6 @@ from superconext.cli.options import (
     TEXT_COLUMN,
     TEXT_READING,
     THREADS,
-    Command,
     GroupedCommand,
     echo_json,
     free_folder,
@@ -171,7 +170,7 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
 _SHARE = click.FloatRange(0.0, 0.95)
 
 
-@click.command(cls=Command, short_help="Pretrain an encoder on unlabelled text.")
+@click.command(short_help="Pretrain an encoder on unlabelled text.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @out("word vectors")
 @click.option(

@@ -16,7 +16,6 @@ from superconext.cli.options import (
     QUIET,
     TEXT_COLUMN,
     TEXT_READING,
-    Command,
     echo_json,
     echo_notes,
     free_folder,
@@ -44,7 +43,7 @@ def vectors() -> None:
     """Train, inspect, convert and fetch word vectors."""
 
 
-@vectors.command(cls=Command)
+@vectors.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @_OUT
 @click.option(

@@ -197,3 +197,23 @@ def test_one_of_a_kind_is_no_plural(call, tmp_path):
         *("--seeds", 1, "--out", tmp_path / "swept"),
     )
     assert said.code == 2 and "found 1 parameter and 2 lists of values" in said.err
+
+
+@pytest.mark.parametrize(
+    "words, end",
+    [
+        (("predict", "run", "x", "--seed", "1"), "; it belongs to superconext train, superconext"),
+        (("train", "x", "--proba"), "No such option '--proba'; it belongs to superconext predict"),
+        (("data", "split", "x", "--nearest", "w"), "; it belongs to superconext vectors info"),
+        (("predict", "run", "x", "--no-calibrate"), "; it belongs to superconext train, "),
+        (("compare", "x", "--seed", "1"), "No such option '--seed'; did you mean '--seeds'?"),
+        (("train", "x", "--hidden", "8"), "; did you mean '--hidden-size'?"),
+        (("train", "x", "--tempreature", "8"), "; did you mean '--temperature'?"),
+        (("evaluate", "run", "x", "--colour"), "No such option '--colour'"),
+    ],
+)
+def test_an_option_of_another_command_is_told_with_the_command(call, words, end):
+    said = call(*words)
+    last = said.err.splitlines()[-1]
+    assert said.code == 2 and end in last
+    assert ("did you mean" in last) == ("did you mean" in end)
