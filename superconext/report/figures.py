@@ -12,16 +12,18 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import unicodedata
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from superconext.core.errors import MissingExtraError, RunError
+from superconext.core.errors import MissingExtraError, RunError, plural
 from superconext.core.files import atomic_write
 from superconext.core.progress import Progress
 from superconext.core.registry import Entry, Registry
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
 
     from superconext.report.run_figures import Layout
 
-#: Comes with matplotlib and has Arabic, Latin, Tifinagh, Greek and Cyrillic letters.
+#: Comes with matplotlib and has Arabic, Latin, Tifinagh, Greek and Cyrillic letters. Letters that
+#: it lacks are drawn in an installed font that has them.
 FONT = "DejaVu Sans"
+#: Comes with matplotlib and has a box for every letter.
+_BOXES = "Last Resort"
 
 _SHAPES_FROM = (3, 11)
 DPI = 150
@@ -85,10 +90,67 @@ def new_figure(width: float, height: float) -> Sheet:
     return figure
 
 
-def label_text(label: str, note: str = "") -> str:
-    """A user's label for a figure: one line, shortened, then `note`, no formulas."""
+class LettersMissing(UserWarning):
+    """No installed font has the letters of a label."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"no installed font has the letters of {label}: install Noto fonts")
+        self.label = label
+
+
+def label_text(label: str, note: str = "", number: int | None = None) -> str:
+    """A user's label for a figure: one line, shortened, then `note`, no formulas.
+
+    Where no installed font has its letters it is "class" and its `number`, or has question marks
+    for them, with a `LettersMissing`.
+    """
+    shown = clip(clean(label), _LABEL_CELLS)
+    if missing := _letters(shown) - _fonts(_letters(shown)).keys():
+        warnings.warn(LettersMissing(shown), stacklevel=2)
+        marked = "".join("?" if letter in missing else letter for letter in shown)
+        shown = marked if number is None else f"class {number}"
     # matplotlib reads text between two dollar signs as a formula and may fail on it.
-    return (clip(clean(label), _LABEL_CELLS) + note).replace("$", r"\$")
+    return (shown + note).replace("$", r"\$")
+
+
+def _letters(text: str) -> frozenset[str]:
+    """The characters of a text that are seen."""
+    unseen = ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
+    kinds = ((one, unicodedata.category(one)) for one in text if not "\ufe00" <= one <= "\ufe0f")
+    return frozenset(one for one, kind in kinds if kind not in unseen)
+
+
+@lru_cache(maxsize=256)
+def _fonts(letters: frozenset[str]) -> dict[str, str]:
+    """The font that each of the letters is drawn in; without those that no installed font has."""
+    from matplotlib.font_manager import findfont, fontManager
+
+    has = {letter: FONT for letter in letters if ord(letter) in _codes(findfont(FONT))}
+    if len(has) == len(letters):
+        return has
+    plain = {
+        (entry.name, entry.fname)
+        for entry in fontManager.ttflist
+        if entry.name != FONT
+        and entry.style == "normal"
+        and entry.weight in (400, "normal", "regular")
+    }
+    for name, path in sorted(plain, key=lambda one: (not one[0].startswith("Noto Sans"), one)):
+        if not name.startswith(_BOXES):
+            new = {one for one in letters - has.keys() if ord(one) in _codes(path)}
+            has |= dict.fromkeys(new, name)
+    return has
+
+
+@cache
+def _codes(path: str) -> frozenset[int]:
+    """The characters that a font file has."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        return frozenset(get_font(path).get_charmap())
+    except (OSError, RuntimeError):  # what is removed or damaged has none
+        return frozenset()
 
 
 def class_colours(names: Sequence[str]) -> list[int]:
@@ -126,7 +188,8 @@ def save(figure: Sheet, path: str | os.PathLike[str]) -> Path:
 
     # The caller's own matplotlib settings may name a font without Arabic letters.
     for text in figure.findobj(Text):
-        text.set_fontfamily(FONT)
+        fonts = _fonts(_letters(text.get_text())).values()
+        text.set_fontfamily([FONT, *sorted({*fonts} - {FONT})])
     with replacing(path) as temporary:
         kind = Path(path).suffix[1:] or "png"
         figure.savefig(temporary, format=kind, dpi=DPI, metadata=FORMATS[kind])
@@ -308,7 +371,7 @@ def draw_figures(
         progress.say(f"note: {UNAVAILABLE}")
         return []
     drawn = []
-    with progress.bar("drawing figures"):
+    with progress.bar("drawing figures"), _told_of_letters(progress):
         for folder, context in contexts.items():
             for name in FIGURES:
                 try:
@@ -325,3 +388,23 @@ def draw_figures(
                 except Exception as error:  # a finished training must not be lost to a figure
                     progress.warn(f"figure {name} is left out ({type(error).__name__}: {error})")
     return drawn
+
+
+@contextmanager
+def _told_of_letters(progress: Progress) -> Iterator[None]:
+    """One note of the labels whose letters no installed font has, and no warnings of them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LettersMissing)
+        yield
+    labels: dict[str, None] = {}
+    for one in caught:
+        if isinstance(one.message, LettersMissing):
+            labels[one.message.label] = None
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if labels:
+        more = f" and {plural(len(labels) - 1, 'other label')}" if len(labels) > 1 else ""
+        progress.say(
+            f"note: no installed font has the letters of {next(iter(labels))}{more}, so the "
+            "figures number such classes in the order of the run's: install Noto fonts"
+        )

@@ -45,6 +45,7 @@ class SentenceMap(Figure):
             predicted=context.predicted,
             split=context.split,
             layout=context.layout,
+            classes=context.classes,
         )
 
 
@@ -95,6 +96,7 @@ def draw_map(
     predicted: Sequence[str] | None = None,
     split: str = "",
     layout: Layout | None = None,
+    classes: Sequence[str] = (),
 ) -> Path:
     """Draw sentence vectors in two dimensions, classes apart by shape and colour.
 
@@ -114,6 +116,7 @@ def draw_map(
             ringed.
         split: what the rows are called, for the title.
         layout: of the same features, where `lay_out` has been called for it already.
+        classes: their order, by which those are numbered whose letters no font has.
 
     Raises:
         ConfigError: for another method.
@@ -140,7 +143,10 @@ def draw_map(
     title = f"{split}: {layout.title}" if split else layout.title
     if not finite.all():
         title += f"; {int((~finite).sum())} rows that are not finite left out"
-    sheet = _draw(layout.points[finite], truth[finite], wrong[finite], title, layout.axes)
+    order = [*map(str, classes), *sorted({*truth} - {*map(str, classes)})]
+    numbers = {name: number for number, name in enumerate(order, 1)}
+    shown = layout.points[finite], truth[finite], wrong[finite]
+    sheet = _draw(*shown, title, layout.axes, numbers)
     return save(sheet, path)
 
 
@@ -231,7 +237,12 @@ def _principal(features: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _draw(
-    points: np.ndarray, truth: np.ndarray, wrong: np.ndarray, title: str, names: tuple[str, str]
+    points: np.ndarray,
+    truth: np.ndarray,
+    wrong: np.ndarray,
+    title: str,
+    names: tuple[str, str],
+    numbers: Mapping[str, int],
 ) -> Sheet:
     counts = dict(sorted(Counter(truth).items()))
     classes = list(counts)
@@ -254,7 +265,7 @@ def _draw(
             zorder=2 + 1 / (1 + counts[name]),
         )  # fmt: skip
         handles.append(handle)
-        texts.append(label_text(name, f" ({counts[name]})"))
+        texts.append(label_text(name, f" ({counts[name]})", numbers[name]))
     if len(handles) > _LEGEND_MOST:
         hidden = len(handles) - (_LEGEND_MOST - 1)
         handles, texts = handles[: _LEGEND_MOST - 1], texts[: _LEGEND_MOST - 1]
@@ -343,7 +354,7 @@ def draw_confusion(
     axes.grid(which="minor", color="white", linewidth=1.5 if side <= _READABLE else 0.3)
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_color("0.8")
-    texts = [label_text(name) for name in names]
+    texts = [label_text(name, number=number) for number, name in enumerate(names, 1)]
     turned = side > _ROOMY or any(display_width(text) > _UPRIGHT for text in texts)
     small = min(9.0, max(2.0, 60 * extent / side))
     axes.set_xticks(range(side), labels=texts, rotation=90 if turned else 0, fontsize=small)

@@ -128,3 +128,13 @@ def test_what_is_no_figure_is_refused(registered):
         registered.get("wrong")
     with pytest.raises(ConfigError, match="built-in"):
         registered.register("map", dict)
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_classes_without_a_font_make_one_note(registered, tmp_path, quiet):
+    rows = ROWS.replace("neg\t", "\U000f1234\t").replace("pos\t", "\U000f1235\t")
+    (tmp_path / "train.tsv").write_text(rows, encoding="utf-8")
+    said = call_main("train", tmp_path / "train.tsv", "--out", tmp_path / "run", *WORDS, *quiet)
+    assert said.code == 0 and "UserWarning" not in said.err
+    note = "note: no installed font has the letters of \U000f1234 and 1 other label, so"
+    assert said.err.count(note) == (not quiet)

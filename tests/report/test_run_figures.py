@@ -366,6 +366,30 @@ def test_the_font_has_every_letter_of_the_labels():
     assert all(ord(letter) in glyphs for letter in "".join(ARABIC) + "ڭگڤڨپچ" + "ⴰⵣ")
 
 
+# Letters that the font lacks
+
+
+@pytest.mark.filterwarnings("error")
+def test_letters_that_the_font_lacks_are_drawn_in_another_that_has_them(tmp_path, drawn):
+    mono = "\U0001d670\U0001d68b"  # which come with matplotlib, in DejaVu Sans Mono
+    draw_confusion([mono, "b"], [mono, "b"], [mono, "b"], tmp_path / "c.png")
+    assert mono in texts(drawn[0])
+
+
+def test_classes_whose_letters_no_font_has_are_numbered_in_one_order(tmp_path, drawn):
+    # Letters of private use stand for those of a script without a font, on any machine.
+    alike = ["\U000f1234", "\U000f1235", "b"]
+    with pytest.warns(figures.LettersMissing) as said:
+        draw_confusion(alike, alike, alike, tmp_path / "c.png")
+        x = np.eye(6, dtype=np.float32)
+        draw_map(x, [*alike[1:]] * 3, tmp_path / "m.png", method="pca", classes=alike)
+    assert {one.message.label for one in said} == set(alike[:2])
+    confusion, sentence_map = map(texts, drawn)
+    assert {"class 1", "class 2", "b"} <= {*confusion}
+    assert {"class 2 (3)", "b (3)"} <= {*sentence_map}
+    assert not set("".join([*confusion, *sentence_map])) & set("".join(alike[:2]))
+
+
 # Files, threads, extras
 
 
