@@ -29,6 +29,7 @@ from superconext.cli.options import (
     say_next,
     shared,
     switch,
+    tell,
 )
 from superconext.config.parameters import check_names
 from superconext.core.errors import ConfigError, RunError
@@ -321,7 +322,7 @@ def compare(
 
 def _where(kind: str, folder: str) -> None:
     """The folder that a command wrote, and its page."""
-    click.echo(f"{kind} folder: {folder}", err=True)
+    tell(f"{kind} folder: {folder}")
     page = Path(folder, "report.html")
     if page.exists():
         say_next(f"open {page} in a browser")

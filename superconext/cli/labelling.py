@@ -90,8 +90,7 @@ def audit(
     known = None if model is None else _known(model)
     say_waiting(file)
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
-    if not quiet:
-        echo_notes(rows.notes, rows.source)
+    echo_notes(rows.notes, rows.source)
     check_training(rows)  # whose warnings are among the reasons that are listed
     shares, sources, cells = read_beside(rows, text_column, reading["encoding"])
     rows = dataclasses.replace(rows, shares=shares)
@@ -209,30 +208,28 @@ def suggest(
     known = _known(model)
     say_waiting(file)
     texts = read_texts(file, text_column, known=known, **reading)
-    if not quiet:
-        echo_notes(texts.notes, texts.source)
+    echo_notes(texts.notes, texts.source)
     labelled = [
         text for path in leave_out for text in read_texts(path, known=known, **reading).texts
     ]
     if done := labelled_texts(file, known.label or "label", text_column, known=known, **reading):
         labelled += done
-        if not quiet:
-            echo_notes([f"{plural(len(done), 'text')} that have a label, left out"], texts.source)
+        echo_notes([f"{plural(len(done), 'text')} that have a label, left out"], texts.source)
     with TerminalProgress(quiet).bar("comparing texts"):
         if model.seen is not None:
             splits = model.seen.split_of(model.tokens(texts.texts))
             seen = [text for text, split in zip(texts.texts, splits, strict=True) if split]
             labelled += seen
-            if seen and not quiet:
+            if seen:
                 told = f"{plural(len(seen), 'text')} that the run was trained on, left out"
                 echo_notes([told], texts.source)
         found = suggesting.suggest(model, texts, count, labelled, balance, seed)
-    if len(texts) > suggesting.POOL and not quiet:
+    if len(texts) > suggesting.POOL:
         echo_notes([f"{suggesting.POOL} texts, drawn at random, were considered"], texts.source)
     if as_json:
         _give_json(suggesting.table(found, blind), out, len(found))
     elif tool in ("label-studio", "doccano"):
-        if tool == "label-studio" and not quiet:
+        if tool == "label-studio":
             echo_notes(
                 [f"labelling interface of the project: {suggesting.interface(model.classes)}"]
             )
@@ -512,7 +509,7 @@ def give(
         ]
         click.echo(render(shown, list(rows[0])))
         if len(rows) > _SHOWN:
-            click.echo(f"{_SHOWN} of {len(rows)} rows shown; --out FILE writes all", err=True)
+            tell(f"{_SHOWN} of {len(rows)} rows shown; --out FILE writes all")
     else:
         table = [[*rows[0]], *([*row.values()] for row in rows)]
         mark = "\ufeff" * (as_csv and out is not None)

@@ -263,11 +263,15 @@ def echo_json(document: Any) -> None:
 
 
 def echo_notes(notes: Iterable[str], source: str = "") -> None:
-    """Notes on stderr, after the name of what they are about; warnings are among them."""
+    """Notes, after the name of what they are about, as `tell` shows them; warnings are among them,
+    and are always shown."""
     lead = f"{source}: " if source else ""
     for note in notes:
         bare = note.removeprefix(WARNING)
-        click.echo(f"{'note' if bare == note else 'warning'}: {lead}{bare}", err=True)
+        if bare == note:
+            tell(f"note: {lead}{note}")
+        else:
+            click.echo(f"warning: {lead}{bare}", err=True)
 
 
 def as_usage(check: Callable[..., Any], *arguments: Any) -> Any:
@@ -322,7 +326,8 @@ def missing(context: click.Context, *names: str, beside: Sequence[str] = ()) -> 
 
 def tell(line: str) -> None:
     """A line on stderr, unless the command has --quiet."""
-    if not click.get_current_context().params.get("quiet"):
+    context = click.get_current_context(silent=True)
+    if context is None or not context.params.get("quiet"):
         click.echo(line, err=True)
 
 

@@ -32,6 +32,7 @@ from superconext.cli.options import (
     say_next,
     say_waiting,
     switch,
+    tell,
 )
 from superconext.config.parameters import BY_NAME
 from superconext.config.presets import FORMER_PRESETS
@@ -158,8 +159,8 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
     if told := verdict(metrics, chosen):
-        click.echo(f"note: {told}", err=True)
-    click.echo(f"run folder: {out}", err=True)
+        tell(f"note: {told}")
+    tell(f"run folder: {out}")
     page = Path(out, "report.html")
     say_next(
         f"superconext predict {shlex.quote(out)} FILE"
@@ -262,5 +263,5 @@ def pretrain(
         "seconds": facts["seconds"],
     }
     click.echo(facts_table(shown))
-    click.echo(f"folder: {Path(out)}", err=True)
+    tell(f"folder: {Path(out)}")
     say_next(f"superconext train FILE --init {shlex.quote(out)} --out RUN")

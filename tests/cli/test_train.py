@@ -269,9 +269,16 @@ def test_json_is_one_document_the_one_in_the_folder(train):
     assert " 2 " in said.err
 
 
-def test_quiet_says_nothing_of_progress(train):
+def test_quiet_shows_warnings_alone(train, call, data, tmp_path):
     _, said = train("run", "--quiet")
-    assert "epoch" not in said.err and "accuracy" in said.out
+    assert "accuracy" in said.out
+    text = tmp_path / "posts.csv"
+    text.write_text("text\nzwin bzaf\n\nkhayb bzaf\n" + "zwin kan\n" * 40, encoding="utf-8")
+    words = ("--epochs", 1, "--dimension", 4, "--quiet")
+    trained = call("vectors", "train", text, "--out", tmp_path / "vectors", *words)
+    assert trained.code == 0
+    for line in (said.err + trained.err).splitlines():
+        assert line.startswith("warning: ")
 
 
 def test_without_a_test_file_figures_are_on_dev_and_named_so(train, data):
