@@ -154,7 +154,7 @@ def inspect(
             if found["said"] and found["part"] != "train":
                 progress.warn(
                     f"{found['said']} of {found['texts']} texts of {found['part']} are in "
-                    f"{listed}: leave out of it what is judged on (--leave-out)"
+                    f"{listed}: remove evaluation texts from it (--leave-out)"
                 )
     for leak in leaks(report):
         progress.warn(f"{leak}: results on them are too good")

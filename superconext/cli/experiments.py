@@ -241,11 +241,11 @@ def compare(
 ) -> None:
     """Compare systems and baselines on TRAIN over several seeds and write DIR.
 
-    Baselines are always fitted too: majority class, TF-IDF + logistic regression, TF-IDF +
-    linear SVM, vectors_logreg and, with --init or --pretrain, pretrained_logreg; others if
-    --objectives names them. Fits that DIR already has are kept. Each of several TRAIN files or
-    data sets gets its own table. --protocol takes the systems of a paper; parameters apply to
-    every system that does not set them itself.
+    Baselines are always fitted too: majority class, TF-IDF + logistic regression and TF-IDF +
+    linear SVM; without --protocol also vectors_logreg and pretrained_logreg (with --init or
+    --pretrain); others if --objectives names them. Fits that DIR already has are kept. Each of
+    several TRAIN files or data sets gets its own table. --protocol takes the systems of a paper;
+    parameters apply to every system that does not set them itself.
     """
     from superconext.core.progress import TerminalProgress
 

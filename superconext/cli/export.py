@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "fast and less accurate. onnx and sentence-transformers need the extras of these names.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="Folder to write; must not exist.")
-@switch("--prune", "Leave out vectors that no word needs.", "pruned")
+@switch("--prune", "Leave out n-gram vectors that no word uses.", "pruned")
 @click.option(
     "--test",
     metavar="FILE",

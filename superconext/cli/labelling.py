@@ -106,7 +106,7 @@ def audit(
             progress.warn(
                 f"{run} was trained on {known_rows} of {len(rows)} texts of {rows.source}: its "
                 "vectors agree with their wrong labels"
-                + ", so it is left out; expected one of others"
+                + ", so it is ignored: train on other rows"
                 * left_out
             )
         if not left_out:

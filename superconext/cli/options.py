@@ -19,6 +19,7 @@ import click
 from superconext.config.parameters import (
     BY_NAME,
     ELSEWHERE,
+    FILE_PARAMETERS,
     GROUPS,
     PARAMETERS,
     REMOVED,
@@ -102,7 +103,8 @@ DROP_INCOMPLETE = click.option(
     "--drop-unlabelled",
     "drop_unlabelled",
     is_flag=True,
-    help="Leave out rows without a text, and rows whose label is empty, NaN, null or none.",
+    help="Leave out rows without a text or label; train and compare still learn word vectors from "
+    "texts without a label.",
 )
 _READING: dict[str, Decorator] = {
     "header": HEADER,
@@ -114,7 +116,7 @@ _READING: dict[str, Decorator] = {
     "fold_label_case": click.option(
         "--fold-label-case/--no-fold-label-case",
         default=None,
-        help="Merge labels that differ only in case and spaces, or train on them as they are.",
+        help="Merge labels that differ only in case, spaces, .0 or Arabic spelling, or keep them.",
     ),
 }
 CONFIG = click.option(
@@ -488,7 +490,7 @@ class GroupedCommand(click.Command):
             formatter.write_paragraph()
             if "fold_label_case" in named:
                 formatter.write_text(
-                    "For rows without a text or label, and labels that differ in case alone: "
+                    "For rows without a text or label, and labels that differ in case or spelling: "
                     "--drop-incomplete, --fold-label-case."
                 )
                 formatter.write_paragraph()
@@ -573,6 +575,8 @@ def _option(parameter: Parameter) -> Decorator:
             f"{flag}/--no-{flag[2:]}", parameter.name, default=None, help=_help(parameter)
         )
     kind, metavar = _REGISTERED.get(parameter.name, _TYPES[parameter.type]), None
+    if parameter.name in FILE_PARAMETERS:
+        metavar = "FOLDER" if parameter.name == "init" else "FILE"
     if parameter.name == "budget":
         kind = Minutes()
     if parameter.additions:
@@ -620,7 +624,7 @@ def _help(parameter: Parameter) -> str:
     values = parameter.defaults
     default = values.pop("fast")
     others = [f"{name}: {_show(value)}" for name, value in values.items() if value != default]
-    help = parameter.help + " The option may be repeated." * parameter.several
+    help = parameter.help + " May be repeated." * parameter.several
     if default is None and not others:
         return help
     shown = "; ".join([_show(default), *others])

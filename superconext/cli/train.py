@@ -61,7 +61,12 @@ from superconext.config.presets import FORMER_PRESETS
     help="Folder to write; must not exist.  [required, unless --resume is given]",
 )
 @switch("--force", "Replace RUN if it exists.")
-@click.option("--resume", metavar="RUN", help="Resume an interrupted run.")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    help="Resume a run that was interrupted while its encoder trained; of a comparison of recipes "
+    "and of a cross-validation nothing is kept.",
+)
 @CONFIG
 @COLUMNS
 @click.option(
@@ -173,7 +178,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 
 @click.command(short_help="Pretrain an encoder on unlabelled text.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@out("word vectors")
+@out("an encoder or word vectors")
 @click.option(
     "--vectors",
     metavar="VECTORS",
@@ -234,7 +239,7 @@ def pretrain(
 
     It learns to predict the words and, if 1,000 sentences or more have emoji, then to tell
     sentences apart by their emoji. Of labelled files only the text is read. `superconext train
-    --init FOLDER` starts from the encoder. With --init, an encoder learns on, from your own texts.
+    --init FOLDER` starts from the encoder. With --init, an encoder trains further on your texts.
     Repeat the command to resume it; finished work is kept in the cache.
     """
     from superconext.core.progress import TerminalProgress

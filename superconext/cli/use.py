@@ -95,7 +95,7 @@ def evaluate(
     RUN may also be a folder made by export --format onnx or static.
 
     Several RUNs are compared with the first: the difference in accuracy on the same rows, the rows
-    that only one of the two labels correctly, and the p-value of McNemar's exact test.
+    that only one run predicts correctly, and the p-value of McNemar's exact test.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.file_format import PREVIEWED

@@ -226,9 +226,8 @@ class Config:
     )
     epochs: int | None = _training(
         None,
-        "Passes over the data; unset: 15; with more than 3,000 rows fewer, so that 45,000 rows are "
-        "read in all, but at least 6. Unset, a transformer has 24, with more than 833 rows fewer, "
-        "but at least 3.",
+        "Passes over the data; unset: 15, or above 3,000 rows as many as read 45,000 rows, at "
+        "least 6; of a transformer 24, or above 833 rows as many as read 20,000, at least 3.",
         low=1,
     )
     steps_per_epoch: int | None = _training(
@@ -264,14 +263,14 @@ class Config:
     )
     unlabelled: str | tuple[str, ...] | None = _data(
         None,
-        "Unlabelled text, one sentence a line, to train word vectors on; one file or several.",
+        "File of unlabelled text, one sentence a line, to train word vectors on.",
         several=True,
     )
     pretrain: bool = _text(
         False,
         "First pretrain the encoder to predict the words of the unlabelled text, starting from "
-        "init if that is given; kept in the cache. Where train compares recipes it does so by "
-        "itself, from 500,000 words on that fit into the budget.",
+        "init if that is given; kept in the cache. Automatic where train compares recipes, the "
+        "text has 500,000 words and the budget suffices.",
     )
     related: str | None = _data(
         None,
@@ -369,8 +368,8 @@ class Config:
     )
     cv: int | None = _training(
         None,
-        "Cross-validate on so many folds instead of choosing on dev rows, then fit on all rows; 0: "
-        "never. Unset: 5 in train without dev and test file where recipes are compared or rows "
+        "Cross-validate on this many folds instead of choosing on dev rows, then fit on all rows; "
+        "0: never. Unset: 5 in train without dev and test file where recipes are compared or rows "
         "are fewer than 300, else never.",
         low=0,
         high=100,

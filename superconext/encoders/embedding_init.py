@@ -132,7 +132,7 @@ def _check_brought(source: str, known: np.ndarray, found: np.ndarray, progress: 
         )
     if len(found) and found.mean() < _FEW:
         progress.note(
-            f"{WARNING}{source}: found vectors of {found.mean():.1%} of the words alone, expected "
+            f"{WARNING}{source}: found vectors for only {found.mean():.1%} of the words, expected "
             "most: check that they are of the texts' language and have its spelling (--normalize)"
         )
 

@@ -133,9 +133,11 @@ def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
 
 
 def _nothing_stopped(folder: Path) -> RunError:
+    found = "no checkpoint found" if folder.exists() else "no such folder"
     return RunError(
-        f"{folder}: no checkpoint found; expected a run that was stopped before its end: start a "
-        "new one with superconext train"
+        f"{folder}: {found}; expected a run that was stopped while its encoder trained (of a "
+        "comparison of recipes and of a cross-validation nothing is kept): start a new one with "
+        "superconext train"
     )
 
 

@@ -249,7 +249,7 @@ def test_vectors_of_other_words_still_serve_for_noise(call, data, tmp_path):
     assert said.code == 0, said.err
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["vectors"]["coverage"] == 0 and manifest["vectors"]["dimension"] == 3
-    assert "found vectors of 0.0% of the words alone" in said.err
+    assert "found vectors for only 0.0% of the words" in said.err
 
 
 @pytest.mark.parametrize(
@@ -317,9 +317,11 @@ def test_a_folder_without_leave_to_write(refused, data, tmp_path):
 
 
 def test_a_run_that_is_not_there_cannot_be_resumed(call, finished, tmp_path):
-    for folder in (tmp_path / "none", finished.folder):
+    none = tmp_path / "none"
+    for folder, found in ((none, "no such folder"), (finished.folder, "no checkpoint found")):
         line = blame(call("train", "--resume", folder))
-        assert "no checkpoint found" in line and str(folder) in line
+        assert f"{folder}: {found}; expected a run that was stopped while its" in line
+        assert "of a comparison of recipes and of a cross-validation nothing is kept" in line
     assert not list(tmp_path.iterdir())
 
 

@@ -202,7 +202,7 @@ def test_an_audit_by_a_run_that_was_trained_on_some_of_the_texts_warns(call, fin
     path = write_table(tmp_path / "z.tsv", [*fresh, *known[1:11]])
     said = call("audit", path, "--run", finished.folder)
     assert f"was trained on 10 of {len(fresh) + 10} texts of {path}: its vectors" in said.err
-    assert "so it is left out" in said.err
+    assert "so it is ignored: train on other rows" in said.err
     assert said.out == call("audit", path).out, "it is left out"
     again = tmp_path / "again.csv"
     assert call("audit", path, "--out", again).code == 0

@@ -217,3 +217,27 @@ def test_an_option_of_another_command_is_told_with_the_command(call, words, end)
     last = said.err.splitlines()[-1]
     assert said.code == 2 and end in last
     assert ("did you mean" in last) == ("did you mean" in end)
+
+
+@pytest.mark.parametrize(
+    "words, texts",
+    [
+        (
+            ("train", "--help-all"),
+            [
+                *("--unlabelled FILE", "--vectors FILE", "--related FILE", "--soft-labels FILE"),
+                *("--init FOLDER", "learn word vectors from texts without a label"),
+                *("Arabic spelling, or keep them", "the text has 500,000 words and the budget"),
+                "as many as read 45,000 rows, at least 6",
+            ],
+        ),
+        (("train", "--help"), ["that was interrupted while its encoder trained"]),
+        (("pretrain", "--help"), ["Replace FOLDER if it holds an encoder or word vectors."]),
+        (("export", "--help"), ["n-gram vectors that no word uses"]),
+        (("compare", "--help"), ["linear SVM; without --protocol also vectors_logreg"]),
+        (("evaluate", "--help"), ["the rows that only one run predicts correctly"]),
+    ],
+)
+def test_help_says_what_is_done(words, texts):
+    said = " ".join(output(*words).split())
+    assert [text for text in texts if text not in said] == []

@@ -282,8 +282,8 @@ def _tokenizer(request: PretrainRequest, source: str | None, lines: Lines) -> To
         return make_tokenizer(lines, request.normalize or "auto", request.bridge)
     if request.normalize or request.bridge:
         raise ConfigError(
-            f"{source} tells how its words are spelt; expected no other profile, rules or "
-            "bridge beside it: leave out --normalize and --bridge"
+            f"{source} fixes its normalisation; expected no other profile, rules or bridge "
+            "beside it: leave out --normalize and --bridge"
         )
     return recorded
 

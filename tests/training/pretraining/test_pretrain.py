@@ -363,7 +363,7 @@ def test_stopped_on_own_texts_it_goes_on_to_the_same_end(cached, monkeypatch):
     [
         (("--init", "OWN"), "found no encoder.json"),
         (("--vectors", "PRE"), "brings its own; expected one of the two"),
-        (("--normalize", "none"), "tells how its words are spelt"),
+        (("--normalize", "none"), "fixes its normalisation"),
         (("--hidden-size", 7), "leave hidden_size out"),
         (("--vector-dimension", 7), "leave vector_dimension out"),
         (("--out", "PRE", "--force"), "choose another --out"),
