@@ -28,7 +28,8 @@ from superconext.config.parameters import (
 )
 from superconext.config.presets import FORMER_PRESETS, PRESETS
 from superconext.core import files
-from superconext.core.errors import ConfigError, DataError, OptionError, VectorsError
+from superconext.core.errors import ConfigError, DataError, OptionError, VectorsError, plural
+from superconext.core.process import processors
 from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
 from superconext.encoders import ENCODERS
@@ -67,8 +68,13 @@ def switch(flag: str, help: str, *name: str) -> Decorator:
     return click.option(flag, *name, is_flag=True, help=help)
 
 
+def quiet_option(help: str) -> Decorator:
+    """`--quiet`, which is read before the others, as they may `tell` of what they are given."""
+    return click.option("--quiet", is_flag=True, is_eager=True, help=help)
+
+
 JSON = switch("--json", "Print one JSON document.", "as_json")
-QUIET = switch("--quiet", "Show only warnings and errors on stderr.")
+QUIET = quiet_option("Show only warnings and errors on stderr.")
 TEXT_COLUMN = click.option(
     "--text-column", metavar="NAME", help="Text column: its name, or its number from 1."
 )
@@ -129,7 +135,27 @@ FIGURES = click.option(
     callback=lambda _context, _option, value: _formats(value),
     help="Also write the figures as SVG or PDF, for papers.",
 )
-THREADS = number("--threads", 1, "Number of processor threads.")
+
+
+def _used(_context: click.Context, _option: click.Parameter, threads: int | None) -> int | None:
+    """Threads, with a note where they are more than can run at once."""
+    usable = processors()
+    if threads is not None and threads > usable:
+        tell(
+            f"note: --threads {threads}: found {plural(usable, 'processor')} to use; expected no "
+            "more threads, which make it slower"
+        )
+    return threads
+
+
+THREADS = click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    callback=_used,
+    help="Number of processor threads.",
+)
 SPLITS = click.option(
     "--splits",
     type=click.Choice(["given", "resample"]),
@@ -607,7 +633,7 @@ def _checked(parameter: Parameter) -> Callable[..., Any]:
                 parameter.check(value)
         except ConfigError as error:
             raise click.BadParameter(str(error), ctx, option) from None
-        return value
+        return _used(ctx, option, value) if parameter.name == "threads" else value
 
     return check
 

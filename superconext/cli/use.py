@@ -23,6 +23,7 @@ from superconext.cli.options import (
     echo_json,
     echo_notes,
     out_file,
+    quiet_option,
     say_next,
     say_waiting,
     switch,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
     from superconext.probe.metrics import Evaluation
 
-SILENT = switch("--quiet", "Show nothing on stderr but errors.")
+SILENT = quiet_option("Show nothing on stderr but errors.")
 
 #: Texts encoded at once; bounds the memory, whatever the reader brings.
 _AT_ONCE = 4096

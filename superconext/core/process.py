@@ -60,6 +60,13 @@ def wait_briefly(environment: dict[str, str] | os._Environ[str] = os.environ) ->
         environment["GOMP_SPINCOUNT"] = SPIN
 
 
+def processors() -> int:
+    """Processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def choose_threads(
     watch: Callable[[], tuple[int, int] | None] | None = None,
     environment: dict[str, str] | os._Environ[str] = os.environ,

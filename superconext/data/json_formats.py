@@ -55,6 +55,7 @@ class JsonLines(LineFormat):
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
         self.keys: list[str] | None = None
+        self._items = 0
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:
@@ -71,12 +72,19 @@ class JsonLines(LineFormat):
             numbers.append(number)
             records.append(record)
             if len(records) == RUN_LINES:
-                yield parsed_rows(self.file, numbers, records, self.row, labelled)
+                yield parsed_rows(self.file, numbers, records, self._item, labelled)
                 numbers, records = [], []
-        yield parsed_rows(self.file, numbers, records, self.row, labelled)
+        yield parsed_rows(self.file, numbers, records, self._item, labelled)
 
     def row(self, line: str, number: int) -> tuple[str, str | Votes]:
-        where = f"{self.file.name}, line {number}"
+        return self._row(line, f"{self.file.name}, line {number}")
+
+    def _item(self, item: str, number: int) -> tuple[str, str | Votes]:
+        """The row of an array's next item, which begins on the line `number`."""
+        self._items += 1
+        return self._row(item, f"{self.file.name}, line {number}, item {self._items}")
+
+    def _row(self, line: str, where: str) -> tuple[str, str | Votes]:
         record, tool = flattened(json_record(line.strip(), where), where)
         votes = [key for key, value in record.items() if isinstance(value, Votes)]
         if self.file.wanted.classes:
@@ -347,10 +355,10 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         if len(set(value)) > 1:
             several = ", ".join(shown(item, 24) for item in value[:4])
+            of_pandas = "" if optional else " (of pandas: orient='records')"
             raise DataError(
                 f"{where}: {shown(key)} has several values ({several}), expected one: "
-                "classification here is single-label only, keep one label for each text (of "
-                "pandas: orient='records')"
+                "classification here is single-label only, keep one label for each text" + of_pandas
             )
         value = value[0] if value else ""
     if not isinstance(value, str):

@@ -524,3 +524,13 @@ def test_json_of_another_shape_is_told_what_to_make_of_it(
     for words in (("train", path, "--out", tmp_path / "run"), ("predict", finished.folder, path)):
         line = blame(call(*words))
         assert found in line and (indent or line.count("x.json") == 1)
+
+
+def test_an_item_of_a_json_list_is_named_by_its_place(call, tmp_path):
+    rows = [{"text": f"zwin {at}", "label": ["pos"]} for at in range(8)]
+    rows[5]["label"] = ["pos", "neg"]
+    file = tmp_path / "doccano.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    line = blame(call("train", file, "--out", tmp_path / "run"))
+    assert f"{file}, line 1, item 6: 'label' has several values" in line
+    assert "pandas" not in line

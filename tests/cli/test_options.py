@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from superconext.cli import cli
 from superconext.cli.experiments import DECIDED
 from superconext.config.parameters import BY_NAME, GROUPS
+from superconext.core.process import processors
 from superconext.data.splits import SAMPLE_FILES
 from superconext.objectives.catalogue import OBJECTIVES
 
@@ -241,3 +242,14 @@ def test_an_option_of_another_command_is_told_with_the_command(call, words, end)
 def test_help_says_what_is_done(words, texts):
     said = " ".join(output(*words).split())
     assert [text for text in texts if text not in said] == []
+
+
+def test_more_threads_than_processors_are_noted_at_once(call, tmp_path):
+    many = processors() + 1
+    said = call("predict", tmp_path / "none", "--threads", many)
+    note = f"note: --threads {many}: found "
+    assert said.err.startswith(note) and said.code == 1
+    assert not call("predict", tmp_path / "none", "--threads", processors()).err.startswith(note)
+    assert note not in call("predict", tmp_path / "none", "--threads", many, "--quiet").err
+    said = call("train", tmp_path / "none", "--threads", many, "--out", tmp_path / "run")
+    assert note in said.err
