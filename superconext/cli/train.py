@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,14 @@ def train(
     if given.get("threads") is None:
         given["threads"] = choose_threads()
     # Not before threads are chosen: torch reads how they wait when it is imported.
-    from superconext.fitting.recipes import is_open
+    from superconext.fitting.recipes import naming
     from superconext.runs.splits import TrainRequest
     from superconext.runs.train import distributed, train_run
 
     if given.get("preset") in FORMER_PRESETS:
         progress.warn(f"--preset {given['preset']} is now called {FORMER_PRESETS[given['preset']]}")
-    if is_open(given):
+    named_by = naming(given)
+    if not named_by:
         given["preset"] = "auto"
 
     request = TrainRequest(
@@ -140,12 +142,13 @@ def train(
         reading=reading,
         **about_rows,
     )
-    chosen = given.get("preset") == "auto"
     say_waiting(train_file, request.dev, request.test)
-    _show(distributed(lambda: train_run(request, progress)), out, as_json, chosen)
+    _show(distributed(lambda: train_run(request, progress)), out, as_json, named_by)
 
 
-def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool = False) -> None:
+def _show(
+    metrics: dict[str, Any] | None, out: str, as_json: bool, named: Sequence[str] = ()
+) -> None:
     if metrics is None:  # of several processes the first alone has something to show
         return
     from superconext.report.table import (
@@ -163,7 +166,7 @@ def _show(metrics: dict[str, Any] | None, out: str, as_json: bool, chosen: bool 
         click.echo(agreement_line(metrics["agreement"]))
     if scripts := script_table(metrics):
         click.echo("\n" + scripts)
-    if told := verdict(metrics, chosen):
+    if told := verdict(metrics, named):
         tell(f"note: {told}")
     tell(f"run folder: {out}")
     page = Path(out, "report.html")

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from superconext.data.columns import Known
     from superconext.data.dataset import Dataset
     from superconext.data.reading import RowStream
+    from superconext.fitting.familiarity import Familiarity
     from superconext.fitting.model import Model
     from superconext.probe.metrics import Evaluation
 
@@ -359,10 +360,11 @@ def predict(
         # Where rows go to the terminal, they are seen to move.
         texts.advance = stack.enter_context(TerminalProgress(quiet or terminal).bar("predicting"))
         settings = (as_json, proba, abstain_below, details, preview, keep)
-        written = write_predictions(model, texts, *settings, stream, out, quiet)
+        written, familiarity = write_predictions(model, texts, *settings, stream, out, quiet)
     if out is not None:
         tell(f"{out}: {plural(written, 'row')}")
-    if preview and (terminal or out) and Path(run, "manifest.json").exists():
+    new = familiarity.seen is None or familiarity.seen.total() < familiarity.texts
+    if new and preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
         same = {"--text-column": text_column, "--encoding": reading["encoding"]}
         said += "".join(f" {flag} {shlex.quote(name)}" for flag, name in same.items() if name)
@@ -381,10 +383,10 @@ def write_predictions(
     stream: TextIO | None = None,
     out: str | None = None,
     quiet: bool = False,
-) -> int:
+) -> tuple[int, Familiarity]:
     """Predict block by block; rows are written as they are made, what was read goes to stderr.
 
-    A row without a text gets no label. Returns the number of rows.
+    A row without a text gets no label. Returns the number of rows, and what the run knows of them.
 
     as_json: one JSON array instead of TSV. proba: every class's probability too.
     abstain_below: rows whose largest probability is lower get no label.
@@ -449,7 +451,7 @@ def write_predictions(
         click.echo("]", stream)
     show_notes()
     if quiet:
-        return begun
+        return begun, familiarity
     filled = familiarity.texts
     if begun > filled:
         blank = plural(begun - filled, "row")
@@ -471,7 +473,7 @@ def write_predictions(
             f"{plural(texts.skipped, 'line')} skipped",
             err=True,
         )
-    return begun
+    return begun, familiarity
 
 
 def _kept_columns(

@@ -364,13 +364,13 @@ def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:
     return all(baselines[name][split].get(one) == plain.get(one) for one in METRICS)
 
 
-def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
+def verdict(metrics: Mapping[str, Any], named: Sequence[str] = ()) -> str:
     """The model's accuracy on the reported split beside the best baseline's, and what to do where
     that is higher, or where most rows have labels that training never sees; nothing without
     baselines. A model that is a baseline itself, as the chosen recipe may be, is held against the
     others.
 
-    chosen: whether the recipe was chosen among several."""
+    named: the parameters that named a recipe, in place of one chosen among several."""
     split = metrics["reported_split"]
     own = metrics[split]["accuracy"]
     known = [
@@ -408,8 +408,8 @@ def verdict(metrics: Mapping[str, Any], chosen: bool) -> str:
             f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
             f"{rows}{chance}{labels}"
         )
-    mend = "omit --objective, --encoder, --epochs and the like, so that train compares recipes, or "
-    mend *= not chosen
+    flags = [f"--{name.replace('_', '-')}" for name in named]
+    mend = f"omit {', '.join(flags)}, so that train compares recipes, or " if flags else ""
     advice = labels or f"; {mend}give more text with --unlabelled"
     return f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}{advice}"
 

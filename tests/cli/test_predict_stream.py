@@ -199,3 +199,13 @@ def test_a_piped_table_with_the_column_of_texts_is_read_as_one(call, finished):
     assert nameless.heads("id;text") and not nameless.heads("text") and not nameless.heads("1,2")
     plain = b"a text, and more\nzwin bzaf\n"
     assert len(call("predict", finished.folder, stdin=plain).out.splitlines()) == 2
+
+
+def test_texts_that_were_all_seen_in_training_are_not_suggested_to_be_labelled(
+    call, finished, tmp_path
+):
+    new, words = tmp_path / "new.txt", ("predict", finished.folder)
+    new.write_text("un texte tout neuf\n", encoding="utf-8")
+    for file, offered in ((new, True), (finished.data.train, False)):
+        said = call(*words, file, "--out", tmp_path / f"{file.stem}.csv")
+        assert said.code == 0 and ("superconext suggest" in said.err) == offered

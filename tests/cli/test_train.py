@@ -673,3 +673,11 @@ def test_classes_that_no_dev_row_has_are_told_and_get_no_score(call, data, tiny_
     assert f"note: {few}: 7 of 9 classes have no row, so their accuracy is unknown: " in said.err
     assert "no row" not in call("evaluate", run, few, "--quiet").err
     assert "no row" not in call("evaluate", run, tiny_classes).err
+
+
+def test_the_parameters_that_named_the_recipe_are_those_to_omit(call, data, tmp_path):
+    given = ("--epochs", 1, "--hidden-size", 1, "--vector-method", "random", "--seed", 3)
+    files = (data.train, "--test", data.test, "--out", tmp_path / "run")
+    said = call("train", *files, *given, "--vector-dimension", 1, "--learning-rate", "1e-30")
+    flags = "--epochs, --hidden-size, --learning-rate"
+    assert f"omit {flags}, so that train compares recipes, or give more text" in said.err

@@ -239,14 +239,15 @@ def test_the_model_is_told_beside_the_best_baseline():
     test = {"accuracy": 0.5, "n": 1000}
     metrics = {"reported_split": "test", "test": test, "baselines": others}
     name = "TF-IDF + logistic regression"
-    said = verdict(metrics, chosen=False)
-    assert said.startswith(f"{name} is 7.3 points of accuracy ahead on the test rows; omit --obj")
-    assert "compare recipes" not in verdict(metrics, chosen=True)
+    said = verdict(metrics, ["preset", "hidden_size"])
+    ahead = f"{name} is 7.3 points of accuracy ahead on the test rows"
+    assert said.startswith(f"{ahead}; omit --preset, --hidden-size, so that train compares recip")
+    assert "compares recipes" not in verdict(metrics)
     test["n"] = 100
     chance = "rows; may be chance (95% interval of the model's accuracy: 40.4 to 59.6); "
-    assert chance in verdict(metrics, True)
+    assert chance in verdict(metrics)
     test["accuracy"] = 0.573
-    assert verdict(metrics, chosen=False) == (
+    assert verdict(metrics, ["preset"]) == (
         f"the model is as accurate as the best baseline ({name}) on the test rows; more text "
         "(--unlabelled) may help"
     )
@@ -254,16 +255,16 @@ def test_the_model_is_told_beside_the_best_baseline():
     ahead = (
         f"the model is 2.7 points of accuracy ahead of the best baseline ({name}) on the test rows"
     )
-    assert verdict(metrics, chosen=False) == ahead, "what is counted are texts"
-    assert verdict({**metrics, "baselines": {}}, chosen=False) == ""
+    assert verdict(metrics, ["preset"]) == ahead, "what is counted are texts"
+    assert verdict({**metrics, "baselines": {}}) == ""
     others["pretrained_logreg"] = {"test": {"accuracy": 0.7}}
-    assert "frozen pretrained encoder + logistic regression is" in verdict(metrics, chosen=False)
+    assert "frozen pretrained encoder + logistic regression is" in verdict(metrics, ["preset"])
     itself = {**metrics, "probe_title": "frozen pretrained encoder"}
-    assert verdict(itself, chosen=False) == (
+    assert verdict(itself) == (
         "the model, frozen pretrained encoder + logistic regression, is 2.7 points of accuracy "
         f"ahead of the best other baseline ({name}) on the test rows"
     )
-    assert "10.0 points" in verdict({**itself, "combined": {}}, chosen=False)
+    assert "10.0 points" in verdict({**itself, "combined": {}})
 
 
 def test_labels_that_training_never_sees_are_named_where_most_rows_have_them():
@@ -278,7 +279,7 @@ def test_labels_that_training_never_sees_are_named_where_most_rows_have_them():
         }
         for accuracy in (0.0, 0.1, 0.2):
             metrics["test"]["accuracy"] = accuracy
-            said = verdict(metrics, chosen=False)
+            said = verdict(metrics, ["preset"])
             own = "; 6 of 10 test rows have labels that training never sees: rename them, or train"
             assert (own in said) == told
             assert ("--unlabelled" in said) == (not told and accuracy < 0.2)
