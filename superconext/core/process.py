@@ -90,13 +90,6 @@ def choose_threads(
     return min(idle or there, MOST)
 
 
-def processors() -> int:
-    """Processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def idle_processors(seconds: float = WATCHED) -> tuple[int, int] | None:
     """How many processors open to this process nobody uses, and how many are open; None if unknown.
 
