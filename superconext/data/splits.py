@@ -147,7 +147,8 @@ def stratified_holdout(
     """Hold back about `fraction` of the distinct texts of each class.
 
     Returns the sorted rows kept and the sorted rows held back; together they are all N.
-    Texts are distinct that have distinct keys (`duplicates.text_keys`).
+    Texts are distinct that have distinct keys (`duplicates.text_keys`), or are distinct as they
+    stand where so few keys are that nothing could be held back.
     Each class keeps two distinct texts wherever it has them, so the held side may miss a
     tiny class, and is empty where every class has two texts or fewer. A text labelled in
     several ways counts for the label it has most often, and for the floor of each.
@@ -155,7 +156,8 @@ def stratified_holdout(
     Raises ConfigError for a fraction outside [0, 1) or a seed outside [0, 2**32), DataError
     for unequal lengths.
     """
-    return _holdout(_keys(tuple(texts)), labels, fraction, seed)
+    kept, held = _holdout(_keys(tuple(texts)), labels, fraction, seed)
+    return (kept, held) if len(held) else _holdout(texts, labels, fraction, seed)
 
 
 @lru_cache(maxsize=2)
@@ -187,7 +189,9 @@ def stratified_three_way(
 
     Raises ConfigError unless dev, test >= 0 and dev + test < 1.
     """
-    return _three_way(_keys(tuple(texts)), labels, seed, dev, test)
+    found = _three_way(_keys(tuple(texts)), labels, seed, dev, test)
+    held = len(found[1]) or not dev, len(found[2]) or not test
+    return found if all(held) else _three_way(texts, labels, seed, dev, test)
 
 
 def _three_way(

@@ -30,7 +30,7 @@ from superconext.data.dataset import (
     check_training,
     respelt,
 )
-from superconext.data.duplicates import text_keys, told_conflicting
+from superconext.data.duplicates import told_conflicting
 from superconext.data.file_rows import (
     FileRows,
     TrainingRows,
@@ -210,8 +210,7 @@ def _dev_rows(
     if given is None:
         kept, held = stratified_holdout(train.texts, train.labels, HELD_BACK, config.seed)
         if not len(held):
-            keys = text_keys({"train": train.texts})[0]["train"]
-            count, told = len(set(keys)), f"{len(train)} rows are too few"
+            count, told = len(set(train.texts)), f"{len(train)} rows are too few"
             if count < len(train):
                 told = f"only {plural(count, 'different text')} in {len(train)} rows, too few"
             raise DataError(

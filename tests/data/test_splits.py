@@ -111,6 +111,9 @@ def test_copies_are_told_by_their_keys():
         ):
             sides = [{texts[row].lower() for row in rows} for rows in (kept, *others)]
             assert sum(map(len, sides)) == len(words) and all(sides)
+    numbered = [f"zwin {row}" if row % 2 else f"khayb {row}" for row in range(40)]
+    assert all(map(len, stratified_holdout(numbered, ["a", "b"] * 20, 0.1, 0)))
+    assert all(map(len, stratified_three_way(numbered, ["a", "b"] * 20, 0, dev=0.1, test=0.1)))
     exact, _ = split_dataset(Dataset(texts, labels, range(len(texts))), profile="none")
     sides = [{text.lower() for _, text in rows} for rows in exact.values()]
     assert sum(map(len, sides)) > len(words), "as they are asked to be compared"

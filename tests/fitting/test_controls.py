@@ -219,8 +219,8 @@ def test_texts_that_are_tokenised_already_are_not_tokenised_again(monkeypatch):
 
 def test_the_docs_name_them():
     docs = Path(__file__).parents[2] / "docs"
-    compare, guide = ((docs / f"{name}.md").read_text("utf-8") for name in ("compare", "guide"))
-    assert "## The controls" in compare and "(compare.md#the-controls)" in guide
+    compare, results = ((docs / f"{name}.md").read_text("utf-8") for name in ("compare", "results"))
+    assert "## The controls" in compare and "(compare.md#the-controls)" in results
     assert all(f"`{name}`" in compare for name in CONTROLS)
 
 
