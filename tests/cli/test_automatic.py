@@ -23,13 +23,22 @@ from tests.cli.conftest import blame, write_table
 from tests.fitting.test_cross_validation import dataset
 
 SMALL = ("--vector-method", "random", "--vector-dimension", "8")
-TRAINED = (*SMALL, "--epochs", "1", "--steps-per-epoch", "2", "--hidden-size", "4")
+BRIEF = ("--epochs", "1", "--steps-per-epoch", "2", "--hidden-size", "4")
+TRAINED = (*SMALL, *BRIEF)
 
 
 @pytest.fixture
 def few(tmp_path):
     data = dataset(30)
     return write_table(tmp_path / "few.tsv", list(zip(data.labels, data.texts, strict=True)))
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Options of a short training, which leave the choice open."""
+    names = ("epochs", "steps_per_epoch", "hidden_size")
+    monkeypatch.setattr(recipes_module, "OPEN", (*recipes_module.OPEN, *names))
+    return TRAINED
 
 
 def test_thirty_rows_of_three_classes_have_an_answer_and_its_interval(call, few, tmp_path):
@@ -208,14 +217,17 @@ def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
     assert "expected a recipe to be chosen or to be named" in line
 
 
+@pytest.mark.usefixtures("brief")
 def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_path, monkeypatch):
+    enough = recipes_module.WORTH_PRETRAINING
     monkeypatch.setattr(recipes_module, "WORTH_PRETRAINING", 900)
     draw = random.Random(0)
     words = [f"w{number}" for number in range(40)]
     text = tmp_path / "text.txt"
     lines = [" ".join(draw.choices(words, k=6)) for _ in range(200)]
     text.write_text("\n".join(lines), encoding="utf-8")
-    given = ("train", few, "--unlabelled", text, "--vector-dimension", "8", "--no-baselines")
+    given = ("train", few, "--unlabelled", text, "--vector-dimension", "8", *BRIEF)
+    given += ("--no-baselines", "--no-report")
     run = tmp_path / "run"
     said = call(*given, "--out", run)
     assert said.code == 0, said.err
@@ -235,11 +247,12 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
         assert said.code == 0, said.err
         assert note in said.err and "auto: also" not in said.err
         assert ("encoder: pretrained" in said.err) == (words == ["--pretrain"])
-    monkeypatch.undo()
+    monkeypatch.setattr(recipes_module, "WORTH_PRETRAINING", enough)
     said = call(*given, "--out", tmp_path / "little")
     assert said.code == 0 and "pretrain" not in said.err
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("on_dev", [False, True])
 def test_the_budget_does_not_count_pretraining(call, few, tmp_path, monkeypatch, on_dev):
     late, made = [0.0], preprocess.pretrained_encoder
@@ -261,19 +274,11 @@ def test_the_budget_does_not_count_pretraining(call, few, tmp_path, monkeypatch,
     said = call(
         *("train", few, "--unlabelled", text, "--pretrain", "--vector-dimension", "8"),
         *(("--dev", dev) if on_dev else ()),
-        *("--no-baselines", "--out", tmp_path / "run"),
+        *(*BRIEF, "--no-baselines", "--no-report", "--out", tmp_path / "run"),
     )
     assert said.code == 0 and late[0] >= 600, said.err
     assert "compared 7 recipes" in said.err and "longer than the budget" not in said.err
     assert on_dev or "in 5 of 20 folds; encoders are trained in the first 5 only" in said.err
-
-
-@pytest.fixture
-def brief(monkeypatch):
-    """Options of a short training, which leave the choice open."""
-    names = ("epochs", "steps_per_epoch", "hidden_size")
-    monkeypatch.setattr(recipes_module, "OPEN", (*recipes_module.OPEN, *names))
-    return TRAINED
 
 
 @pytest.mark.parametrize("dev_rows", [12, 60])
