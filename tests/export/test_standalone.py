@@ -165,15 +165,20 @@ def test_the_folder_alone_answers(model, export, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "onnxruntime")
 
 
-def test_the_command_of_the_folder(model, export, tmp_path):
-    _, folder = export
+@pytest.fixture
+def classify(model, export, tmp_path):
+    """Runs the program of the folder beside a stand-in for onnxruntime."""
     (tmp_path / "onnxruntime.py").write_text(FAKE.replace("CLASSES", str(len(model.classes))))
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
 
-    def classify(*words, given=b""):
-        command = [sys.executable, str(folder / "classify.py"), *words]
+    def run(*words, given=b"", program="classify.py"):
+        command = [sys.executable, str(export[1] / program), *words]
         return subprocess.run(command, input=given, capture_output=True, env=env, check=False)
 
+    return run
+
+
+def test_the_program_of_the_folder_classifies(model, export, classify):
     said = classify("-", "--proba", given="zwin\tbzaf\n\n  \nزوين\u2028\r\n".encode())
     assert said.returncode == 0, said.stderr.decode()
     head, *rows = said.stdout.decode().split("\n")[:-1]
@@ -182,25 +187,27 @@ def test_the_command_of_the_folder(model, export, tmp_path):
     assert cells[1] == [""] * (len(model.classes) + 2) and cells[0][-1] == "zwin bzaf"
     assert cells[3][0] in model.classes
     assert sum(map(float, cells[0][1:-1])) == pytest.approx(1, abs=1e-5)
+    assert all(len(cell) == 6 for cell in cells[0][1:-1])
+    readme = (export[1] / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 25 and "@" not in readme and "\n\n\n" not in readme
+    for told in (*model.classes, "pip install numpy onnxruntime", "run `", __version__):
+        assert told in readme
+
+
+@pytest.mark.parametrize("model", ["encoder"], indirect=True)
+def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp_path):
     plain = classify("-", given=b"zwin").stdout.decode()
     assert plain.split("\t")[0] in model.classes and plain.endswith("\tzwin\n")
     assert classify("-").stdout == b"" and classify(given=b"zwin").stdout == plain.encode()
     said = " ".join(classify("--help").stdout.decode().split())
     for told in ("pip install numpy onnxruntime", "one a line", "default: standard input", "4 dec"):
         assert told in said
-    assert all(len(cell) == 6 for cell in cells[0][1:-1])
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    assert len(readme.splitlines()) <= 25 and "@" not in readme and "\n\n\n" not in readme
-    for told in (*model.classes, "pip install numpy onnxruntime", "run `", __version__):
-        assert told in readme
-    words = [sys.executable, str(folder / "serve.py"), "--help"]
-    said = " ".join(subprocess.run(words, capture_output=True, text=True).stdout.split())
+    said = " ".join(classify("--help", program="serve.py").stdout.decode().split())
     for told in ("--host HOST address to", "any free one", "of onnxruntime", "starlette uvicorn"):
         assert told in said
     assert "--keep" not in said and "--proba" not in said, "no table is read here"
     for program, *words in (["classify.py", "-", "--prob"], ["serve.py", "--po"]):
-        command = [sys.executable, str(folder / program), *words]
-        failed = subprocess.run(command, capture_output=True, input=b"zwin", env=env)
+        failed = classify(*words, program=program, given=b"zwin")
         assert failed.returncode == 2 and not failed.stdout  # no part of a name is taken for it
         assert f"unrecognized arguments: {words[-1]}".encode() in failed.stderr
     failed = classify(str(tmp_path / "none"))
