@@ -260,6 +260,18 @@ def _final_probe(
     probe = adjusted(probe, hard, config.logit_adjustment)
     if not config.calibrate:
         return probe
+    return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
+
+
+def calibrated(
+    probe: LogisticRegressionProbe,
+    dev_features: np.ndarray | None,
+    dev_labels: np.ndarray | None,
+    facts: dict[str, Any],
+    progress: Progress,
+) -> LogisticRegressionProbe:
+    """The probe, calibrated on dev rows; a warning where they are too few. The temperature goes
+    into `facts`."""
     if dev_features is None or dev_labels is None or len(dev_labels) < FEWEST_DEV_ROWS:
         progress.warn(
             f"calibrate: found {0 if dev_labels is None else len(dev_labels)} dev rows, expected "
@@ -267,7 +279,7 @@ def _final_probe(
             "(--cv 5), which calibrates on the rows that folds hold out, or give more rows"
         )
         return probe
-    probe, prepared.facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
+    probe, facts["probe_temperature"] = calibrate(probe, dev_features, dev_labels)
     return probe
 
 

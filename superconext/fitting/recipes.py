@@ -42,7 +42,7 @@ from superconext.fitting.cross_validation import (
     cross_validate,
     frozen,
 )
-from superconext.fitting.fit import Fitted, fit_model
+from superconext.fitting.fit import Fitted, calibrated, fit_model
 from superconext.fitting.preprocess import Prepared
 from superconext.probe.base import log_shares, shifted, softmax
 from superconext.probe.ensemble import (
@@ -55,6 +55,7 @@ from superconext.probe.ensemble import (
     out_of_fold,
     row_losses,
 )
+from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.probe.metrics import metric_values
 from superconext.training.callbacks import Callback
 from superconext.vectors.text_corpus import Lines
@@ -84,7 +85,7 @@ OPEN = (
         "precision",
         "compile",
     ),
-    *("baselines", "cv", "budget", "logit_adjustment"),
+    *("baselines", "cv", "budget", "logit_adjustment", "calibrate"),
 )
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
@@ -293,6 +294,8 @@ def fit_on_dev(
     other dev rows. Arguments are those of `fit_model`, and so are the errors.
     """
     recipes = recipes_of(config, len(train))
+    # A temperature of its own on the rows that judge would favour a recipe.
+    plainly = replace(config, calibrate=False)
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
     fits: dict[str | None, Fitted] = {}
     once = None if ENCODER in pools else on_prepared
@@ -300,7 +303,7 @@ def fit_on_dev(
         if not pool.trained:
             fits[encoder] = fit_model(
                 train,
-                pool.config(config),
+                pool.config(plainly),
                 dev,
                 test_texts=test_texts,
                 not_drawn=not_drawn,
@@ -316,7 +319,7 @@ def fit_on_dev(
         with contextlib.suppress(OutOfTime):
             fits[ENCODER] = fit_model(
                 train,
-                pools[ENCODER].config(config),
+                pools[ENCODER].config(plainly),
                 dev,
                 test_texts=test_texts,
                 not_drawn=not_drawn,
@@ -359,11 +362,15 @@ def fit_on_dev(
     model = fitted.model
     if not choice.recipe.ngrams:
         model.ensemble, fitted.dev_probabilities = None, None
+        if config.calibrate and isinstance(model.probe, LogisticRegressionProbe):
+            features = model.features(texts)
+            model.probe = calibrated(model.probe, features, labels, fitted.facts, progress)
     elif not choice.recipe.encoder:
         assert isinstance(model.ensemble, PoolWithNgrams)
         model.ensemble = replace(model.ensemble, weights=ngrams[1])
         fitted.dev_probabilities = ngrams[0]
-    model.config = replace(model.config, probe_features=choice.config.probe_features)
+    features_of = choice.config.probe_features
+    model.config = replace(model.config, probe_features=features_of, calibrate=config.calibrate)
     return fitted, choice
 
 

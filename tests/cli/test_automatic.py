@@ -8,6 +8,7 @@ import random
 import re
 import time
 
+import numpy as np
 import pytest
 
 from superconext.config.files import read_config
@@ -340,3 +341,32 @@ def test_fit_chosen_lets_few_dev_rows_decide_with_a_cv_of_0_alone(brief):
         config = resolve({**given, "cv": cv})
         _, choice = fit_chosen(dataset(30), config, dataset(12, seed=1), Progress())
         assert choice.facts["compared"].startswith(where)
+
+
+@pytest.mark.parametrize("dev_rows", [0, 60])
+def test_the_chosen_recipe_can_be_calibrated(call, tmp_path, brief, dev_rows, monkeypatch):
+    def table(name, rows):
+        data = dataset(rows, seed=len(name))
+        labels = [data.labels[row - row % 4] for row in range(rows)]  # some are wrong
+        return write_table(tmp_path / f"{name}.tsv", list(zip(labels, data.texts, strict=True)))
+
+    files = [table("train", 45), *(("--dev", table("dev", 60)) if dev_rows else ())]
+    # So that what is calibrated is chosen: an encoder alone.
+    kept = [recipe for recipe in recipes_module.recipes_of(resolve({}), 45) if not recipe.trained]
+    monkeypatch.setattr(recipes_module, "recipes_of", lambda *_: tuple(kept))
+    monkeypatch.setattr(
+        recipes_module,
+        "_ready",
+        lambda losses, rows: next(recipe for recipe in losses if recipe.name == "frozen"),
+    )
+    runs = [tmp_path / name for name in ("plain", "scaled")]
+    for run, more in zip(runs, ((), ("--calibrate",)), strict=True):
+        said = call("train", *files, *brief, *more, "--no-baselines", "--no-report", "--out", run)
+        assert said.code == 0 and "auto: chosen: mean word vectors" in said.err, said.err
+    plain, scaled = map(load_model, runs)
+    assert read_config(runs[1] / "config.toml")["calibrate"] is True
+    texts = dataset(40, seed=9).texts
+    ratio = plain.decision(texts) / scaled.decision(texts)
+    assert ratio == pytest.approx(np.full_like(ratio, ratio[0, 0]), rel=1e-3)
+    temperature = json.loads((runs[1] / "metrics.json").read_text())["probe_temperature"]
+    assert ratio[0, 0] == pytest.approx(temperature, rel=1e-3) and abs(temperature - 1) > 1e-3
