@@ -21,6 +21,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,17 @@ def text_keys(
         return text if set(normal.split()) <= _NO_WORDS else normal
 
     return {name: list(map(key, texts)) for name, texts in parts.items()}, profile
+
+
+def keys_of(texts: Sequence[str]) -> list[str]:
+    """The keys of texts `[N]` by themselves; those of the last texts are kept, because several
+    steps and the fits of a comparison ask for the same."""
+    return _keys(tuple(texts))
+
+
+@lru_cache(maxsize=1)
+def _keys(texts: tuple[str, ...]) -> list[str]:
+    return text_keys({"": texts})[0][""]
 
 
 def first_copies(keys: Sequence[str], labels: Sequence[str]) -> tuple[Rows, list[str]]:
@@ -131,7 +143,7 @@ def told_conflicting(
 ) -> str:
     """How many texts carry more than one label, with the places of two rows of the first; "" where
     none does. where: what stands before the places, such as "on lines"."""
-    found = conflicting(text_keys({"train": texts})[0]["train"], labels)
+    found = conflicting(keys_of(texts), labels)
     if not found:
         return ""
     verb, first = "has" if len(found) == 1 else "have", found[0][0]

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice, permutations
+from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
@@ -71,13 +71,6 @@ class Places:
         self.count += 1
         if len(self.lines) < _NAMED:
             self.lines.append(line)
-
-    def add_rows(self, label: str, count: int, labels: Sequence[str], lines: Sequence[int]) -> None:
-        """Add the `count` rows that have the label."""
-        if len(self.lines) < _NAMED:
-            rows = (line for one, line in zip(labels, lines, strict=True) if one == label)
-            self.lines += islice(rows, _NAMED - len(self.lines))
-        self.count += count
 
     def __str__(self) -> str:
         more = f" and {self.count - len(self.lines)} more" * (self.count > len(self.lines))
@@ -157,6 +150,7 @@ class LabelReader:
                     labels[row] = ""
         # Once for each distinct label: a file has many rows and few labels.
         put_right = {}
+        rare: dict[str, Places] = {}  # by label, those with too few lines as yet
         for label, count in Counter(labels).items():
             around = label.strip().strip(MARKS).strip() if self.of_file else label
             name = around.translate(_INSIDE).strip() if self.of_file else label
@@ -164,12 +158,17 @@ class LabelReader:
             self._marked += count * (name != around)
             if name in self._places or len(self._places) < _MOST:
                 places = self._places.setdefault(name, Places(word=_WORDS[self.of_file]))
-                places.add_rows(label, count, labels, block.lines)
+                places.count += count
+                if len(places.lines) < _NAMED:
+                    rare[label] = places
             if self.drop and name.casefold() in MISSING:
                 name = ""
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
             self._folded += count * (one != name)
             put_right[label] = one
+        for label, line in zip(labels, block.lines, strict=True) if rare else ():
+            if label in rare and len(rare[label].lines) < _NAMED:
+                rare[label].lines.append(line)
         return [put_right[label] for label in labels]
 
     def notes(self) -> list[str]:

@@ -18,7 +18,6 @@ import shutil
 import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,14 @@ from superconext.core.files import (
 )
 from superconext.core.random_streams import FOLDS, random_stream
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import Rows, copies, first_copies, near_duplicate_groups, text_keys
+from superconext.data.duplicates import (
+    Rows,
+    copies,
+    first_copies,
+    keys_of,
+    near_duplicate_groups,
+    text_keys,
+)
 from superconext.data.formats import table_lines
 
 RECORD = "dataset.json"
@@ -156,14 +162,8 @@ def stratified_holdout(
     Raises ConfigError for a fraction outside [0, 1) or a seed outside [0, 2**32), DataError
     for unequal lengths.
     """
-    kept, held = _holdout(_keys(tuple(texts)), labels, fraction, seed)
+    kept, held = _holdout(keys_of(texts), labels, fraction, seed)
     return (kept, held) if len(held) else _holdout(texts, labels, fraction, seed)
-
-
-@lru_cache(maxsize=2)
-def _keys(texts: tuple[str, ...]) -> list[str]:
-    """The keys of texts, which are asked for again by each fit of a comparison."""
-    return text_keys({"all": texts})[0]["all"]
 
 
 def _holdout(
@@ -189,7 +189,7 @@ def stratified_three_way(
 
     Raises ConfigError unless dev, test >= 0 and dev + test < 1.
     """
-    found = _three_way(_keys(tuple(texts)), labels, seed, dev, test)
+    found = _three_way(keys_of(texts), labels, seed, dev, test)
     held = len(found[1]) or not dev, len(found[2]) or not test
     return found if all(held) else _three_way(texts, labels, seed, dev, test)
 
@@ -230,8 +230,8 @@ def split_dataset(
     Raises ConfigError for impossible fractions or an unknown profile, DataError where there are
     too few texts to give each part one.
     """
-    keys_of, profile = text_keys({"all": dataset.texts}, profile)
-    keys, labels, rows = keys_of["all"], list(dataset.labels), list(range(len(dataset)))
+    found, profile = text_keys({"all": dataset.texts}, profile)
+    keys, labels, rows = found["all"], list(dataset.labels), list(range(len(dataset)))
     if deduplicate:
         kept, labels = first_copies(keys, labels)
         rows = kept.tolist()
@@ -277,7 +277,7 @@ def stratified_folds(
 
     Raises DataError where no row can be held out.
     """
-    keys = text_keys({"all": texts})[0]["all"]
+    keys = keys_of(texts)
     groups = copies(keys, labels)
     classes = [Counter(labels[row] for row in group).most_common(1)[0][0] for group in groups]
     shuffled = random_stream(seed, FOLDS, repeat + 1).permutation(len(groups))

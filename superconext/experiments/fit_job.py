@@ -25,7 +25,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, TrainingError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import leaks, text_keys
+from superconext.data.duplicates import keys_of, leaks
 from superconext.experiments.plan import (
     HELD_OUT,
     Fit,
@@ -468,7 +468,7 @@ def run_on_folds(
     return {
         "seconds": round(time.perf_counter() - started, 3),
         "test": {"n": len(together), **scored.metrics},
-        "texts": len(set(text_keys({"all": held[0]})[0]["all"])),
+        "texts": len(set(keys_of(held[0]))),
         "by_script": dict(scored.by_script),
         "folds": folds,
         "truth": [index[label] for label in rows[1]],

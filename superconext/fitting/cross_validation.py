@@ -33,7 +33,7 @@ from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import ADJUSTED, probe_class
-from superconext.probe.base import log_shares, shifted
+from superconext.probe.base import log_shares
 from superconext.probe.ensemble import (
     ALONE,
     ENSEMBLES,
@@ -327,10 +327,7 @@ class CrossValidation:
         # In a pool the weights are temperatures of the n-grams.
         calibrated = (models if how == MEAN else (ENCODER,)) if self.config.calibrate else ()
         dealt = self.folds, self.labels
-        shares, settings = out_of_folds(some, how, *dealt, calibrated, shift)
-        if strength:
-            shares = [shifted(one, shift) for one in shares]
-        return OutOfFold(self.folds, shares, settings)
+        return OutOfFold(self.folds, *out_of_folds(some, how, *dealt, calibrated, shift))
 
     def majority(self) -> OutOfFold:
         """The commonest class of all rows, with certainty: one answer, whatever the fold."""

@@ -43,6 +43,7 @@ from superconext.probe.base import (
     log_odds,
     log_shares,
     log_softmax,
+    shifted,
     softmax,
 )
 from superconext.probe.logistic_regression import FOLDS, MANY_ROWS, Predictor, log_loss, loss_path
@@ -420,6 +421,9 @@ class Settings:
     temperatures: Mapping[str, float] = field(default_factory=dict)
 
 
+#: Of no logit adjustment.
+NO_SHIFT = np.zeros(1)
+
 #: Of each model by name the place of its C in the grid and its temperature, None of one that keeps
 #: its own scores.
 _Chosen = dict[str, tuple[int, float | None]]
@@ -431,7 +435,7 @@ def out_of_folds(
     folds: Sequence[Fold],
     labels: np.ndarray,
     calibrated: Collection[str] = (),
-    shift: np.ndarray | float = 0.0,
+    shift: np.ndarray = NO_SHIFT,
 ) -> tuple[list[np.ndarray], Settings]:
     """Of each fold the probabilities `[m, C]` of its held-out rows, and the settings for a fit on
     all rows, which all folds have chosen together.
@@ -441,8 +445,8 @@ def out_of_folds(
     Args:
         models: by name, each on (at least) these folds. labels: class indices `[N]` of all rows.
         calibrated: models whose scores are divided by the temperature that fits held-out rows.
-        shift: `[C]`, what is subtracted from the scores before they are divided, and from what is
-            returned afterwards, by whoever asks for it.
+        shift: `[C]`, what is subtracted from the scores of each model before they are divided by
+            its temperature, of a pool from those of all together.
     """
     truth = [labels[fold.held] for fold in folds]
 
@@ -464,6 +468,9 @@ def out_of_folds(
             found.append(one if by is None else softmax((_logs(one) - shift) / by + shift))
         return found
 
+    def less(one: np.ndarray) -> np.ndarray:
+        return shifted(one, shift) if np.any(shift) else one
+
     def logs(chosen: _Chosen, fold: int) -> list[np.ndarray]:
         return [*map(_logs, shares(chosen, fold))]
 
@@ -477,11 +484,11 @@ def out_of_folds(
         others = [k for k, one in enumerate(folds) if one.repeat == fold.repeat and k != at]
         chosen = choose(others or [at])
         if how != POOL:
-            found.append(np.mean(shares(chosen, at), axis=0))
+            found.append(np.mean([*map(less, shares(chosen, at))], axis=0))
         elif others:
-            found.append(softmax(pooled(logs(chosen, at), weigh(chosen, others))))
+            found.append(less(softmax(pooled(logs(chosen, at), weigh(chosen, others)))))
         else:
-            found.append(softmax(out_of_fold(logs(chosen, at), truth[at])))
+            found.append(less(softmax(out_of_fold(logs(chosen, at), truth[at]))))
     everywhere = range(len(folds))
     chosen = choose(everywhere)
     weights = {}

@@ -22,7 +22,7 @@ import numpy as np
 from superconext.core.blank import INVISIBLE
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import near_duplicate_groups, text_keys
+from superconext.data.duplicates import keys_of, near_duplicate_groups
 from superconext.data.lines import shown
 from superconext.text.characters import script_of
 from superconext.text.mojibake import likely_meant
@@ -125,7 +125,7 @@ def audit(
     votes = [*(rows.shares or [{}] * len(rows)), *(shares for _, shares in rows.ties)]
     people = rows.annotated
     tied = [people.lines[at] for at in people.ties] if people and rows.ties else []
-    keys = text_keys({"": texts})[0][""]
+    keys = keys_of(texts)
     groups = near_duplicate_groups(keys)
     # A row of no group (-1) is one of its own.
     own = np.where(groups < 0, -1 - np.arange(len(groups)), groups)

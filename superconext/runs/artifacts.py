@@ -13,7 +13,7 @@ from superconext.core.environment import made_with
 from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import text_keys
+from superconext.data.duplicates import keys_of
 from superconext.fitting.cross_validation import CrossValidated, OutOfFold
 from superconext.fitting.fit import Fitted
 from superconext.probe.metrics import Evaluation, collapse_warning
@@ -105,7 +105,7 @@ def _out_of_fold(fitted: Fitted, train: Dataset, recipe: OutOfFold) -> tuple[Eva
     rows, shares = recipe.mean(len(model.classes))
     judged = train.select(rows)
     metrics = recipe.metrics(train, model.classes)
-    distinct = len(set(text_keys({"all": judged.texts})[0]["all"]))
+    distinct = len(set(keys_of(judged.texts)))
     metrics["folds"]["interval"] = list(wilson(metrics["accuracy"], distinct))
     metrics["folds"]["texts"] = distinct
     metrics["folds"]["not_held_out"] = len(train) - len(rows)

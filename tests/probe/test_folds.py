@@ -79,7 +79,22 @@ def test_the_temperature_has_the_lowest_log_loss_of_the_rows_held_out(strength):
     others, held = folds[0].fitted, folds[0].held
     best = best_temperature(4 * scores[others] - shift, labels[others])
     expected = softmax((4 * scores[held] - shift) / best)
-    np.testing.assert_allclose(softmax(np.log(shares[0]) - shift), expected, atol=2e-3)
+    np.testing.assert_allclose(shares[0], expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("calibrated", [(), ("encoder", "tfidf")])
+def test_a_mean_is_one_of_models_that_were_adjusted_each(calibrated):
+    """As the fitted ensemble has it, whose models are adjusted before their mean is taken."""
+    labels = np.random.default_rng(1).choice(CLASSES, ROWS, p=[0.6, *[0.4 / (CLASSES - 1)] * 2])
+    models, folds = models_and_folds(labels)
+    shift = np.log(np.bincount(labels) / ROWS)
+    shares, _ = out_of_folds(models, MEAN, folds, labels, calibrated, shift)
+    alone = [
+        out_of_folds({name: model}, ALONE, folds, labels, calibrated, shift)[0]
+        for name, model in models.items()
+    ]
+    for fold, one in enumerate(shares):
+        np.testing.assert_allclose(one, np.mean([of[fold] for of in alone], axis=0))
 
 
 @pytest.mark.parametrize("how", [MEAN, POOL])
