@@ -92,14 +92,15 @@ def hierarchical_bootstrap(
     another one would change is not in the interval.
 
     The interval has the quantiles of the resampled differences. The p-value is twice the share of
-    resamples in which the sign of the difference turns, with one added to both counts, so that it
-    is never 0.
+    resamples in which the sign of the difference turns or nothing differs, with one added to both
+    counts, so that it is never 0. An interval that ends at exactly 0 therefore has a p-value of at
+    least 1 - `CONFIDENCE`, and of 1 where nothing differs in half of the resamples.
     """
     truth, ours, theirs = np.asarray(truth), np.atleast_2d(ours), np.atleast_2d(theirs)
     classes = int(max(truth.max(), ours.max(), theirs.max())) + 1
     whole = np.ones((1, len(truth)))
     scores = [resampled_f1(truth, of, whole, classes) for of in (ours, theirs)]
-    difference = float(scores[0].mean() - scores[1].mean())
+    difference = round(float(scores[0].mean() - scores[1].mean()), _DIGITS)
     rows = np.random.default_rng([seed, 0])
     of_seeds = np.random.default_rng([seed, 1]) if seeds else None
     resampled: list[np.ndarray] = []
@@ -116,7 +117,7 @@ def hierarchical_bootstrap(
         else:
             rivals = _over_seeds(second, of_seeds, overlap)
             resampled.append(_over_seeds(first, of_seeds, overlap) - rivals)
-    differences = np.concatenate(resampled)
+    differences = np.concatenate(resampled).round(_DIGITS) + 0.0  # no -0.0
     turned = int((differences * difference <= 0).sum())
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(differences, (tail, 1 - tail))
@@ -126,6 +127,9 @@ def hierarchical_bootstrap(
 
 #: Resamples computed at once; bounds the memory.
 _AT_ONCE = 250
+
+#: Of differences: what lies below comes from rounding, and its sign says nothing.
+_DIGITS = 12
 
 
 def resampled_f1(

@@ -145,7 +145,7 @@ def make_tables(
         row.p_holm = p
         row.better = p < LEVEL and (row.difference or 0.0) > 0
     for name, table in tables.items():
-        table.notes += _notes(groups[name], table, len(tested))
+        table.notes += _notes(groups[name], table, tested)
         table.notes += system_notes(systems)
         table.notes += [f"Data: {line}." for line in findings]
     return tables
@@ -222,7 +222,8 @@ def _compare(row: Row, paired: Paired | None) -> None:
         row.low, row.high, row.p = paired.result.low, paired.result.high, paired.result.p
 
 
-def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
+def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
+    """tested: the rows whose p-values are corrected together."""
     if not lines:
         return ["No fit has ended."]
     rows, reference, design = table.rows, table.reference, design_of(lines)
@@ -269,8 +270,14 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
                 f"One seed of {', '.join(alone)}: interval and p leave out what another seed would "
                 "change."
             )
+        if even := dict.fromkeys(row.name for row in tested if _ends_at_zero(row)):
+            notes.append(
+                f"Interval of {', '.join(even)} that ends at 0: in many resamples it scores "
+                f"exactly as {reference}, as a fit does that predicts nearly all rows alike. p "
+                "counts these as no difference, and may be as high as 1."
+            )
         notes.append(
-            f"p (Holm): corrected for the {tested} tests of this table. Bold: better than "
+            f"p (Holm): corrected for the {len(tested)} tests of this table. Bold: better than "
             f"{reference} with p (Holm) below {LEVEL:g}."
         )
     elif all(row.name != reference for row in rows):
@@ -284,6 +291,11 @@ def _notes(lines: Lines, table: Table, tested: int) -> list[str]:
         "the spot are counted in the first fit that needs them and read from the cache after it."
     )
     return notes
+
+
+def _ends_at_zero(row: Row) -> bool:
+    """Whether there is a difference, and its interval's end is one of many that are exactly 0."""
+    return bool(row.difference) and 0 in (row.low, row.high)
 
 
 def _one_seed(lines: Lines) -> list[str]:

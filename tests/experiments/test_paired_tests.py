@@ -109,6 +109,21 @@ def test_bootstrap_is_the_mean_over_all_draws_of_rows_and_seeds(ours, theirs, pa
         assert below - 0.005 <= share <= most + 0.005
 
 
+@pytest.mark.parametrize("paired", [False, True])
+def test_resamples_without_a_difference_count_the_same_however_means_are_rounded(paired):
+    """Seven of eight seeds predict as the rival does; the mean of 7 equal scores is rounded."""
+    truth = np.arange(90) % 3
+    theirs = np.where(np.arange(90) % 10 < 7, truth, (truth + 1) % 3)
+    ours = np.array([theirs] * 7 + [truth])
+    rival = np.array([theirs] * (8 if paired else 1))
+    found = hierarchical_bootstrap(truth, ours, rival, paired=paired, resamples=2_000)
+    # The eighth is not among the seven drawn.
+    assert found.p == pytest.approx(2 * (7 / 8) ** 7, abs=0.05)
+    assert found.low == 0 < found.difference < found.high and not np.signbit(found.low)
+    same = hierarchical_bootstrap(truth, ours[:7], theirs, resamples=200)
+    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
+
+
 def test_seeds_that_vary_widen_the_interval():
     generator = np.random.default_rng(5)
     truth = generator.integers(0, 2, 400)
