@@ -77,8 +77,7 @@ def checked_parameters(
     """
     parameters = []
     for name, value in values.items():
-        if name in OWN_PARAMETERS:
-            raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
+        _refuse_own(name, where)
         check_names([name], where, also)
         if name == "options" and isinstance(value, Mapping):
             parameters += [(f"{OPTION}{option}", inner) for option, inner in value.items()]
@@ -99,6 +98,17 @@ def checked_parameters(
             value = tuple(value)
         parameters.append((name, value))
     return tuple(parameters)
+
+
+def _refuse_own(name: str, where: str) -> None:
+    """Raise ConfigError for a parameter that the experiment decides."""
+    if name == "budget":
+        raise ConfigError(
+            f"{where}: found budget; expected none, as {AUTO} has no budget in comparisons, so "
+            "that its result does not depend on the machine's speed: leave it out"
+        )
+    if name in OWN_PARAMETERS:
+        raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
 
 
 def text_of(table: Mapping[str, Any], key: str, where: str) -> str | None:
@@ -295,8 +305,7 @@ def distinct(systems: Iterable[System]) -> tuple[System, ...]:
 
 def parse_value(name: str, text: str, where: str) -> Any:
     """The text of a parameter's value as the parameter's type. Raises ConfigError."""
-    if name in OWN_PARAMETERS:
-        raise ConfigError(f"{where}: found {name}, which the experiment decides: leave it out")
+    _refuse_own(name, where)
     check_names([name], where)
     if name.startswith(OPTION):
         return _literal(text)

@@ -61,6 +61,7 @@ def test_the_system_s_own_parameters_win_over_the_common_ones():
         ("supcon:layers=1+layers=2", "given twice"),
         ("supcon:seed=1", "seed, which the experiment decides"),
         ("supcon:objective=ce_ce", "objective, which the experiment decides"),
+        ("auto:budget=0.2", "found budget; .* does not depend on the machine's speed: leave it"),
         ("supcon:pooling=men", "did you mean 'mean'"),
         ("superloss,tfidf", "of those fitted in every comparison .*tfidf_logreg"),
     ],
