@@ -139,7 +139,8 @@ def draw_rows(rows: Labelled, draw: Draw, seed: int, *, dev: bool = False) -> tu
             more, advice = f"{draw}", "leave this draw out, or give more rows"
             if draw.kind == "shots":
                 more = f"{draw.amount} shots" + " and as many dev rows" * dev
-                advice = "give fewer --shots" + ", or rows to choose on with --dev" * dev
+                enough = dev and all(len(of) >= count for of in by_class.values())
+                advice = "give fewer --shots" + ", or rows to choose on with --dev" * enough
             raise DataError(
                 f"class {label!r} has {len(places)} distinct texts to draw from; expected "
                 f"{needed} for {more}: {advice}"

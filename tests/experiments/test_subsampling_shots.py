@@ -79,6 +79,9 @@ def test_too_few_rows_say_what_would_help():
     with pytest.raises(DataError, match=r"'b' has 7 .*expected 8 for 4 shots and as many.*--dev"):
         draw_shots(texts, labels, 4, 0, dev=True)
     draw_shots(texts, labels, 4, 0, dev=False)
+    # Dev rows of their own leave 15 for the first class, and 7 are too few for the second.
+    with pytest.raises(DataError, match=r"'a' has 20 .*expected 30 .*: give fewer --shots$"):
+        draw_shots(texts, labels, 15, 0, dev=True)
 
 
 def test_overlap_is_what_draws_share_on_average():
