@@ -514,6 +514,7 @@ def fewshot(
         document = {"reference": request.reference, "rows": rows, "notes": curve.table.notes}
         echo_json(document)
     else:
+        click.echo("weighted F1 in percent, by rows of each class\n")
         click.echo(f"{replace(curve.overview, notes=[]).text()}\n\n{curve.table.text()}")
     _where("few-shot", str(request.out))
 

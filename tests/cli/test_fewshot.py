@@ -17,8 +17,9 @@ def test_curve_on_stdout_and_files_in_the_folder(call, data, tmp_path):
     said = call(*words(data, out))
     assert said.code == 0, said.err
     lines = said.out.splitlines()
-    assert lines[0].split() == ["system", "2", "4"]
-    names = {line.split("  ")[0] for line in lines[2:9]}
+    assert lines[:2] == ["weighted F1 in percent, by rows of each class", ""]
+    assert lines[2].split() == ["system", "2", "4"]
+    names = {line.split("  ")[0] for line in lines[4:11]}
     assert names == {
         "majority", "tfidf_logreg", "tfidf_svm", "vectors_logreg", "superloss",
         "cross_entropy", "cross_entropy (own rule)",
