@@ -266,9 +266,9 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
         notes.append(f"{INTERVAL} of the difference, and p: {about_test(design)}.")
         alone = _one_seed(lines) if design == "given" else []
         if alone:
+            named = "every system" if len(alone) == len(rows) else ", ".join(alone)
             notes.append(
-                f"One seed of {', '.join(alone)}: interval and p leave out what another seed would "
-                "change."
+                f"One seed of {named}: interval and p leave out what another seed would change."
             )
         if even := dict.fromkeys(row.name for row in tested if _ends_at_zero(row)):
             notes.append(
@@ -299,11 +299,12 @@ def _ends_at_zero(row: Row) -> bool:
 
 
 def _one_seed(lines: Lines) -> list[str]:
-    """The systems that another seed would change, and that have one fit."""
+    """The systems that have one fit, and that another seed would change: by their randomness, or
+    by the rows that it holds out."""
     return [
         name
-        for name, of in by_system(lines).items()
-        if len(of) == 1 and System(name, of[0]["objective"]).is_seeded
+        for name, (first, *others) in by_system(lines).items()
+        if not others and (first["split"] != "given" or System(name, first["objective"]).is_seeded)
     ]
 
 

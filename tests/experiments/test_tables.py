@@ -145,6 +145,9 @@ def test_one_seed_is_said_to_say_nothing_of_others():
     told = "One seed of supcon: interval and p leave out what another seed would change."
     alone = make_table([*baselines, line("supcon", 0, "given", 20)], "tfidf_logreg")
     assert told in alone.notes
+    drawn = [line(name, 0, "dev-0", wrong) for name, wrong in (("tfidf_logreg", 40), ("nbsvm", 9))]
+    everywhere = make_table(drawn, "tfidf_logreg").notes
+    assert told.replace("supcon", "every system") in everywhere
     several = [line("supcon", seed, "given", 20) for seed in range(2)]
     assert not any("One seed" in n for n in make_table(baselines + several, "tfidf_logreg").notes)
 
