@@ -184,13 +184,20 @@ class PredictMixin:
 
     classes_: np.ndarray
 
-    def predict(self, X: Iterable[str]) -> np.ndarray:
+    def predict(self, X: Iterable[str], **refused: Any) -> np.ndarray:
         """The most probable label of each text, `[N]`, in the dtype of `classes_`.
 
         A blank text gets the label "", as on the command line. Where labels are numbers or bool
         there is no such label: it gets `classes_[0]`, the first of classes that are all as
-        probable, and a warning tells which rows these are. Raises DataError for anything but texts.
+        probable, and a warning tells which rows these are. Raises DataError for anything but texts,
+        and TypeError for any other argument.
         """
+        if refused:
+            raise TypeError(
+                f"{type(self).__name__}.predict() found the argument {next(iter(refused))!r}; "
+                "expected texts alone: leave it out, and to abstain, discard the labels where "
+                "predict_proba(texts).max(axis=1) < 0.9"
+            )
         texts = check_texts(X, some=False)
         shares = self.predict_proba(texts)
         best: np.ndarray = self.classes_[shares.argmax(axis=1)]

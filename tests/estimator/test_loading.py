@@ -34,6 +34,13 @@ def test_it_answers_as_the_estimator_does(loaded, fitted):
     assert loaded.score(TEXTS, LABELS) == fitted.score(TEXTS, LABELS)
 
 
+def test_what_predict_does_not_take_is_answered_with_how_to_abstain(loaded, fitted):
+    message = r"predict\(\) found the argument 'abstain_below'; expected texts alone.*predict_proba"
+    for model in (loaded, fitted, make_pipeline(fitted)):
+        with pytest.raises(TypeError, match=message):
+            model.predict(NEW, abstain_below=0.9)
+
+
 @pytest.mark.parametrize(
     "ask",
     [
