@@ -357,7 +357,7 @@ def about_test(design: str) -> str:
         + "; the variance of draws is multiplied by 1 + draws × overlap/(1 - overlap), the "
         "overlap being the share of rows that two draws are expected to have in common (a t-test "
         "with the same correction where the test rows are newly drawn)",
-        "given": both.format("seeds") + "; the rows of the training file are not",
+        "given": both.format("seeds") + "; the rows of the training file are not resampled",
     }[design]
 
 

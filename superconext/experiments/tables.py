@@ -229,10 +229,11 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
     rows, reference, design = table.rows, table.reference, design_of(lines)
     notes = [
         about_rows(design, lines),
-        "C and all other choices are made on the other folds."
+        "C (how little a linear model is regularised) and all other choices are made on the other "
+        "folds."
         if design == "folds"
-        else "C and all other choices are made on dev or by cross-validation of the training rows, "
-        "none on test.",
+        else "C (how little a linear model is regularised) and all other choices are made on dev "
+        "or by cross-validation of the training rows, none on test.",
     ]
     if "whole" in lines[0]:
         notes.append(f"95% of accuracy: Wilson's interval, of {lines[0]['texts']} texts.")
