@@ -70,7 +70,7 @@ SYSTEMS = shared(
         metavar="A,B,C",
         callback=_parsed,
         help="Systems to compare: OBJECTIVE or OBJECTIVE:PARAMETER=VALUE+PARAMETER=VALUE. "
-        "auto: the recipe that train chooses. "
+        "auto: the recipe that train chooses with the same dev rows. "
         f"Objectives: {', '.join(OBJECTIVES)}. Baselines: {', '.join(_MORE_BASELINES)}.",
     ),
     click.option(

@@ -124,13 +124,13 @@ def train(
     if given.get("threads") is None:
         given["threads"] = choose_threads()
     # Not before threads are chosen: torch reads how they wait when it is imported.
-    from superconext.fitting.recipes import naming
+    from superconext.fitting.recipes import flags_naming
     from superconext.runs.splits import TrainRequest
     from superconext.runs.train import distributed, train_run
 
     if given.get("preset") in FORMER_PRESETS:
         progress.warn(f"--preset {given['preset']} is now called {FORMER_PRESETS[given['preset']]}")
-    named_by = naming(given)
+    named_by = flags_naming(given)
     if not named_by:
         given["preset"] = "auto"
 

@@ -195,6 +195,11 @@ def naming(given: Mapping[str, Any]) -> list[str]:
     return ["preset"] * (given.get("preset") not in (None, "auto")) + named
 
 
+def flags_naming(given: Mapping[str, Any]) -> list[str]:
+    """The same as options of the command line."""
+    return [f"--{'no-' * (given[name] is False)}{name}".replace("_", "-") for name in naming(given)]
+
+
 def is_open(given: Mapping[str, Any]) -> bool:
     """Whether none of the given parameters names a recipe."""
     return not naming(given)

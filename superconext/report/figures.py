@@ -406,5 +406,5 @@ def _told_of_letters(progress: Progress) -> Iterator[None]:
         more = f" and {plural(len(labels) - 1, 'other label')}" if len(labels) > 1 else ""
         progress.say(
             f"note: no installed font has the letters of {next(iter(labels))}{more}, so the "
-            "figures number such classes in the order of the run's: install Noto fonts"
+            "figures have numbers or question marks for them: install Noto fonts"
         )

@@ -370,7 +370,7 @@ def verdict(metrics: Mapping[str, Any], named: Sequence[str] = ()) -> str:
     baselines. A model that is a baseline itself, as the chosen recipe may be, is held against the
     others.
 
-    named: the parameters that named a recipe, in place of one chosen among several."""
+    named: the options that named a recipe, in place of one chosen among several."""
     split = metrics["reported_split"]
     own = metrics[split]["accuracy"]
     known = [
@@ -408,8 +408,7 @@ def verdict(metrics: Mapping[str, Any], named: Sequence[str] = ()) -> str:
             f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
             f"{rows}{chance}{labels}"
         )
-    flags = [f"--{name.replace('_', '-')}" for name in named]
-    mend = f"omit {', '.join(flags)}, so that train compares recipes, or " if flags else ""
+    mend = f"omit {listed(named, 3)}, so that train compares recipes, or " if named else ""
     advice = labels or f"; {mend}give more text with --unlabelled"
     return f"{name} is {-gap:.1f} points of accuracy ahead on {rows}{chance}{advice}"
 

@@ -44,7 +44,7 @@ from superconext.encoders import encoder_class
 from superconext.fitting.checks import needs_every_row
 from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
 from superconext.fitting.preprocess import make_tokenizer
-from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, naming
+from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, flags_naming
 from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
@@ -163,11 +163,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
         )
     if test is not None:
         _check_test(train, dev, test, progress)
-    if config.preset != "auto" and (closing := naming(request.given)):
-        flags = [
-            f"--{'no-' * (request.given[name] is False)}{name}".replace("_", "-")
-            for name in closing
-        ]
+    if config.preset != "auto" and (flags := flags_naming(request.given)):
         progress.say(f"note: recipes are not compared, because of {listed(flags, 3)}")
     return Splits(train, dev, test, folds)
 

@@ -300,7 +300,7 @@ def test_compare_measures_the_recipe_that_train_chooses(call, tmp_path, brief, d
     chosen = json.loads((run / "manifest.json").read_text())["recipes"]
     title = chosen["recipes"][chosen["chosen"]]["title"]
     assert line["recipes"] == [title]
-    assert f"auto: the recipe that train chooses: {title} (1)." in said.out
+    assert f"auto: the recipe that train chooses with the same dev rows: {title} (1)." in said.out
     expected = json.loads((run / "metrics.json").read_text())["test"]
     assert {name: line["test"][name] for name in ("accuracy", "f1_macro")} == pytest.approx(
         {name: expected[name] for name in ("accuracy", "f1_macro")}, abs=1e-12
