@@ -164,7 +164,9 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
     if test is not None:
         _check_test(train, dev, test, progress)
     if config.preset != "auto" and (flags := flags_naming(request.given)):
-        progress.say(f"note: recipes are not compared, because of {listed(flags, 3)}")
+        asked = "--budget" in {word.partition("=")[0] for word in request.command}
+        unused = ", so --budget is not used" * asked
+        progress.say(f"note: recipes are not compared, because of {listed(flags, 3)}{unused}")
     return Splits(train, dev, test, folds)
 
 

@@ -302,10 +302,11 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     lines = data.train.read_text(encoding="utf-8").splitlines()
     leaking = tmp_path / "leaking.tsv"
     leaking.write_text("\n".join([*lines[:4], "neg\tكلام آخر"]) + "\n", encoding="utf-8")
-    _, said = train("run", "--dev", data.dev, "--test", leaking)
+    _, said = train("run", "--dev", data.dev, "--test", leaking, "--budget", "10s")
     told = r"^warning: 3 of 4 test texts are in train too: the score is not that of new texts"
     assert re.search(told, said.err, re.MULTILINE)
     assert "note: recipes are not compared, because of --batch-size, --epochs, --hidden" in said.err
+    assert ", so --budget is not used\n" in said.err
 
 
 @pytest.mark.parametrize("option", ["--dev", "--test"])
