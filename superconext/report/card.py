@@ -28,6 +28,7 @@ from superconext.report.table import (
     escape_markdown,
     judged,
     markdown,
+    may_be_chance,
     wilson,
 )
 
@@ -380,9 +381,14 @@ def _verdict(
         return f"Its accuracy equals that of the best baseline ({name})."
     side = "above" if gap > 0 else "below"
     sentence = f"Its accuracy is {abs(gap):.3f} {side} that of the best baseline ({name})"
-    low, high = _interval(accuracy, count) or (1.0, 0.0)
-    chance = ", which lies within the model's interval: this may be chance"
-    return sentence + chance * (low <= best <= high) + "."
+    if count is None or not (0 <= accuracy <= 1 and 0 <= best <= 1):
+        return f"{sentence}."
+    found = may_be_chance(accuracy, best, count)
+    lies = {
+        "model": "which lies within the model's interval",
+        "baseline": "within whose interval the model's lies",
+    }
+    return f"{sentence}, {lies[found[0]]}: this may be chance." if found else f"{sentence}."
 
 
 def _interval(accuracy: float, count: float | None) -> tuple[float, float] | None:

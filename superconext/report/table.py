@@ -399,10 +399,11 @@ def verdict(metrics: Mapping[str, Any], named: Sequence[str] = ()) -> str:
     if abs(gap) < 0.05:
         more = labels or "; more text (--unlabelled) may help"
         return f"{model} is as accurate as the best {other} ({name}) on {rows}{more}"
-    low, high = wilson(own, counted(metrics[split], metrics[split]["n"]))
-    interval = f"{100 * low:.1f} to {100 * high:.1f}"
-    chance = f"; may be chance (95% interval of the model's accuracy: {interval})"
-    chance *= low <= best <= high
+    chance = ""
+    if found := may_be_chance(own, best, counted(metrics[split], metrics[split]["n"])):
+        whose, (low, high) = found
+        interval = f"{100 * low:.1f} to {100 * high:.1f}"
+        chance = f"; may be chance (95% interval of the {whose}'s accuracy: {interval})"
     if gap > 0:
         return (
             f"{model} is {gap:.1f} points of accuracy ahead of the best {other} ({name}) on "
@@ -534,6 +535,18 @@ def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float,
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def may_be_chance(own: float, best: float, n: float) -> tuple[str, tuple[float, float]] | None:
+    """Where one of two accuracies on `n` trials lies in the 95% interval of the other: whose
+    interval it is, that of the "model" (`own`) or the "baseline", and its ends; else None.
+
+    The interval of a share at 0 or 1 is narrow to one side, so that of few rows either counts."""
+    for whose, centre, other in (("model", own, best), ("baseline", best, own)):
+        low, high = wilson(centre, n)
+        if low <= other <= high:
+            return whose, (low, high)
+    return None
 
 
 def score_rows(models: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -195,6 +195,10 @@ def test_comparison_with_the_best_baseline_claims_no_more_than_it_may():
     results = section(render_card(far), "Results")
     assert "0.360 above that of the best baseline (majority class)." in results
     assert "may be chance" not in results
+    full = changed(baselines={"tfidf_logreg": {"test": {"accuracy": 1.0}}})
+    full["test"] |= {"n": 18, "accuracy": 16 / 18}
+    results = section(render_card(full), "Results")
+    assert "within whose interval the model's lies: this may be chance." in results
     better = changed(baselines={"tfidf_logreg": {"test": {"accuracy": 0.95}}})
     assert "0.090 below that of the best baseline" in section(render_card(better), "Results")
     tied = {"majority": {"test": {"accuracy": 0.5}}, "tfidf_logreg": {"test": {"accuracy": 0.5}}}

@@ -246,6 +246,11 @@ def test_the_model_is_told_beside_the_best_baseline():
     test["n"] = 100
     chance = "rows; may be chance (95% interval of the model's accuracy: 40.4 to 59.6); "
     assert chance in verdict(metrics)
+    few = {"n": 18, "accuracy": 16 / 18}
+    full = {"test": {"accuracy": 1.0}}
+    said = verdict({"reported_split": "test", "test": few, "baselines": {"tfidf_logreg": full}})
+    assert "11.1 points" in said, "two rows, though 100 is outside the model's own interval"
+    assert "; may be chance (95% interval of the baseline's accuracy: 82.4 to 100.0); " in said
     test["accuracy"] = 0.573
     assert verdict(metrics, ["preset"]) == (
         f"the model is as accurate as the best baseline ({name}) on the test rows; more text "
