@@ -425,12 +425,12 @@ def _show_summary(summary: Mapping[str, Any]) -> None:
     from superconext.report.table import render
 
     source = summary["file"]
-    few, left_out = summary["likely_wrong"], summary["too_few"]
+    few, better, left_out = (summary[key] for key in ("likely_wrong", "suspects", "too_few"))
+    look = f": look at the first {plural(better, 'row') if better > 1 else 'row'}" * bool(better)
     counts = (
-        f"estimate: {few or 'hardly any'} of {summary['rows'] - sum(left_out.values())} labels are "
-        "wrong or hard to tell"
-        f"{f': look at the first {few} rows' * (few > 1)}; "
-        f"another label fits {plural(summary['suspects'], 'row')} better, listed first"
+        f"another label fits {better or 'none'} of {plural(summary['rows'], 'row')} better{look} "
+        f"(estimate: {f'about {few}' if few else 'hardly any'} of "
+        f"{plural(summary['rows'] - sum(left_out.values()), 'label')} wrong or hard to tell)"
     )
     told = [
         (

@@ -198,11 +198,12 @@ def test_stdout_is_a_table_of_all_rows_that_train_can_read(file, noisy, tmp_path
     pairs = noisy[0]
     lines = [int(row[2]) for row in table[1:]]
     assert [pairs[line - 2] for line in lines] == list(zip(again.labels, again.texts, strict=True))
-    likely, better = re.search(
-        r": estimate: (\d+) of 120 labels are wrong or hard to tell: look at the first "
-        r"\d+ rows; another label fits (\d+) rows better, listed first",
+    better, first, likely = re.search(
+        r": another label fits (\d+) of 120 rows better: look at the first (\d+) rows "
+        r"\(estimate: about (\d+) of 120 labels wrong or hard to tell\)",
         said.err,
     ).groups()
+    assert first == better, "one number of rows to look at"
     assert f"{file}: " in said.err and 0 < int(likely) <= int(better)
     assert int(better) == sum(row[3] != "" for row in table[1:])
 
@@ -376,7 +377,7 @@ def test_a_class_too_small_to_judge_leaves_the_rest_as_it_is(noisy, tmp_path, co
     lines = [f"{a}\t{b}" for a, b in [*noisy[0], *(("spam", text) for text in SPAM[:count])]]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     said = call_main("audit", path)
-    assert " of 120 labels are wrong" in said.err
+    assert " of 120 labels wrong or hard" in said.err
     assert f"too few texts to judge: 'spam' ({count} row{'s' * (count > 1)});" in said.err
 
 
