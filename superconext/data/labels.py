@@ -52,6 +52,9 @@ _SMALL = re.compile(r"-?\d")
 #: Marks that are taken out of a label; those that join letters may be part of its spelling.
 _INSIDE = dict.fromkeys(map(ord, {*MARKS} - {"\u200c", "\u200d"}))
 
+#: A number with a decimal comma, which may stand where others have a point.
+_DECIMAL = re.compile(r"[+-]?\d+,\d+")
+
 #: What a line is called, by whether there is a file.
 _WORDS = ("position", "line")
 
@@ -230,7 +233,9 @@ class LabelReader:
                     f"{WARNING}the rating {self._told(label)} is another class than "
                     f"{shown(parts[0], 24)}: write them alike if they are one"
                 )
-            elif label not in ratings and len({*parts}) > 1 and self._places.keys() >= {*parts}:
+            elif label in ratings or _DECIMAL.fullmatch(label):
+                continue
+            elif len({*parts}) > 1 and self._places.keys() >= {*parts}:
                 notes.append(
                     f"{WARNING}the label {self._told(label)} is a class of its own, and not "
                     f"{' and '.join(shown(part, 24) for part in parts)}: keep one label for a text"
@@ -240,7 +245,7 @@ class LabelReader:
     def _compound(self) -> list[str]:
         """Labels that seem to be several of fewer ones, with a bar, semicolon or comma between."""
         for mark in "|;,":
-            found = [label for label in self._places if mark in label]
+            found = [one for one in self._places if mark in one and not _DECIMAL.fullmatch(one)]
             parts = [part.strip() for label in found for part in set(label.split(mark))]
             counts = Counter(parts)
             if len(found) > 2 and len(counts) <= len(found) and min(counts.values()) > 1:

@@ -422,6 +422,9 @@ def test_labels_that_stand_for_a_missing_one(write):
         (["pos, sav", "neg, sav", "pos, prix", "neg, prix", "pos, livraison"], False),
         (["sport|foot", "sport|tennis", "musique|rap", "musique|rai"], False),
         (["pos", "neg"], False),
+        (["pos", "neg", "pos,neg"], True),
+        (["0", "1", "1,0"], False),
+        (["1,0", "1,5", "2,0", "2,5"], False),
     ],
 )
 def test_several_labels_in_a_cell_are_told(write, labels, told):
