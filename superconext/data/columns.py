@@ -151,10 +151,19 @@ class Known:
         self, found: Sequence[str], spec: ColumnSpec, default: str, header: bool | None = True
     ) -> ColumnSpec:
         """The column to ask for among those `found`: the one of the training file, if there."""
-        name = self.text if default == "text" else self.label
-        if spec is not None or name is None or number_of(name) is not None or header is False:
+        name = self._own(default)
+        if spec is not None or name is None or header is False:
             return spec
         return name if name.strip().casefold() in _folded(found) else None
+
+    def called(self, default: str) -> str:
+        """The names by which a column is found, for messages."""
+        return " or ".join(map(shown, dict.fromkeys(filter(None, (self._own(default), default)))))
+
+    def _own(self, default: str) -> str | None:
+        """The name of the column in the training file; None for one that may be a number."""
+        name = self.text if default == "text" else self.label
+        return None if name is None or number_of(name) is not None else name
 
 
 def find_columns(
@@ -184,8 +193,16 @@ def find_columns(
     return _with_known(rows, wanted, source, labelled, header, known or Known(), inside)
 
 
-def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, source: str) -> int:
-    """0-based place of a column asked for by name or 1-based number among those `found`.
+def resolve(
+    found: Sequence[str],
+    spec: ColumnSpec,
+    default: str,
+    flag: str,
+    source: str,
+    known: Known | None = None,
+) -> int:
+    """0-based place of a column asked for by name or 1-based number among those `found`; `known`:
+    what a run knows, for messages.
 
     Names are compared exactly first, then without regard to case and stray spaces; digits that are
     no name in `found` are a number.
@@ -220,8 +237,9 @@ def resolve(found: Sequence[str], spec: ColumnSpec, default: str, flag: str, sou
     mend = f"give one of these with {flag}, or rename a column"
     if (spec, default) == (None, "label"):
         mend = f"name the column of labels with {flag}; {WITHOUT_LABELS}"
+    none = shown(name) if spec is not None or known is None else known.called(default)
     raise ColumnError(
-        f"{source}: no column {shown(name)}, found {_listed(found)}"
+        f"{source}: no column {none}, found {_listed(found)}"
         f"{_hint(wanted, default, found, folded)}: {mend}"
     )
 
@@ -431,6 +449,7 @@ def _with_known(
     label_column = known.column(first, wanted[1], "label", header)
     specs = (text_column, label_column)
     guessed = unsure = False
+    told = header is False
     if header is None:
         by_name = any(s is not None and number_of(s) is None for s in specs) or known.text in first
         header = by_name or _is_header(first, *specs) or _named_by_digits(rows, specs)
@@ -441,7 +460,7 @@ def _with_known(
         header = header or guessed
     if header:
         found = _under_header(
-            rows, text_column, label_column, source, labelled, known.classes, bool(inside), guessed
+            rows, text_column, label_column, source, labelled, known, bool(inside), guessed
         )
         if len(first) == 1 and wanted[0] is None and text_column is not None:
             found.notes.append(f"first row, {shown(first[0])}, read as the header")
@@ -455,13 +474,13 @@ def _with_known(
             return Columns(0, None, False, notes, joined=True)
         if len(first) == 2:
             label = _label_by_classes(rows, known.classes)
-            label = _label_of_two(rows, source, labelled) if label is None else label
+            label = _label_of_two(rows, source, labelled, told, known) if label is None else label
             note = f"no header found: column {label + 1} read as label, column {2 - label} as text"
             if _tells_apart(rows, label):
                 note = f"no header found: column {2 - label} read as text"
                 return Columns(1 - label, None, False, [note])
             return Columns(1 - label, label if labelled else None, False, [note], label)
-    found = _no_header(first, text_column, label_column, source, labelled)
+    found = _no_header(first, text_column, label_column, source, labelled, told, known)
     if unsure and found.label is not None:
         found.notes.append(
             f"{WARNING}the label of the first row, {shown(first[found.label], 24)}, is that of no "
@@ -470,10 +489,20 @@ def _with_known(
     return found
 
 
-def _not_named(first: Sequence[str], source: str, labelled: bool) -> RowsError:
-    wanted, flags = "a column named 'text'", "--text-column"
+def _not_named(
+    first: Sequence[str], source: str, labelled: bool, told: bool, known: Known
+) -> RowsError:
+    """told: whether a user has said that there is no header."""
+    wanted, flags = f"a column named {known.called('text')}", "--text-column"
+    number = "the number of the text column"
     if labelled:
-        wanted, flags = "columns named 'text' and 'label'", "--text-column and --label-column"
+        wanted = f"columns named {known.called('text')} and {known.called('label')}"
+        flags, number = "--text-column and --label-column", "the numbers of text and label column"
+    if told:
+        return RowsError(
+            f"{source}: found the columns {_listed(first)} without a header, expected {number}: "
+            f"give {'them' if labelled else 'it'} with {flags}"
+        )
     return RowsError(
         f"{source}: found the columns {_listed(first)}, expected {wanted}: name them "
         f"with {flags} (or give their numbers, if this is no header), or rename them"
@@ -486,6 +515,8 @@ def _no_header(
     label_column: ColumnSpec,
     source: str,
     labelled: bool,
+    told: bool,
+    known: Known,
 ) -> Columns:
     if len(first) == 1 and not labelled and (text_column, label_column) == (None, None):
         return Columns(0, None, False, ["no header found: the only column read as text"])
@@ -493,7 +524,7 @@ def _no_header(
         if spec is not None and number_of(spec) is None:
             resolve((), spec, default, f"--{default}-column", source)
     if (text_column, label_column) == (None, None):
-        raise _not_named(first, source, labelled)
+        raise _not_named(first, source, labelled, told, known)
     return _numbered(first, text_column, label_column, source, labelled)
 
 
@@ -503,7 +534,7 @@ def _under_header(
     label_column: ColumnSpec,
     source: str,
     labelled: bool,
-    classes: frozenset[str],
+    known: Known,
     commas: bool,
     guessed: bool,
 ) -> Columns:
@@ -515,14 +546,14 @@ def _under_header(
         asked = spec is not None or default in folded
         flag = f"--{default}-column"
         needed = asked and (default == "text" or labelled or spec != label_column)
-        places.append(resolve(first, spec, default, flag, source) if needed else None)
+        places.append(resolve(first, spec, default, flag, source, known) if needed else None)
     text, label = places
     if len(first) == 1 and text is None:
         text = 0
     joined = commas and not labelled and len(first) == 1
     if len(first) == 2 and text is None and label is None and len(rows) > 1:
-        label = _label_by_classes(rows[1:], classes)
-        label = _label_of_two(rows[1:], source, labelled) if label is None else label
+        label = _label_by_classes(rows[1:], known.classes)
+        label = _label_of_two(rows[1:], source, labelled, False, known) if label is None else label
         if label is not None and not labelled and folded[1 - label] in _ROW_NAMES:
             label = None  # names, links and dates are no texts unless they are asked for
     if len(first) == 2:
@@ -534,13 +565,13 @@ def _under_header(
         label = 1 - text if label is None and text is not None and named else label
     if text is None:
         try:
-            text = resolve(first, text_column, "text", "--text-column", source)
+            text = resolve(first, text_column, "text", "--text-column", source, known)
         except ColumnError as error:
             if not labelled or label is not None or text_column is not None:
                 raise
             raise ColumnError(f"{error}, and that of the labels with --label-column") from None
     if labelled and label is None:
-        label = resolve(first, label_column, "label", "--label-column", source)
+        label = resolve(first, label_column, "label", "--label-column", source, known)
     _refuse_same(text, label if labelled else None, source)
     notes = []
     if (guessed or (text_column is None and folded[text] != "text")) or (
@@ -758,7 +789,9 @@ def _numbered(
     return Columns(text, label, False, [f"no header found: {read}"])
 
 
-def _label_of_two(rows: Sequence[Sequence[str]], source: str, labelled: bool) -> int:
+def _label_of_two(
+    rows: Sequence[Sequence[str]], source: str, labelled: bool, told: bool, known: Known
+) -> int:
     """Which of two columns holds few distinct values; where labels are not wanted, also which is
     no text because it has no letter."""
     pairs = [row for row in rows if len(row) >= 2]
@@ -773,7 +806,7 @@ def _label_of_two(rows: Sequence[Sequence[str]], source: str, labelled: bool) ->
         letters = [any(any(map(str.isalpha, row[i])) for row in pairs) for i in (0, 1)]
         if letters[0] != letters[1]:
             return int(letters[0])
-        raise _not_named(rows[0], source, labelled)
+        raise _not_named(rows[0], source, labelled, told, known)
     raise RowsError(
         f"{source}: no header in {_listed(rows[0])}, and neither column is clearly the label "
         f"({distinct[0]} and {distinct[1]} distinct values in {len(pairs)} rows), expected one "

@@ -74,10 +74,11 @@ class Wanted:
         labels: the only column of labels, where the format knows one. Raises DataError.
         """
         spec = self.text_column if default == "text" else self.label_column
-        spec = usual(names, (self.known or Known()).column(names, spec, default), default)
+        known = self.known or Known()
+        spec = usual(names, known.column(names, spec, default), default)
         if spec is None and default == "label" and labels >= 0:
             return labels
-        return resolve(names, spec, default, f"--{default}-column", source)
+        return resolve(names, spec, default, f"--{default}-column", source, known)
 
 
 class Votes(list[tuple[str, str]]):

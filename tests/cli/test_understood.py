@@ -133,6 +133,23 @@ def test_a_run_remembers_its_columns(call, named, tmp_path):
     assert texts_of(call("predict", named, tmp_path / "x.jsonl")) == ["زوين"]
 
 
+def test_a_missing_column_is_told_by_the_name_that_the_run_knows_too(call, named, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("id,phrases lues,score\n1,zwin bzaf,2\n2,khayb bzaf,3\n", encoding="utf-8")
+    said = call("predict", named, path)
+    assert said.code == 1 and "expected a column named 'جملتي' or 'text': name" in said.err
+    said = call("predict", named, path, "--header")
+    assert said.code == 1 and "no column 'جملتي' or 'text', found 'id', " in said.err
+    (tmp_path / "x.jsonl").write_text('{"no": "a", "other": "b"}\n', encoding="utf-8")
+    assert "no column 'جملتي' or 'text'" in call("predict", named, tmp_path / "x.jsonl").err
+    said = call("evaluate", named, path)
+    assert "columns named 'جملتي' or 'text' and 'حكم' or 'label': name" in said.err
+    said = call("predict", named, path, "--no-header")
+    assert said.code == 1 and said.err.endswith(
+        "without a header, expected the number of the text column: give it with --text-column\n"
+    )
+
+
 def test_suggest_and_explain_take_the_columns_of_the_run(call, named, tmp_path):
     path = tmp_path / "new.csv"
     table = rows(4, seed=7)
@@ -285,7 +302,7 @@ def test_no_line_of_plain_text_is_a_header_and_no_name_a_text(call, named, tmp_p
     for header in ("id;author", "author;id", "date;user"):
         (tmp_path / "x.csv").write_text(f"{header}\n1;ali baba\n2;mo salah\n", "utf-8")
         said = call("predict", named, tmp_path / "x.csv")
-        assert said.code == 1 and not said.out and "no column 'text'" in said.err
+        assert said.code == 1 and not said.out and "or 'text', found" in said.err
         assert "--text-column" in said.err
 
 
