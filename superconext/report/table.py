@@ -432,11 +432,13 @@ def fold_lines(scores: Mapping[str, Any]) -> tuple[str, str]:
         f"95% interval of the accuracy: {100 * low:.1f} to {100 * high:.1f} (Wilson, "
         f"{folds['texts']} different texts)",
     ]
-    if folds["not_held_out"]:
-        lines.append(
-            f"never held out: {plural(folds['not_held_out'], 'row')}, the only text of a class or "
-            "those that the budget left no time for"
-        )
+    if lost := folds["not_held_out"]:
+        only = folds.get("only_texts", 0)
+        whys = {"the only text of a class": only, "in folds that were not fitted": lost - only}
+        if "only_texts" not in folds:  # of a run of an earlier version
+            whys = {"an only text of a class or in folds that were not fitted": lost}
+        told = "; ".join(f"{plural(rows, 'row')}, {why}" for why, rows in whys.items() if rows)
+        lines.append(f"never held out: {told}")
     return title, "\n" + "\n".join(lines)
 
 

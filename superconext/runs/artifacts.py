@@ -14,7 +14,7 @@ from superconext.core.files import tsv_cell, write_csv, write_json, write_text
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import keys_of
-from superconext.fitting.cross_validation import CrossValidated, OutOfFold
+from superconext.fitting.cross_validation import CrossValidated, OutOfFold, deal
 from superconext.fitting.fit import Fitted
 from superconext.probe.metrics import Evaluation, collapse_warning
 from superconext.report.figures import RunContext, draw_figures
@@ -73,7 +73,9 @@ class RunResults:
                 blocks["combined"][name] = done.metrics
                 blocks["encoder_alone"][name] = done.encoder_alone
         if folds is not None:
-            evaluations["cv"], judged = _out_of_fold(fitted, splits.train, folds.recipe)
+            evaluations["cv"], judged = _out_of_fold(
+                fitted, splits.train, folds.recipe, splits.folds
+            )
             metrics["cv"] = evaluations["cv"].metrics
             if folds.encoder_alone is not None:
                 alone = folds.encoder_alone.metrics(splits.train, model.classes)
@@ -96,8 +98,11 @@ class RunResults:
         return cls(metrics, evaluations, judged)
 
 
-def _out_of_fold(fitted: Fitted, train: Dataset, recipe: OutOfFold) -> tuple[Evaluation, Dataset]:
-    """The evaluation of the training rows that some fold held out, and these rows.
+def _out_of_fold(
+    fitted: Fitted, train: Dataset, recipe: OutOfFold, count: int
+) -> tuple[Evaluation, Dataset]:
+    """The evaluation of the training rows that some fold held out, and these rows; `count`: of the
+    folds that they were dealt into.
 
     The probabilities are means over the repeats, the metrics means of those of each repeat.
     """
@@ -108,7 +113,10 @@ def _out_of_fold(fitted: Fitted, train: Dataset, recipe: OutOfFold) -> tuple[Eva
     distinct = len(set(keys_of(judged.texts)))
     metrics["folds"]["interval"] = list(wilson(metrics["accuracy"], distinct))
     metrics["folds"]["texts"] = distinct
-    metrics["folds"]["not_held_out"] = len(train) - len(rows)
+    lost = only = len(train) - len(rows)
+    if lost:  # some of them other folds might have held out
+        only = len(train) - sum(len(fold.held) for fold in deal(train, count, model.config.seed))
+    metrics["folds"] |= {"not_held_out": lost, "only_texts": only}
     features = model.features(judged.texts)
     predicted = model.labels(shares)
     return Evaluation(features, shares, predicted, metrics), judged

@@ -78,6 +78,17 @@ def test_every_interval_counts_a_text_once(call, tmp_path):
     assert f"({low}% to {high}%)" in (run / "report.html").read_text(encoding="utf-8")
 
 
+def test_rows_that_are_never_held_out_are_told_with_the_reason(call, tmp_path):
+    data = dataset(30)
+    pairs = [*zip(data.labels, data.texts, strict=True), ("alone", "a class of one text")]
+    path = write_table(tmp_path / "x.tsv", pairs)
+    said = call("train", path, "--out", tmp_path / "cv", *TRAINED, "--cv", "3", "--no-baselines")
+    assert "never held out: 1 row, the only text of a class\n" in said.out, said.err
+    said = call("train", path, "--out", tmp_path / "run", *SMALL, "--budget", "0s")
+    told = "never held out: 1 row, the only text of a class; 24 rows, in folds that were not fitted"
+    assert f"{told}\n" in said.out, said.err
+
+
 def test_it_happens_by_itself_and_can_be_left_out(call, few, tmp_path):
     words = ("train", few, *TRAINED, "--no-baselines", "--out")
     said = call(*words, tmp_path / "by-itself")
