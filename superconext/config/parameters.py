@@ -688,10 +688,14 @@ def parse_options(
     hints = typing.get_type_hints(options)
     known = [field.name for field in fields(options)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
+    value = ""
     for part in filter(None, (piece.strip() for piece in (text or "").split(","))):
+        before = value
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise OptionError(f"options: found {part!r}, expected name=value", part)
+            comma = f": write {before}.{part} with a decimal point" * (before + part).isdigit()
+            hint = comma if before else ""
+            raise OptionError(f"options: found {part!r}, expected name=value{hint}", part)
         if name not in known:
             hint = _meant(name, [*known, *also])
             raise OptionError(f"options: {owner} has no option {name!r}; {hint}", name)

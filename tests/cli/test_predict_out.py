@@ -97,6 +97,8 @@ def test_the_file_has_every_row_and_the_columns_asked_for(call, finished, table,
     assert [row["kept"] for row in found] == [{"ville": r["ville"], "id": r["id"]} for r in TABLE]
     lines = call(*given, "--keep", "id", "--proba").out.splitlines()
     assert lines[0] == "label\tneg\tpos\ttext\tid" and lines[1].endswith("\t000")
+    line = blame(call(*given, "--keep", "id,ville", "--out", out, "--force"))
+    assert "repeat it: --keep id --keep ville" in line
     assert "no column 'vile', found " in blame(
         call(*given, "--keep", "vile", "--out", out, "--force")
     )

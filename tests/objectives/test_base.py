@@ -25,7 +25,8 @@ def test_values_are_read_by_type_and_the_rest_keeps_its_default():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("margin", "expected name=value"),
+        ("margin", "expected name=value$"),
+        ("margin=1,5", "found '5', expected name=value: write 1.5 with a decimal point"),
         ("margn=1", "did you mean 'margin'"),
         (
             "temprature=3",
