@@ -332,6 +332,7 @@ def predict(
     import sys
     from contextlib import ExitStack
 
+    from superconext.core.errors import DataError, LineError
     from superconext.core.files import atomic_write
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import RowStream
@@ -360,7 +361,10 @@ def predict(
         # Where rows go to the terminal, they are seen to move.
         texts.advance = stack.enter_context(TerminalProgress(quiet or terminal).bar("predicting"))
         settings = (as_json, proba, abstain_below, details, preview, keep)
-        written, familiarity = write_predictions(model, texts, *settings, stream, out, quiet)
+        try:
+            written, familiarity = write_predictions(model, texts, *settings, stream, out, quiet)
+        except LineError as error:
+            raise DataError(f"{error} (--on-error skip leaves such lines out)") from None
     if out is not None:
         tell(f"{out}: {plural(written, 'row')}")
     new = familiarity.seen is None or familiarity.seen.total() < familiarity.texts
@@ -497,6 +501,13 @@ def _kept_columns(
         )
     wanted = others
     if "all" in found or "all" not in keep:
+        for name in keep:
+            parts = [part.strip() for part in name.split(",")]
+            if name not in found and len(parts) > 1 and {*found} >= {*parts}:
+                raise DataError(
+                    f"{texts.name}: found --keep {shlex.quote(name)}, expected one column each "
+                    f"time: repeat it: {' '.join(f'--keep {shlex.quote(part)}' for part in parts)}"
+                )
         places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
     kept: dict[str, str] = {}

@@ -24,6 +24,10 @@ class DataError(SuperConTextError, ValueError):
     """A labelled file, or the rows in it, cannot be used."""
 
 
+class LineError(DataError):
+    """A line or row of a file cannot be read; whoever reads it may leave it out."""
+
+
 class RowsError(DataError):
     """The columns, rows or labels of a file that can be read are not as they have to be."""
 

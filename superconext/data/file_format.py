@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from superconext.core.errors import DataError, plural
+from superconext.core.errors import DataError, LineError, plural
 from superconext.core.registry import Entry, Registry
 from superconext.data.columns import (
     ANNOTATOR_NAMES,
@@ -168,7 +168,12 @@ class RowFile:
         self._blank = self._pending_blank = 0
 
     def bad(self, error: DataError) -> None:
-        """Report a row that cannot be read. Raises the error unless bad rows are left out."""
+        """Report a row that cannot be read. Raises LineError unless bad rows are left out."""
+        self._undecoded(LineError(str(error)) if type(error) is DataError else error)
+
+    def _undecoded(self, error: DataError) -> None:
+        """Report a line that is no text, mostly as all others are none. Raises the error unless bad
+        rows are left out."""
         if self._on_bad is None:
             raise error
         self._on_bad(error)
@@ -228,7 +233,7 @@ class RowFile:
     def runs(self) -> Iterator[Run]:
         """All lines, blank ones too, in runs: (number of the first, lines)."""
         if self._runs is None:
-            self._runs = self.file.runs(self.bad)
+            self._runs = self.file.runs(self._undecoded)
         return self._runs
 
     def drop_first(self) -> bool:

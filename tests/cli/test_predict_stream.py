@@ -91,6 +91,12 @@ def test_bad_lines_stop_it_or_are_counted_at_the_end(call, finished, tmp_path):
     path.write_text(BAD, encoding="utf-8")
     said = call("predict", finished.folder, path)
     assert said.code == 1 and said.out == "" and "line 3" in said.err
+    assert said.err.endswith(" (--on-error skip leaves such lines out)\n")
+    assert "--on-error" not in call("evaluate", finished.folder, path).err
+    path.write_bytes("text\nخايب\n".encode("windows-1256"))
+    said = call("predict", finished.folder, path)
+    assert "is not UTF-8" in said.err and "--on-error" not in said.err, "it would leave out all"
+    path.write_text(BAD, encoding="utf-8")
     said = call("predict", finished.folder, path, "--on-error", "skip")
     assert said.code == 0
     assert [line.split("\t")[1] for line in said.out.splitlines()] == ["khayb bzaf", "bnin"]
