@@ -28,7 +28,14 @@ from superconext.config.parameters import (
 )
 from superconext.config.presets import FORMER_PRESETS, PRESETS
 from superconext.core import files
-from superconext.core.errors import ConfigError, DataError, OptionError, VectorsError, plural
+from superconext.core.errors import (
+    ConfigError,
+    DataError,
+    OptionError,
+    VectorsError,
+    listed,
+    plural,
+)
 from superconext.core.process import processors
 from superconext.core.progress import WARNING
 from superconext.data.lines import STDIN
@@ -425,9 +432,8 @@ def no_such_option(error: click.NoSuchOption, words: Sequence[str]) -> click.Usa
     said = f"No such option {flag!r}"
     if near := _near(flag, known):
         said += f"; did you mean {' or '.join(map(repr, near))}?"
-    elif owners := [*_owners(flag, context.find_root().command, "superconext")]:
-        more = f" and {len(owners) - _OWNERS} more" * (len(owners) > _OWNERS)
-        said += f"; it belongs to {', '.join(owners[:_OWNERS])}{more}"
+    elif owners := [*_owners(flag, context.find_root().command)]:
+        said += f"; it belongs to superconext {listed(owners, _OWNERS)}"
     return click.UsageError(said, context)
 
 
@@ -447,11 +453,11 @@ def _near(flag: str, known: Iterable[str]) -> list[str]:
     return [f"--{one}" for one in begin or difflib.get_close_matches(name, names, 1, _ALIKE)]
 
 
-def _owners(flag: str, command: click.Command, path: str) -> Iterator[str]:
-    """The commands at or below one that have an option."""
+def _owners(flag: str, command: click.Command, path: str = "") -> Iterator[str]:
+    """The commands at or below one that have an option, without the name of the program."""
     if isinstance(command, click.Group):
         for name, one in command.commands.items():
-            yield from _owners(flag, one, f"{path} {name}")
+            yield from _owners(flag, one, f"{path} {name}".lstrip())
     elif flag in _flags(command):
         yield path
 
@@ -557,7 +563,7 @@ class RegisteredName(click.ParamType):
 class Minutes(click.ParamType):
     """A number of minutes; 90s, 5m and 1h are understood."""
 
-    name = "minutes"
+    name = "time"
     units = {"s": 1 / 60, "m": 1.0, "h": 60.0}  # noqa: RUF012
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

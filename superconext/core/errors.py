@@ -124,6 +124,17 @@ def plural(number: float, what: str) -> str:
     return f"{number} {end}"
 
 
+def duration(minutes: float) -> str:
+    """Minutes in words; in seconds where they are a few and no whole number.
+
+    >>> duration(10 / 60), duration(1.5), duration(5.0), duration(0.0)
+    ('10 seconds', '90 seconds', '5 minutes', '0 minutes')
+    """
+    if minutes < 2 and not float(minutes).is_integer():
+        return plural(round(60.0 * minutes, 2), "second")
+    return plural(round(float(minutes), 2), "minute")
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """The first few names, and how many more there are.
 

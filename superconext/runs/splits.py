@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config
-from superconext.core.errors import ColumnError, DataError, RowsError, listed, plural
+from superconext.core.errors import ColumnError, DataError, RowsError, duration, listed, plural
 from superconext.core.files import cache_dir, file_sha256
 from superconext.core.progress import Progress
 from superconext.core.random_streams import SAMPLE, random_stream
@@ -191,7 +191,7 @@ def _dev_rows(
         fits = f"{folds * times} fits"
         if config.preset == "auto":
             fits = (
-                f"up to {fits} of a recipe, in {plural(config.budget, 'minute')} of processor time "
+                f"up to {fits} of a recipe, in {duration(config.budget)} of processor time "
                 "at most (--budget)"
             )
         note = (

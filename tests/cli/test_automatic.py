@@ -84,7 +84,8 @@ def test_rows_that_are_never_held_out_are_told_with_the_reason(call, tmp_path):
     path = write_table(tmp_path / "x.tsv", pairs)
     said = call("train", path, "--out", tmp_path / "cv", *TRAINED, "--cv", "3", "--no-baselines")
     assert "never held out: 1 row, the only text of a class\n" in said.out, said.err
-    said = call("train", path, "--out", tmp_path / "run", *SMALL, "--budget", "0s")
+    said = call("train", path, "--out", tmp_path / "run", *SMALL, "--budget", "0.01s")
+    assert "of a recipe, in 0.01 seconds of processor time at most" in said.err
     told = "never held out: 1 row, the only text of a class; 24 rows, in folds that were not fitted"
     assert f"{told}\n" in said.out, said.err
 

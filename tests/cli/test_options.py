@@ -203,7 +203,10 @@ def test_one_of_a_kind_is_no_plural(call, tmp_path):
 @pytest.mark.parametrize(
     "words, end",
     [
-        (("predict", "run", "x", "--seed", "1"), "; it belongs to superconext train, superconext"),
+        (
+            ("predict", "run", "x", "--seed", "1"),
+            "; it belongs to superconext train, suggest, vectors train and ",
+        ),
         (("train", "x", "--proba"), "No such option '--proba'; it belongs to superconext predict"),
         (("data", "split", "x", "--nearest", "w"), "; it belongs to superconext vectors info"),
         (("predict", "run", "x", "--no-calibrate"), "; it belongs to superconext train, "),
@@ -216,7 +219,7 @@ def test_one_of_a_kind_is_no_plural(call, tmp_path):
 def test_an_option_of_another_command_is_told_with_the_command(call, words, end):
     said = call(*words)
     last = said.err.splitlines()[-1]
-    assert said.code == 2 and end in last
+    assert said.code == 2 and end in last and last.count("superconext") <= 1
     assert ("did you mean" in last) == ("did you mean" in end)
 
 
@@ -232,7 +235,7 @@ def test_an_option_of_another_command_is_told_with_the_command(call, words, end)
                 "as many as read 45,000 rows, at least 6",
             ],
         ),
-        (("train", "--help"), ["that was interrupted while its encoder trained"]),
+        (("train", "--help"), ["that was interrupted while its encoder trained", "--budget TIME"]),
         (("pretrain", "--help"), ["Replace FOLDER if it holds an encoder or word vectors."]),
         (("export", "--help"), ["n-gram vectors that no word uses"]),
         (("compare", "--help"), ["linear SVM; without --protocol also vectors_logreg"]),
