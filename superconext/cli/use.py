@@ -368,6 +368,8 @@ def predict(
     if out is not None:
         tell(f"{out}: {plural(written, 'row')}")
     new = familiarity.seen is None or familiarity.seen.total() < familiarity.texts
+    labelled = out is not None and any(label is not None for label, _ in texts.preview)
+    new = new and not (proba or labelled)  # else labels are what is wanted
     if new and preview and (terminal or out) and Path(run, "manifest.json").exists():
         said = f"{shlex.quote(run)} {shlex.quote(file)}"
         same = {"--text-column": text_column, "--encoding": reading["encoding"]}
@@ -461,7 +463,7 @@ def write_predictions(
         blank = plural(begun - filled, "row")
         mend = "--drop-incomplete leaves such rows out"
         echo_notes([f"{blank} without a text, given an empty label ({mend})"], texts.name)
-    if abstain_below is not None:
+    if abstained:
         echo_notes(
             [
                 f"no label for {abstained} of {filled} texts, whose classes are all less probable "
@@ -614,17 +616,17 @@ def embed(
     say_next(f"numpy.load({out!r}) in Python")
 
 
-def _load(run: str, threads: int) -> Any:
+def _load(run: str, threads: int, *expected: str) -> Any:
     from superconext.runs.manifest import load_run
 
-    return load_run(Path(run), threads)[0]
+    return load_run(Path(run), threads, *expected)[0]
 
 
 def load_any(run: str, threads: int) -> Any:
     """A run, or what export --format onnx or static made of one."""
     from superconext.export.exported_model import load_export
 
-    return load_export(Path(run), threads) or _load(run, threads)
+    return load_export(Path(run), threads) or _load(run, threads, "a run or an exported folder")
 
 
 @click.command(short_help="Write an HTML page of a run: scores, map, mistakes.")

@@ -29,14 +29,18 @@ FORMAT = 6
 MOST_JSON = 1 << 28
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run folder.
+#: What a reader of run folders expects to find.
+MADE_BY_TRAIN = "a run made by superconext train"
+
+
+def read_manifest(folder: Path, expected: str = MADE_BY_TRAIN) -> dict[str, Any]:
+    """The manifest of a run folder; `expected`: what to call it where there is none.
 
     Raises RunError when the folder is missing, is no run, or is of a newer format.
     """
     path = folder / "manifest.json"
     if not path.is_file():
-        raise RunError(f"{folder}: {_found_in(folder)}")
+        raise RunError(f"{folder}: {_found_in(folder, expected)}")
     manifest = read_json(plain_file(folder, path.name))
     if not isinstance(manifest.get("format"), int):
         raise RunError(f"{path}: no format number found; expected a run folder's manifest")
@@ -48,9 +52,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _found_in(folder: Path) -> str:
+def _found_in(folder: Path, expected: str) -> str:
     """What a folder without a manifest is, and what to do with it."""
-    expected = "expected a run made by superconext train"
+    expected = f"expected {expected}"
     whole = os.path.abspath(folder)  # . and / have no name
     if any(Path(place, CHECKPOINT).is_dir() for place in (whole, f"{whole}.partial")):
         out = whole.removesuffix(".partial")
@@ -112,9 +116,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def load_run(folder: Path, threads: int | None = None) -> tuple[Model, dict[str, Any]]:
-    """The model of a run folder and its manifest. threads: torch's; None leaves them alone."""
-    manifest = read_manifest(folder)
+def load_run(
+    folder: Path, threads: int | None = None, expected: str = MADE_BY_TRAIN
+) -> tuple[Model, dict[str, Any]]:
+    """The model of a run folder and its manifest. threads: torch's; None leaves them alone.
+    expected: as `read_manifest` takes it."""
+    manifest = read_manifest(folder, expected)
     with gc_paused(), needs_training(f"{folder}, which is a run and not an export of one,"):
         import torch
 

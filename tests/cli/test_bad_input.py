@@ -448,7 +448,7 @@ def test_debug_shows_the_traceback_and_the_line(call, tmp_path):
 
 FOLDERS = {
     "above": (lambda f: f.joinpath("inside").mkdir(), "found no manifest.json"),
-    "runs": (None, "in it; expected a run made by superconext train: name one of these"),
+    "runs": (None, "in it; expected a run or an exported folder: name one of these"),
     "sentences": (lambda f: f.joinpath("modules.json").touch(), "a sentence-transformers model"),
     "comparison": (lambda f: f.joinpath("results.jsonl").touch(), "of a comparison, which keeps"),
     "stopped": (lambda f: f.joinpath("checkpoint").mkdir(), "superconext train --resume "),

@@ -138,6 +138,7 @@ def test_it_abstains_where_no_class_is_probable_enough(call, finished):
     assert labels == [row["label"] or "" for row in rest]
     all_of_them = call("predict", finished.folder, "--abstain-below", "0", stdin=stdin)
     assert all_of_them.out == call("predict", finished.folder, stdin=stdin).out
+    assert "no label for" not in all_of_them.err
 
 
 @pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "much"])
@@ -215,3 +216,8 @@ def test_texts_that_were_all_seen_in_training_are_not_suggested_to_be_labelled(
     for file, offered in ((new, True), (finished.data.train, False)):
         said = call(*words, file, "--out", tmp_path / f"{file.stem}.csv")
         assert said.code == 0 and ("superconext suggest" in said.err) == offered
+    table = tmp_path / "labelled.tsv"
+    table.write_text("label\ttext\npos\tun autre texte tout neuf\n", encoding="utf-8")
+    for given in ((new, "--proba"), (table,)):
+        said = call(*words, *given, "--out", tmp_path / "out.csv", "--force")
+        assert said.code == 0 and "superconext suggest" not in said.err, given
