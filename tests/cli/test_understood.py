@@ -81,7 +81,9 @@ def test_a_row_with_an_empty_cell_gives_a_row(call, finished, tmp_path, name):
     assert [row["label"] is None for row in rows] == [False, True, True, False]
     first = 1 if name in ("bare.csv", "x.jsonl") else 2
     assert [row["line"] for row in rows] == [first, first + 1, first + 2, first + 3]
-    assert "2 rows without a text" in said.err and "no label for 0 of 2" in said.err
+    assert "2 rows without a text" in said.err and "no label for" not in said.err
+    said = call("predict", finished.folder, tmp_path / name, "--abstain-below", "1")
+    assert "no label for 2 of 2 texts" in said.err
 
 
 def test_blank_lines_between_rows_of_several_columns_are_no_rows(call, finished, tmp_path):
