@@ -430,27 +430,35 @@ def no_such_option(error: click.NoSuchOption, words: Sequence[str]) -> click.Usa
         if f"--{ours}" in known:
             return click.UsageError(f"no option {flag}; it is called --{ours} here", context)
     said = f"No such option {flag!r}"
-    if near := _near(flag, known):
+    owners = [*_owners(flag, context.find_root().command)]
+    # Of an option of another command hardly any other is meant.
+    if near := _near(flag, known, _ALIKE[bool(owners)]):
         said += f"; did you mean {' or '.join(map(repr, near))}?"
-    elif owners := [*_owners(flag, context.find_root().command)]:
+    elif owners:
         said += f"; it belongs to superconext {listed(owners, _OWNERS)}"
     return click.UsageError(said, context)
 
 
-#: Commands that a message names, and how alike names are that may be meant for another.
-_OWNERS, _ALIKE = 3, 0.78
+#: Commands that a message names, and how alike names are that may be meant for one that no command
+#: has, or that another has.
+_OWNERS, _ALIKE = 3, (0.65, 0.78)
 
 
 def _flags(command: click.Command) -> list[str]:
     return [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
 
 
-def _near(flag: str, known: Iterable[str]) -> list[str]:
-    """The nearest of the known options, or those that begin so; none where none is near."""
+def _near(flag: str, known: Iterable[str], alike: float) -> list[str]:
+    """The nearest of the known options, or those of which one name begins the other; none where
+    none is near."""
     names = [one[2:] for one in known if one.startswith("--")]
     name = flag.removeprefix("--")
-    begin = [one for one in names if len(name) >= 4 and one.startswith(name)]
-    return [f"--{one}" for one in begin or difflib.get_close_matches(name, names, 1, _ALIKE)]
+    begin = [
+        one
+        for one in names
+        if (len(name) >= 4 and one.startswith(name)) or (len(one) >= 4 and name.startswith(one))
+    ]
+    return [f"--{one}" for one in begin or difflib.get_close_matches(name, names, 1, alike)]
 
 
 def _owners(flag: str, command: click.Command, path: str = "") -> Iterator[str]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config, files_of
-from superconext.core.errors import ConfigError, plural
+from superconext.core.errors import ConfigError, duration, plural
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting.cross_validation import (
@@ -276,7 +276,7 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
 
 
 def _begun(recipes: Sequence[Recipe], config: Config, progress: Progress) -> None:
-    progress.say(f"auto: comparing {len(recipes)} recipes within {plural(config.budget, 'minute')}")
+    progress.say(f"auto: comparing {len(recipes)} recipes within {duration(config.budget)}")
 
 
 def fit_on_dev(
