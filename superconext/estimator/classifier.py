@@ -24,7 +24,7 @@ from superconext.config.parameters import (
     with_files,
 )
 from superconext.core.blank import is_blank
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import ConfigError, DataError, plural
 from superconext.estimator.loading import (
     PredictMixin,
     check_rows,
@@ -99,7 +99,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.data.splits import stratified_holdout
         from superconext.fitting.checks import check_config, needs_every_row, warn_where_slow
         from superconext.fitting.fit import fit_model
-        from superconext.fitting.recipes import check_open, fit_cross_validated
+        from superconext.fitting.recipes import check_open, fit_cross_validated, fit_on_dev
 
         refuse_arguments(type(self).__name__, refused)
         config = self._config()
@@ -119,21 +119,24 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         _warn_of_labels(texts, labels, progress)
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
-        if config.cv or config.preset == "auto":
+        chosen = config.preset == "auto"
+        if config.cv or (chosen and config.cv is None):
             fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
         else:
             train, dev = rows, None
+            more: dict[str, Any] = {"classes": names, "callbacks": callbacks, "progress": progress}
             if self.callbacks or not needs_every_row(config, len(texts) * HELD_BACK):
                 kept, held = stratified_holdout(texts, labels, HELD_BACK, config.seed)
                 train, dev = rows.select(kept), rows.select(held)
-            fitted = fit_model(
-                train,
-                config,
-                dev,
-                classes=names,
-                callbacks=callbacks,
-                progress=progress,
-            )
+            if chosen and not dev:
+                raise DataError(
+                    f"cv = 0 with preset = 'auto': {plural(len(texts), 'row')} are too few to hold "
+                    "any back; expected some to choose on: give more rows, or leave cv out"
+                )
+            if chosen and dev:
+                fitted, _ = fit_on_dev(train, config, dev, **more)
+            else:
+                fitted = fit_model(train, config, dev, **more)
         self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history

@@ -291,6 +291,7 @@ def fit_on_dev(
     checkpoint: Path | None = None,
     monitor: bool = True,
     on_prepared: Callable[[Prepared], None] | None = None,
+    classes: Sequence[str] | None = None,
 ) -> tuple[Fitted, Choice]:
     """A model of the training rows whose recipe dev rows have chosen, and the choice.
 
@@ -312,6 +313,7 @@ def fit_on_dev(
                 dev,
                 test_texts=test_texts,
                 not_drawn=not_drawn,
+                classes=classes,
                 progress=progress,
                 on_prepared=once,
             )
@@ -328,6 +330,7 @@ def fit_on_dev(
                 dev,
                 test_texts=test_texts,
                 not_drawn=not_drawn,
+                classes=classes,
                 progress=progress,
                 callbacks=[hook, *callbacks],
                 checkpoint=checkpoint,

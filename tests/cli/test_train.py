@@ -682,3 +682,12 @@ def test_the_parameters_that_named_the_recipe_are_those_to_omit(call, data, tmp_
     said = call("train", *files, *given, "--vector-dimension", 1, "--learning-rate", "1e-30")
     flags = "--epochs, --hidden-size, --learning-rate"
     assert f"omit {flags}, so that train compares recipes, or give more text" in said.err
+
+
+def test_options_to_omit_are_named_as_they_were_given(call, data, tmp_path):
+    given = ("--no-calibrate", "--epochs", 1, "--hidden-size", 1, "--vector-method", "random")
+    files = (data.train, "--test", data.test, "--out", tmp_path / "run", "--no-freeze")
+    said = call("train", *files, *given, "--vector-dimension", 1, "--learning-rate", "1e-30")
+    flags = "--epochs, --no-freeze, --hidden-size and 1 more"
+    assert f"recipes are not compared, because of {flags}" in said.err
+    assert f"omit {flags}, so that train compares recipes" in said.err

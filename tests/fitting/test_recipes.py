@@ -5,7 +5,7 @@ import pytest
 
 from superconext import SuperConTextClassifier, load
 from superconext.config.parameters import resolve
-from superconext.core.errors import ConfigError
+from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting import recipes
@@ -278,3 +278,23 @@ def test_half_of_the_log_class_shares_is_subtracted_unless_another_part_is_named
     chosen = of_half["recipes"]["recipes"][of_half["recipes"]["chosen"]]
     plain = of_none["recipes"]["recipes"][of_none["recipes"]["chosen"]]
     assert chosen["log_loss"] == pytest.approx(plain["log_loss"]), "what decides is not adjusted"
+
+
+def test_with_a_cv_of_0_the_classifier_chooses_on_a_tenth_that_it_holds_out(monkeypatch):
+    data = dataset(80)
+    names = sorted({*data.labels})
+    numbers = [(10, 2, -1)[names.index(label)] for label in data.labels]
+    judged = []
+
+    def watched(train, config, dev, *given, **more):
+        judged.append(len(dev))
+        return fit_on_dev(train, config, dev, *given, **more)
+
+    monkeypatch.setattr(recipes, "fit_on_dev", watched)
+    monkeypatch.setattr(recipes, "OPEN", (*recipes.OPEN, *TINY))
+    model = SuperConTextClassifier(**AUTO, cv=0).fit(data.texts, numbers)
+    assert judged == [8] and not hasattr(model, "cv_")
+    assert model.classes_.tolist() == sorted(set(numbers))
+    assert model.score(data.texts, numbers) > 0.5
+    with pytest.raises(DataError, match="4 rows are too few to hold any back"):
+        SuperConTextClassifier(**AUTO, cv=0).fit(["a b", "c d", "e f", "g h"], [1, 2, 1, 2])

@@ -239,7 +239,7 @@ def test_the_model_is_told_beside_the_best_baseline():
     test = {"accuracy": 0.5, "n": 1000}
     metrics = {"reported_split": "test", "test": test, "baselines": others}
     name = "TF-IDF + logistic regression"
-    said = verdict(metrics, ["preset", "hidden_size"])
+    said = verdict(metrics, ["--preset", "--hidden-size"])
     ahead = f"{name} is 7.3 points of accuracy ahead on the test rows"
     assert said.startswith(f"{ahead}; omit --preset, --hidden-size, so that train compares recip")
     assert "compares recipes" not in verdict(metrics)
@@ -252,7 +252,7 @@ def test_the_model_is_told_beside_the_best_baseline():
     assert "11.1 points" in said, "two rows, though 100 is outside the model's own interval"
     assert "; may be chance (95% interval of the baseline's accuracy: 82.4 to 100.0); " in said
     test["accuracy"] = 0.573
-    assert verdict(metrics, ["preset"]) == (
+    assert verdict(metrics, ["--preset"]) == (
         f"the model is as accurate as the best baseline ({name}) on the test rows; more text "
         "(--unlabelled) may help"
     )
@@ -260,10 +260,10 @@ def test_the_model_is_told_beside_the_best_baseline():
     ahead = (
         f"the model is 2.7 points of accuracy ahead of the best baseline ({name}) on the test rows"
     )
-    assert verdict(metrics, ["preset"]) == ahead, "what is counted are texts"
+    assert verdict(metrics, ["--preset"]) == ahead, "what is counted are texts"
     assert verdict({**metrics, "baselines": {}}) == ""
     others["pretrained_logreg"] = {"test": {"accuracy": 0.7}}
-    assert "frozen pretrained encoder + logistic regression is" in verdict(metrics, ["preset"])
+    assert "frozen pretrained encoder + logistic regression is" in verdict(metrics, ["--preset"])
     itself = {**metrics, "probe_title": "frozen pretrained encoder"}
     assert verdict(itself) == (
         "the model, frozen pretrained encoder + logistic regression, is 2.7 points of accuracy "
@@ -284,7 +284,7 @@ def test_labels_that_training_never_sees_are_named_where_most_rows_have_them():
         }
         for accuracy in (0.0, 0.1, 0.2):
             metrics["test"]["accuracy"] = accuracy
-            said = verdict(metrics, ["preset"])
+            said = verdict(metrics, ["--preset"])
             own = "; 6 of 10 test rows have labels that training never sees: rename them, or train"
             assert (own in said) == told
             assert ("--unlabelled" in said) == (not told and accuracy < 0.2)
