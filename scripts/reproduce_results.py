@@ -584,12 +584,15 @@ def orders(rows: list[dict[str, str]], pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def interval(values: list[float]) -> str:
-    """The mean and half its 95% interval by Student's t; bold where the interval leaves out 0."""
+    """The mean and half its 95% interval by Student's t; bold where the interval leaves out 0. Two
+    values tell no interval: where they happen to be equal it would be 0."""
     if len(values) < 2:
         return ""
+    mean, count = statistics.mean(values), len(values)
+    if count < 3:
+        return f"{mean:+.1f}"
     from scipy.stats import t
 
-    mean, count = statistics.mean(values), len(values)
     half = t.ppf(0.975, count - 1) * statistics.stdev(values) / count**0.5
     strong = "**" if abs(mean) > half else ""
     return f"{strong}{mean:+.1f}{strong} ±{half:.1f}"

@@ -203,11 +203,11 @@ def test_transformers_stand_beside_setfit_on_the_same_draws(script):
     head, setfit, lacon, ce = script.transformers(rows)
     assert head == ["system", "sst2, 8", "seconds", "MB"]
     assert setfit == ["SetFit", "60.0 ± 10.0", "4", "9"]
-    # Differences 2 and 4; t is 12.706, so the interval is 3 ± 12.706.
-    assert lacon == ["LaCon", "+3.0 ±12.7", "4", "9"]
+    # Differences 2 and 4 of two draws, which have no interval.
+    assert lacon == ["LaCon", "+3.0", "4", "9"]
     assert ce[:2] == ["cross-entropy", "+13.3 ±57.4"]
-    assert script.interval([2.0, 2.1]) == "**+2.0** ±0.6"
-    assert script.orders(rows, script.ORDERS) == "LaCon over cross-entropy +3.0 ±12.7 (2)"
+    assert script.interval([2.0, 2.1, 2.2]) == "**+2.1** ±0.2"
+    assert script.orders(rows, script.ORDERS) == "LaCon over cross-entropy +3.0 (2)"
     chosen = script.on_dev([{**row, "shots": "16"} for row in rows])
     assert chosen == "CE + SCL, 24 steps 70.0, LaCon 50.0 (1 draws)"
 
