@@ -178,7 +178,8 @@ def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
 
     For a baseline it is that of the run whose text it reads, of the default objective; one that
     starts from an encoder has its sizes, as it trains none of others. What `AUTO` compares does
-    not depend on time: it has the largest budget.
+    not depend on time: it has the largest budget. Nor has it an adjustment for rare classes that
+    its rivals lack.
     Raises ConfigError and RunError as `resolve_sized` does.
     """
     parameters = {**dict(system.parameters), "seed": seed}
@@ -188,7 +189,8 @@ def fit_config(given: Mapping[str, Any], system: System, seed: int) -> Config:
     elif system.is_auto:
         from superconext.fitting.recipes import naming
 
-        given = {**given, "preset": AUTO}
+        alike = {"logit_adjustment": given.get("logit_adjustment") or 0.0}
+        given = {**given, **alike, "preset": AUTO}
         named = [name for name in naming({**given, **dict(system.parameters)}) if name != "preset"]
         if named:
             raise ConfigError(
@@ -270,6 +272,13 @@ def _check_name(objective: str) -> None:
             f"found {objective!r} among the systems; expected no baseline of those fitted in every "
             f"comparison ({', '.join(ALWAYS_FITTED)}): leave it out"
         )
+    if objective not in OBJECTIVES:
+        near = nearest(objective, [*OBJECTIVES.names(), AUTO, *BASELINES.names()])
+        if near == AUTO or near in BASELINES:
+            raise ConfigError(
+                f"found {objective!r} among the systems; expected an objective, a baseline or "
+                f"{AUTO}: did you mean {near!r}?"
+            )
     OBJECTIVES.check(objective)
 
 

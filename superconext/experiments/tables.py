@@ -252,8 +252,8 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
         if recipes := Counter(title for line in of for title in line.get("recipes", ())):
             told = ", ".join(f"{title} ({count})" for title, count in recipes.most_common())
             notes.append(
-                f"{name}: the recipe that train chooses with the same dev rows: {told}. Unless "
-                "logit_adjustment is given, it alone gives rare classes more weight."
+                f"{name}: the recipe that train chooses with the same dev rows: {told}. train also "
+                "gives rare classes more weight; logit_adjustment = 0.5 does so in all systems."
             )
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:

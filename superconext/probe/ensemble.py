@@ -440,7 +440,8 @@ def out_of_folds(
     """Of each fold the probabilities `[m, C]` of its held-out rows, and the settings for a fit on
     all rows, which all folds have chosen together.
 
-    With a single fold in a repeat C is chosen on it, and weights are fitted on its other rows.
+    With a single fold in a repeat C is chosen on it, weights are fitted on its other rows, and no
+    temperature is.
 
     Args:
         models: by name, each on (at least) these folds. labels: class indices `[N]` of all rows.
@@ -454,10 +455,12 @@ def out_of_folds(
         scores = [_logs(model.shares(fold, place)) - shift for fold in some]
         return fit_temperature(np.concatenate(scores), np.concatenate([truth[k] for k in some]))
 
-    def choose(some: Sequence[int]) -> _Chosen:
+    def choose(some: Sequence[int], own: bool = True) -> _Chosen:
+        """own: whether the temperature of these folds is wanted."""
+        scaled = calibrated if own else ()
         places = {name: model.best(some) for name, model in models.items()}
         return {
-            name: (at, temperature(models[name], at, some) if name in calibrated else None)
+            name: (at, temperature(models[name], at, some) if name in scaled else None)
             for name, at in places.items()
         }
 
@@ -482,7 +485,7 @@ def out_of_folds(
     found = []
     for at, fold in enumerate(folds):
         others = [k for k, one in enumerate(folds) if one.repeat == fold.repeat and k != at]
-        chosen = choose(others or [at])
+        chosen = choose(others or [at], bool(others))
         if how != POOL:
             found.append(np.mean([*map(less, shares(chosen, at))], axis=0))
         elif others:

@@ -14,6 +14,7 @@ import pytest
 from superconext.config.files import read_config
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
+from superconext.experiments.systems import AUTO, fit_config, plain
 from superconext.fitting import cross_validation, preprocess
 from superconext.fitting import recipes as recipes_module
 from superconext.fitting.cross_validation import CrossValidation
@@ -334,6 +335,15 @@ def test_compare_takes_no_recipe_beside_the_choice(call, few, tmp_path):
     assert "auto: found epochs, and a recipe that is chosen" in line and "superloss" not in line
     line = blame(call("compare", few, "--objectives", "superloss:preset=auto", *words))
     assert "name the system auto" in line
+    said = call("compare", few, "--objectives", "auot", *words)
+    assert said.code == 2 and "did you mean 'auto'?" in said.err
+
+
+def test_compare_gives_the_choice_no_adjustment_that_its_rivals_lack():
+    system = plain(AUTO)
+    assert fit_config({}, system, 0).logit_adjustment == 0
+    assert resolve({"preset": "auto"}).logit_adjustment == 0.5
+    assert fit_config({"logit_adjustment": 0.5}, system, 0).logit_adjustment == 0.5
 
 
 @pytest.mark.parametrize("dev_rows", [1, 12])

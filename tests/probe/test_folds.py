@@ -114,3 +114,13 @@ def test_rows_that_no_fold_held_out_have_no_loss():
     shares, _ = out_of_folds(models, MEAN, folds[:2], labels)
     losses = row_losses(shares, folds[:2], labels)
     assert np.isnan(losses[folds[2].held]).all() and np.isfinite(losses[folds[0].held]).all()
+
+
+def test_a_fold_without_others_is_not_scaled_by_its_own_rows():
+    labels = np.random.default_rng(1).integers(0, CLASSES, ROWS)
+    models, folds = models_and_folds(labels)
+    for how, names in ((MEAN, ["encoder", "tfidf"]), (POOL, ["encoder"])):
+        plain, _ = out_of_folds(models, how, folds[:1], labels)
+        scaled, settings = out_of_folds(models, how, folds[:1], labels, names)
+        np.testing.assert_array_equal(plain[0], scaled[0])
+        assert {*settings.temperatures} == {*names}
