@@ -302,41 +302,27 @@ def fit_on_dev(
     recipes = recipes_of(config, len(train))
     # A temperature of its own on the rows that judge would favour a recipe.
     plainly = replace(config, calibrate=False)
+    shared: dict[str, Any] = {"test_texts": test_texts, "not_drawn": not_drawn}
+    shared |= {"classes": classes, "progress": progress}
+
+    def fitted_by(pool: Recipe, **more: Any) -> Fitted:
+        return fit_model(train, pool.config(plainly), dev, **shared, **more)
+
     pools = {recipe.encoder: recipe for recipe in recipes if recipe.encoder and recipe.ngrams}
+    trained = pools.pop(ENCODER, None)
+    once = on_prepared if trained is None else None
     fits: dict[str | None, Fitted] = {}
-    once = None if ENCODER in pools else on_prepared
     for encoder, pool in pools.items():
-        if not pool.trained:
-            fits[encoder] = fit_model(
-                train,
-                pool.config(plainly),
-                dev,
-                test_texts=test_texts,
-                not_drawn=not_drawn,
-                classes=classes,
-                progress=progress,
-                on_prepared=once,
-            )
-            once = None
+        fits[encoder] = fitted_by(pool, on_prepared=once)
+        once = None
     fits[None] = plain = next(iter(fits.values()))  # whose n-grams are those of all
     began = clock()  # word vectors and pretrained encoder are made
-    hook = Clock(began + 60 * config.budget)
     _begun(recipes, config, progress)
-    if ENCODER in pools:
+    if trained is not None:
+        watched: dict[str, Any] = {"checkpoint": checkpoint, "monitor": monitor}
+        hooks = [Clock(began + 60 * config.budget), *callbacks]
         with contextlib.suppress(OutOfTime):
-            fits[ENCODER] = fit_model(
-                train,
-                pools[ENCODER].config(plainly),
-                dev,
-                test_texts=test_texts,
-                not_drawn=not_drawn,
-                classes=classes,
-                progress=progress,
-                callbacks=[hook, *callbacks],
-                checkpoint=checkpoint,
-                monitor=monitor,
-                on_prepared=on_prepared,
-            )
+            fits[ENCODER] = fitted_by(trained, callbacks=hooks, on_prepared=on_prepared, **watched)
     classes = plain.model.classes
     known = [row for row, label in enumerate(dev.labels) if label in classes]
     texts, truth = ([column[row] for row in known] for column in (dev.texts, dev.labels))
