@@ -253,7 +253,7 @@ def test_differences_count_as_ahead_only_beyond_chance(script):
     assert head == ["system", "minus", *script.SETS.values(), "few labels"]
     assert first[:2] == ["SuperLoss, pretrained", "TF-IDF + LR"]
     assert first[2:5] == ["**+2.0 [+1.0, +3.0]**", "+3.0 [+2.0, +4.0]", "**-2.0 [-3.0, -1.0]**"]
-    assert first[5:] == ["", "", "", "+1.5 (2 of 4 ahead, 1 behind)"]
+    assert first[5:] == ["", "", "", "+1.5 (2 of 4, 1 behind)"]
     assert control[1:] == ["pretrained encoder, frozen + LR", *7 * [""]]
 
 
