@@ -249,12 +249,13 @@ def test_differences_count_as_ahead_only_beyond_chance(script):
         }  # fmt: skip
 
     full = [row("msac", "0.02", "0.01"), row("arq", "0.03", "0.05"), row("ary", "-0.02", "0.001")]
-    head, first, control = script.differences(full, [*full, row("arq", "0.03", "0.01")])
+    head, first, control, plain = script.differences(full, [*full, row("arq", "0.03", "0.01")])
     assert head == ["system", "minus", *script.SETS.values(), "few labels"]
     assert first[:2] == ["SuperLoss, pretrained", "TF-IDF + LR"]
     assert first[2:5] == ["**+2.0 [+1.0, +3.0]**", "+3.0 [+2.0, +4.0]", "**-2.0 [-3.0, -1.0]**"]
     assert first[5:] == ["", "", "", "+1.5 (2 of 4, 1 behind)"]
     assert control[1:] == ["pretrained encoder, frozen + LR", *7 * [""]]
+    assert plain[1:] == ["cross-entropy, pretrained", *7 * [""]]
 
 
 def test_p_is_corrected_over_the_comparisons_of_every_set(script):
