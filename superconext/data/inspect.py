@@ -21,6 +21,7 @@ from superconext.data.lines import STDIN
 from superconext.data.splits import Row
 from superconext.text.characters import script_counts, script_groups
 from superconext.text.mojibake import damage_of, is_garbled
+from superconext.text.tokenize import word_count
 
 _PERCENTILES = (50, 90, 99)
 
@@ -73,7 +74,7 @@ def _facts(name: str, part: Dataset) -> dict[str, Any]:
         "rows": len(part),
         "classes": part.class_counts(),
         "characters": _lengths([len(text) for text in part.texts]),
-        "words": _lengths([len(text.split()) for text in part.texts]),
+        "words": _lengths(list(map(word_count, part.texts))),
         "scripts": script_counts(part.texts),
         "classes_by_script": _classes_by_script(part),
         "garbled": sum(bool(is_garbled(text) or damage_of(text)) for text in part.texts),

@@ -57,6 +57,7 @@ from superconext.probe.ensemble import (
 )
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.probe.metrics import metric_values
+from superconext.text.tokenize import word_count
 from superconext.training.callbacks import Callback
 from superconext.vectors.text_corpus import Lines
 
@@ -175,7 +176,7 @@ def pretrains(given: Mapping[str, Any], config: Config, progress: Progress) -> b
     asked = given.get("pretrain") is not None or config.init
     if config.preset != "auto" or asked or not config.unlabelled:
         return False
-    words = sum(len(sentence.split()) for sentence in Lines(files_of(config.unlabelled)))
+    words = sum(map(word_count, Lines(files_of(config.unlabelled))))
     if words < WORTH_PRETRAINING:
         return False
     minutes = words / _WORDS_A_SECOND / 60

@@ -28,6 +28,7 @@ from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
 from superconext.report.table import BASELINE_NAMES, Grid, clean, counted, judged, wilson
 from superconext.text.characters import script_of
+from superconext.text.tokenize import word_count
 
 #: Rows of the judged file on a page, and of the training rows beside them, at most.
 MOST_ROWS = 5000
@@ -141,7 +142,7 @@ class PageContext:
             names = [name for name, _ in Counter(scripts).most_common()]
             of_row = np.array([names.index(name) for name in scripts])
             sorted_by.append(("script", "Script", names, of_row))
-            lengths = np.array([len(text.split()) for text in self.rows.texts])
+            lengths = np.array(list(map(word_count, self.rows.texts)))
             sorted_by.append(("length", "Length", *_sorted_into(lengths, _LENGTHS)))
         if self.unknown is not None:
             unknown = _sorted_into(self.unknown, _SHARES)

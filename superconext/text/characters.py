@@ -204,4 +204,5 @@ def _script(character: str) -> str:
     """
     if not character.isalpha():
         return ""
-    return unicodedata.name(character, "OTHER").split()[0].capitalize()
+    first = unicodedata.name(character, "OTHER").split()[0]
+    return "Han" if first == "CJK" else first.capitalize()

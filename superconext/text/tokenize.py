@@ -65,6 +65,19 @@ def tokenize(text: str) -> list[str]:
     return _find()(text.replace("\n", " "))
 
 
+@lru_cache(maxsize=1)
+def _runs() -> Callable[[str], list[str]]:
+    unspaced, marks = characters.UNSPACED, characters.marks()
+    return re.compile(f"[{unspaced}][{marks}]*|[^\\s{unspaced}]+").findall
+
+
+def word_count(text: str) -> int:
+    """Words of a text: what stands between white space, and each character of scripts without
+    spaces. Six times as fast as `tokenize`, which also parts words from their punctuation.
+    """
+    return len(_runs()(text))
+
+
 @dataclass(frozen=True)
 class Pieces:
     """Tokens of N texts, which are made of D distinct pieces without a space.

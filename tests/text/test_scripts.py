@@ -16,6 +16,7 @@ from superconext.text.characters import rows_by_script, script_counts, script_gr
         ("الفيلم زوين بزاف هاد النهار ok", "Arabic"),  # 2 letters of 26
         ("ⴰⵣⵓⵍ", "Tifinagh"),
         ("привет", "Cyrillic"),
+        ("这部电影很好看", "Han"),
         ("123 !!! 😂😂", "no letters"),
         ("", "no letters"),
     ],

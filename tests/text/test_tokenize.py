@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
 from superconext.text.normalize import PLACEHOLDERS, PROFILES, Normalizer
-from superconext.text.tokenize import Tokenizer, tokenize
+from superconext.text.tokenize import Tokenizer, tokenize, word_count
 from tests.text.strategies import texts
 
 
@@ -50,6 +50,21 @@ from tests.text.strategies import texts
 )
 def test_tokens(text, tokens):
     assert tokenize(text) == tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("had l-film zwin, bzaf!", 4),
+        ("قلب😍زوين", 1),
+        ("我爱 中文abc", 5),
+        ("กิน", 2),
+        ("हिन्दी में", 2),
+        ("", 0),
+    ],
+)
+def test_words_are_counted_by_spaces_and_by_characters_where_there_are_none(text, words):
+    assert word_count(text) == words
 
 
 @settings(max_examples=400, deadline=None)
