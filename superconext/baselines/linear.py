@@ -30,6 +30,8 @@ from superconext.probe.ngrams import (
     fit_both,
     fit_tfidf_model,
     log_count_ratio,
+    ngram_tokenizer,
+    spaced,
 )
 
 #: C of the SVM on TF-IDF; beyond 10 it fits every training row.
@@ -133,8 +135,9 @@ class NbSvm(Baseline):
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NbSvm:
         from sklearn.feature_extraction.text import CountVectorizer
 
+        self.tokenizer = ngram_tokenizer(train[0])
         self.features = CountVectorizer(**WORD_OPTIONS, binary=True, dtype=np.float64)
-        rows = self.features.fit_transform(train[0])
+        rows = self.features.fit_transform(spaced(train[0], self.tokenizer))
         self.names, labels, dev_labels = class_indices(train, dev)
         machines = _Machines(rows, labels)
 
@@ -145,7 +148,7 @@ class NbSvm(Baseline):
 
         def of_dev() -> Predictor:
             assert dev is not None
-            others = self.features.transform(dev[0])
+            others = self.features.transform(spaced(dev[0], self.tokenizer))
             return lambda c: _predicted(others, *machines.fit(c))
 
         split = labels, dev_labels, of_fold, of_dev
@@ -155,7 +158,7 @@ class NbSvm(Baseline):
         return self
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        rows = self.features.transform(texts)
+        rows = self.features.transform(spaced(texts, self.tokenizer))
         return [self.names[k] for k in _predicted(rows, self.weights, self.bias)]
 
 
@@ -233,6 +236,7 @@ class FastText(Baseline):
         """Raises MissingExtraError without the package, TrainingError where it gives up."""
         fasttext = _module()
         self.names = sorted(set(train[1]))
+        self.tokenizer = ngram_tokenizer(train[0])
         grid = [(epochs, lengths) for epochs in EPOCHS for lengths in SUBWORDS]
         chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
         best = -1.0
@@ -240,14 +244,14 @@ class FastText(Baseline):
             file = Path(folder) / "train.txt"
             lines = [
                 f"{_PREFIX}{self.names.index(label)} {_line(text)}\n"
-                for text, label in zip(*train, strict=True)
+                for text, label in zip(spaced(train[0], self.tokenizer), train[1], strict=True)
             ]
             file.write_text("".join(lines), encoding="utf-8", newline="\n")
             for epochs, lengths in grid if chosen else grid[-1:]:
                 model = _train(fasttext, file, epochs, lengths, seed)
                 accuracy = 0.0
                 if dev is not None and chosen:
-                    labels = _labels(model, dev[0], self.names)
+                    labels = _labels(model, spaced(dev[0], self.tokenizer), self.names)
                     accuracy = sum(map(str.__eq__, labels, dev[1])) / len(labels)
                 if accuracy > best:
                     best, self.model = accuracy, model
@@ -255,10 +259,11 @@ class FastText(Baseline):
         return self
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        return _labels(self.model, texts, self.names)
+        return _labels(self.model, spaced(texts, self.tokenizer), self.names)
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        labels, shares = self.model.predict(list(map(_line, texts)), k=len(self.names))
+        lines = list(map(_line, spaced(texts, self.tokenizer)))
+        labels, shares = self.model.predict(lines, k=len(self.names))
         found = np.zeros((len(texts), len(self.names)))
         for row, (own, values) in enumerate(zip(labels, shares, strict=True)):
             found[row, [int(label.removeprefix(_PREFIX)) for label in own]] = values

@@ -59,7 +59,7 @@ from superconext.data.reading import CELL_LINES, LOOK_AHEAD, read_texts
 from superconext.data.text_formats import TAG
 from superconext.text import normalize as rules
 from superconext.text.language import Resemblance
-from superconext.text.normalize import Normalizer, choose_profile
+from superconext.text.normalize import normalizer_of
 from superconext.text.tokenize import Tokenizer
 
 #: Why a line is left out, in the order in which it is asked.
@@ -294,10 +294,8 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     sources = sources_of(request.files, progress.say)
     part, state_path = (out.with_name(out.name + end) for end in (".part", ".part.json"))
     sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
-    profile = request.normalize
-    if profile == "auto":
-        profile = choose_profile(line for some in sample.values() for line in some)
-    tokenizer = Tokenizer(Normalizer(profile))
+    first = (line for some in sample.values() for line in some)
+    tokenizer = Tokenizer(normalizer_of(request.normalize, first))
     left_out = Decontamination.of_files(request.leave_out, tokenizer, encoding=request.encoding)
     wanted, unwanted = (
         [text for path in files for text in read_texts(path, encoding=request.encoding).texts]
@@ -364,7 +362,7 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     sync(out.parent)
     return {
         "out": str(out),
-        "profile": profile,
+        "profile": tokenizer.normalizer.profile,
         "kept": sum(count.get("kept", 0) for count in state.counts),
         "sources": [
             {

@@ -47,7 +47,7 @@ from superconext.probe.ensemble import (
 from superconext.probe.group_priors import NO_GROUPS
 from superconext.probe.logistic_regression import GRID, LogisticRegressionProbe, along_c
 from superconext.probe.metrics import by_script, metric_values, probability_metrics
-from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures
+from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures, ngram_tokenizer
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import Trainer, decided
 
@@ -242,7 +242,10 @@ class CrossValidation:
             if name not in kinds:
                 self._frozen(name)
         with fixed_threads(1), self.progress.bar("fitting on folds") as advance:
-            counts = NgramCounts(self.train.texts) if kinds.keys() & set(names) else None
+            counts = None
+            if kinds.keys() & set(names):
+                read = self.config.normalize, self.config.bridge
+                counts = NgramCounts(self.train.texts, ngram_tokenizer(self.train.texts, *read))
             for number, fold in enumerate(self.folds):
                 if number and clock() > deadline:
                     self.keep(number)

@@ -56,6 +56,7 @@ from superconext.probe.ngrams import (
     decisions,
     fit_both,
     fit_tfidf_model,
+    ngram_tokenizer,
     refit_ngrams,
 )
 
@@ -128,7 +129,7 @@ class MeanWithTfidf:
 
     title: ClassVar[str] = "TF-IDF"
     files: ClassVar[tuple[str, ...]] = TFIDF_FILES
-    run_format: ClassVar[int] = 3
+    run_format: ClassVar[int] = 7
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         mean: np.ndarray = (probe + self.tfidf.probabilities(texts)) / 2
@@ -152,7 +153,9 @@ class MeanWithTfidf:
     ) -> tuple[MeanWithTfidf, None]:
         """The ensemble; nothing in it is fitted on dev but the temperature of `calibrate`."""
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
-        model = fit_tfidf_model(texts, labels, *(() if dev is None else (dev.texts, dev.labels)))
+        held = (None, None) if dev is None else (dev.texts, dev.labels)
+        cut = ngram_tokenizer(texts, config.normalize, config.bridge)
+        model = fit_tfidf_model(texts, labels, held[0], held[1], cut)
         model = replace(model, intercept=model.intercept - shift)
         if dev is None or not config.calibrate:
             return cls(model), None
@@ -168,7 +171,8 @@ class MeanWithTfidf:
         config: Config,
     ) -> MeanWithTfidf:
         """The ensemble with the C and temperature of `tfidf` that a cross-validation has chosen."""
-        (model,) = refit_ngrams([TfidfFeatures], texts, labels, [settings.c["tfidf"]])
+        cut = ngram_tokenizer(texts, config.normalize, config.bridge)
+        (model,) = refit_ngrams([TfidfFeatures], texts, labels, [settings.c["tfidf"]], cut)
         assert isinstance(model, TfidfModel)
         shift = config.logit_adjustment * log_odds(labels, int(labels.max()) + 1)
         model = replace(model, intercept=model.intercept - shift)
@@ -197,7 +201,7 @@ class PoolWithNgrams:
 
     title: ClassVar[str] = "n-grams"
     files: ClassVar[tuple[str, ...]] = (*TFIDF_FILES, "ngrams.safetensors")
-    run_format: ClassVar[int] = 4
+    run_format: ClassVar[int] = 7
 
     def combined(self, texts: Sequence[str], probe: np.ndarray) -> np.ndarray:
         logs = _log_probabilities(self.tfidf, self.ratios, texts, probe, self.shift)
@@ -241,7 +245,8 @@ class PoolWithNgrams:
             or classes != max(machines, 2)
         ):
             raise ValueError(f"{cls.files[-1]} is not of the model in {', '.join(TFIDF_FILES)}")
-        ratios = LogCountRatios(tfidf.characters, ratio, coef, intercept, float(arrays["c"][0]))
+        weights = ratio, coef, intercept, float(arrays["c"][0])
+        ratios = LogCountRatios(tfidf.tokenizer, tfidf.characters, *weights)
         return cls(tfidf, ratios, arrays["weights"], arrays["shift"])
 
     @classmethod
@@ -251,9 +256,9 @@ class PoolWithNgrams:
         """The pool, and the probabilities `[M, C]` of the dev rows, each by weights fitted on
         other dev rows."""
         shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
-        tfidf, ratios, _ = fit_both(
-            texts, labels, *(() if dev is None else (dev.texts, dev.labels))
-        )
+        held = (None, None) if dev is None else (dev.texts, dev.labels)
+        cut = ngram_tokenizer(texts, config.normalize, config.bridge)
+        tfidf, ratios, _ = fit_both(texts, labels, held[0], held[1], tokenizer=cut)
         if dev is None:
             return cls(tfidf, ratios, np.full(3, 1 / 3), shift), None
         logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
@@ -270,10 +275,9 @@ class PoolWithNgrams:
     ) -> PoolWithNgrams:
         """The pool with the C and weights, by `MODELS`, that a cross-validation has chosen; the
         weight of a model that was not part of it is 0."""
-        kinds = [TfidfFeatures, RatioFeatures]
-        tfidf, ratios = refit_ngrams(
-            kinds, texts, labels, [settings.c["tfidf"], settings.c["ngrams"]]
-        )
+        kinds, cs = [TfidfFeatures, RatioFeatures], [settings.c["tfidf"], settings.c["ngrams"]]
+        cut = ngram_tokenizer(texts, config.normalize, config.bridge)
+        tfidf, ratios = refit_ngrams(kinds, texts, labels, cs, cut)
         assert isinstance(tfidf, TfidfModel) and isinstance(ratios, LogCountRatios)
         shift = config.logit_adjustment * log_shares(labels, int(labels.max()) + 1)
         return cls(

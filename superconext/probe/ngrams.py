@@ -6,8 +6,9 @@ Both are logistic regressions. `TfidfModel` reads sublinear TF-IDF of word 1-2-g
 bigrams: simple, good sentiment and topic classification" (section 2.3), of characters instead of
 words: presence times log-count ratio, rows of unit length, each class against all others (for two
 classes one classifier). They are baselines, and part of the ensembles with an encoder
-(`superconext.probe.ensemble`). Texts are read as given, not as the encoder's normalisation leaves
-them. Fitting uses scikit-learn; a fitted model needs NumPy alone.
+(`superconext.probe.ensemble`). Texts are normalised and split into words and marks as for the
+encoder; only models of run formats up to 6 read them as they stand, split at white space. Fitting
+uses scikit-learn; a fitted model needs NumPy alone.
 
 Columns of n-grams that occur equally often in the same training texts are fitted as one, which
 gives the same model (`equal_columns`) in about a quarter of the time.
@@ -33,6 +34,8 @@ from superconext.core.files import atomic_write, write_json
 from superconext.core.random_streams import COLUMNS, random_stream
 from superconext.probe.base import scores_of_both, softmax
 from superconext.probe.logistic_regression import GRID, Predictor, choose_c
+from superconext.text.normalize import normalizer_of
+from superconext.text.tokenize import Tokenizer
 
 #: Rows of TF-IDF have unit length and want less regularisation than standardised features.
 TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
@@ -63,8 +66,12 @@ Cells = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class NgramModel:
-    """A logistic regression over n-grams of texts, of `characters` at least."""
+    """A logistic regression over n-grams of texts, of `characters` at least.
 
+    tokenizer: cuts texts; None where they are read as they stand.
+    """
+
+    tokenizer: Tokenizer | None
     characters: list[str]
     intercept: np.ndarray
 
@@ -86,8 +93,10 @@ class NgramModel:
 
 
 def decisions(models: Sequence[NgramModel], texts: Sequence[str]) -> list[np.ndarray]:
-    """What `decision` gives, of models of the same `characters`: they are counted once."""
+    """What `decision` gives, of models of the same `characters` and `tokenizer`: n-grams are
+    counted once."""
     places, parts = models[0]._places, []
+    texts = spaced(texts, models[0].tokenizer)
     for start in range(0, max(len(texts), 1), _AT_ONCE):
         block = texts[start : start + _AT_ONCE]
         cells = ngram_counts(block, places, character_ngrams, len(places))
@@ -99,12 +108,14 @@ def decisions(models: Sequence[NgramModel], texts: Sequence[str]) -> list[np.nda
 class TfidfModel(NgramModel):
     """Sublinear TF-IDF of word 1-2-grams beside that of character 2-5-grams, and its weights.
 
+    tokenizer: of `NgramModel`.
     words, characters: the n-grams of the training texts, V together; words come first.
     idf: float64 `[V]`, ln((1 + N) / (1 + texts that have the n-gram)) + 1.
     coef: float64 `[C, V]` (`[1, V]` for two classes), intercept `[C]` (`[1]`).
     c: the inverse regularisation strength chosen.
     """
 
+    tokenizer: Tokenizer | None
     words: list[str]
     characters: list[str]
     idf: np.ndarray
@@ -116,7 +127,9 @@ class TfidfModel(NgramModel):
         """Write `FILES` into an existing folder; nothing is pickled."""
         from safetensors.numpy import save_file
 
-        write_json(folder / FILES[0], {"words": self.words, "characters": self.characters})
+        text = {} if self.tokenizer is None else {"text": self.tokenizer.to_dict()}
+        ngrams = {"words": self.words, "characters": self.characters}
+        write_json(folder / FILES[0], {**text, **ngrams})
         arrays = {
             "idf": self.idf,
             "coef": np.ascontiguousarray(self.coef),
@@ -136,6 +149,8 @@ class TfidfModel(NgramModel):
         arrays = read_arrays(folder / FILES[1])
         words, characters = list(ngrams["words"]), list(ngrams["characters"])
         idf, coef, intercept = (arrays[name] for name in ("idf", "coef", "intercept"))
+        text = ngrams.get("text")
+        tokenizer = None if text is None else Tokenizer.from_dict(text)
         if not all(isinstance(ngram, str) for ngram in (*words, *characters)):
             raise ValueError(f"{FILES[0]} holds what is no text")
         if idf.dtype.kind != "f" or not np.isfinite(idf).all():
@@ -145,7 +160,7 @@ class TfidfModel(NgramModel):
             raise ValueError(
                 f"{FILES[0]} has {count} n-grams, {FILES[1]} numbers for {idf.shape[0]}"
             )
-        return cls(words, characters, idf, coef, intercept, float(arrays["c"][0]))
+        return cls(tokenizer, words, characters, idf, coef, intercept, float(arrays["c"][0]))
 
     @cached_property
     def _words(self) -> dict[str, int]:
@@ -165,12 +180,14 @@ class TfidfModel(NgramModel):
 class LogCountRatios(NgramModel):
     """Log-count ratios of character 2-5-grams, and the weights of rows made of them.
 
+    tokenizer: of `NgramModel`.
     characters: the n-grams of the training texts, V.
     ratio: float32 `[K, V]`, log-count ratio of each machine's class; K = C, or 1 for C = 2.
     coef: float32 `[K, V]`, intercept float64 `[K]`.
     c: the inverse regularisation strength chosen.
     """
 
+    tokenizer: Tokenizer | None
     characters: list[str]
     ratio: np.ndarray
     coef: np.ndarray
@@ -198,6 +215,21 @@ def _add_scores(
         length = np.sqrt(np.bincount(rows, np.square(cells), minlength=len(scores)))
         summed = np.bincount(rows, cells * weights[columns], minlength=len(scores))
         scores[:, k] += summed / np.where(length > 0, length, 1.0)
+
+
+def ngram_tokenizer(
+    texts: Sequence[str], normalize: str = "auto", bridge: str | None = None
+) -> Tokenizer:
+    """How n-gram models cut texts; `auto` is decided on those they are trained on.
+
+    Raises ConfigError for an unknown profile, rule or dialect.
+    """
+    return Tokenizer(normalizer_of(normalize, texts), bridge)
+
+
+def spaced(texts: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str]:
+    """Texts with a space between tokens; as they stand without a tokenizer."""
+    return texts if tokenizer is None else [" ".join(words) for words in tokenizer.many(texts)]
 
 
 def word_ngrams(text: str) -> list[str]:
@@ -235,16 +267,19 @@ def ngram_counts(
 class NgramCounts:
     """Counts of word and of character n-grams in N texts, made once for all that is fitted.
 
+    tokenizer: cuts the texts; by default the `ngram_tokenizer` for them.
     names: the n-grams of both, words first.
     counts: of both, sparse float64 `[N, V]`.
 
     Raises DataError where no text has a word.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], tokenizer: Tokenizer | None = None) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        if not any(map(str.split, texts)):
+        self.tokenizer = ngram_tokenizer(texts) if tokenizer is None else tokenizer
+        texts = spaced(texts, self.tokenizer)
+        if not any(texts):
             raise DataError(
                 f"found no word in {len(texts)} training texts; expected some to make n-grams of: "
                 "check the text column"
@@ -259,6 +294,7 @@ class NgramCounts:
 
     def of(self, texts: Sequence[str]) -> list[Any]:
         """The counts of the same n-grams in other texts."""
+        texts = spaced(texts, self.tokenizer)
         return [one.transform(texts) for one in self._vectorizers]
 
     def fold(self, fitted: np.ndarray, held: np.ndarray) -> tuple[list[Any], list[Any]]:
@@ -294,9 +330,9 @@ class Features(ABC):
 
     @abstractmethod
     def model(
-        self, names: list[list[str]], coef: np.ndarray, intercept: np.ndarray, c: float
+        self, counts: NgramCounts, coef: np.ndarray, intercept: np.ndarray, c: float
     ) -> NgramModel:
-        """The fitted model, `names` being the n-grams, `coef` `[K, V]` and `intercept` `[K]`."""
+        """The fitted model of these n-grams, `coef` `[K, V]` and `intercept` `[K]`."""
 
     def merged(self, counts: list[Any]) -> list[Any]:
         """The same with equal columns merged, `[M, U]`."""
@@ -324,7 +360,7 @@ class Features(ABC):
             machine.set_params(C=c).fit(x, target)
         coef = (self.merge @ np.vstack([machine.coef_ for machine in machines]).T).T
         intercept = np.concatenate([machine.intercept_ for machine in machines])
-        return self.model(counts.names, np.ascontiguousarray(coef), intercept, c)
+        return self.model(counts, np.ascontiguousarray(coef), intercept, c)
 
     def _machines(self) -> list[Any]:
         from sklearn.linear_model import LogisticRegression
@@ -353,10 +389,11 @@ class TfidfFeatures(Features):
         return [hstack([part.transform(one) for part, one in pairs]).tocsr()]
 
     def model(
-        self, names: list[list[str]], coef: np.ndarray, intercept: np.ndarray, c: float
+        self, counts: NgramCounts, coef: np.ndarray, intercept: np.ndarray, c: float
     ) -> TfidfModel:
         idf = np.concatenate([part.idf_ for part in self.parts])
-        return TfidfModel(names[0], names[1], idf, coef, intercept, c)
+        words, characters = counts.names
+        return TfidfModel(counts.tokenizer, words, characters, idf, coef, intercept, c)
 
 
 class RatioFeatures(Features):
@@ -378,9 +415,10 @@ class RatioFeatures(Features):
         return [normalize(present.multiply(one).tocsr(), copy=False) for one in self.ratio]
 
     def model(
-        self, names: list[list[str]], coef: np.ndarray, intercept: np.ndarray, c: float
+        self, counts: NgramCounts, coef: np.ndarray, intercept: np.ndarray, c: float
     ) -> LogCountRatios:
-        return LogCountRatios(names[1], self.ratio, coef.astype(np.float32), intercept, c)
+        weights = self.ratio, coef.astype(np.float32), intercept, c
+        return LogCountRatios(counts.tokenizer, counts.names[1], *weights)
 
 
 def fit_tfidf_model(
@@ -388,16 +426,18 @@ def fit_tfidf_model(
     labels: np.ndarray,
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> TfidfModel:
     """Fit on texts `[N]` and class indices `[N]`; C as `choose_c` has it.
 
     Args:
         labels: 0 to C - 1, each there.
         dev_labels: alike `[M]`; -1 for a class that training never saw.
+        tokenizer: as in `NgramCounts`.
 
     Raises DataError where no text has a word.
     """
-    counts = NgramCounts(texts)
+    counts = NgramCounts(texts, tokenizer)
     model, _ = fit_ngrams(TfidfFeatures, counts, labels, dev_texts, dev_labels)
     assert isinstance(model, TfidfModel)
     return model
@@ -409,13 +449,14 @@ def fit_both(
     dev_texts: Sequence[str] | None = None,
     dev_labels: np.ndarray | None = None,
     held_out: bool = False,
+    tokenizer: Tokenizer | None = None,
 ) -> tuple[TfidfModel, LogCountRatios, list[np.ndarray] | None]:
     """TF-IDF and log-count ratios of the same n-grams, each with its C, and of both the
     probabilities that `fit_ngrams` returns.
 
     Arguments and errors are those of `fit_tfidf_model`.
     """
-    counts = NgramCounts(texts)
+    counts = NgramCounts(texts, tokenizer)
     rows = counts, labels, dev_texts, dev_labels, held_out
     (tfidf, first), (ratios, second) = (
         fit_ngrams(kind, *rows) for kind in (TfidfFeatures, RatioFeatures)
@@ -458,13 +499,17 @@ def fit_ngrams(
 
 
 def refit_ngrams(
-    kinds: Sequence[type[Features]], texts: Sequence[str], labels: np.ndarray, cs: Sequence[float]
+    kinds: Sequence[type[Features]],
+    texts: Sequence[str],
+    labels: np.ndarray,
+    cs: Sequence[float],
+    tokenizer: Tokenizer | None = None,
 ) -> list[NgramModel]:
     """A model of each kind on the same n-grams, with the C that was chosen for it."""
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    counts = NgramCounts(texts)
+    counts = NgramCounts(texts, tokenizer)
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         pairs = zip(kinds, cs, strict=True)

@@ -360,9 +360,7 @@ def said_in(
 
 
 def _tokenizer(parts: Texts, profile: str) -> Tokenizer:
-    from superconext.text.normalize import Normalizer, choose_profile
+    from superconext.text.normalize import normalizer_of
     from superconext.text.tokenize import Tokenizer
 
-    if profile == "auto":
-        profile = choose_profile(chain.from_iterable(parts.values()))
-    return Tokenizer(Normalizer(profile))
+    return Tokenizer(normalizer_of(profile, chain.from_iterable(parts.values())))

@@ -64,7 +64,7 @@ from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.group_priors import FILE as PRIORS
 from superconext.probe.group_priors import NO_GROUPS, GroupPriors
 from superconext.probe.logistic_regression import check_weights
-from superconext.runs.manifest import CHECKPOINT, FORMAT, plain_file, read_json, read_manifest
+from superconext.runs.manifest import CHECKPOINT, plain_file, read_json, read_manifest
 
 #: In the checkpoint of a finished run that is about to take its place: once that is in RUN,
 #: what RUN.partial holds is the run that was replaced.
@@ -277,7 +277,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str
     beside_it = [kind.run_format for kind in ENSEMBLES.values() if kind.files[-1] in hashes]
     sparse = 2 if has("vectors.safetensors", "bucket_rows") else 1
     of_priors = 5 if PRIORS in hashes else 1
-    of_probe = FORMAT if has("probe.safetensors", "unit_length") else 1
+    of_probe = 6 if has("probe.safetensors", "unit_length") else 1
     oldest = max([sparse, *beside_it, of_priors, of_probe])
     own = {"own_code": code} if (code := own_code()) else {}
     about = {"format": oldest, **own, **manifest, "files": hashes}

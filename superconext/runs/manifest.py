@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 #: The folder of a run that is not finished.
 CHECKPOINT = "checkpoint"
 
-#: The newest format that is read. 6: the probe reads features at unit length. 5: probabilities are
-#: corrected for each script. 4: TF-IDF and more n-grams stand beside the probe, 3: TF-IDF alone.
-#: 2: rows of zeros are left out of the n-gram buckets, and `bucket_rows` says which are there.
-#: 1: all rows are.
-FORMAT = 6
+#: The newest format that is read. 7: n-gram models read normalised text. 6: the probe reads
+#: features at unit length. 5: probabilities are corrected for each script. 4: TF-IDF and more
+#: n-grams stand beside the probe, 3: TF-IDF alone. 2: rows of zeros are left out of the n-gram
+#: buckets, and `bucket_rows` says which are there. 1: all rows are.
+FORMAT = 7
 
 #: Bytes of a JSON document; two million words have a quarter of it.
 MOST_JSON = 1 << 28

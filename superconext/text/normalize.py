@@ -401,6 +401,13 @@ def choose_profile(texts: Iterable[str]) -> str:
     return "latin"
 
 
+def normalizer_of(named: str, texts: Iterable[str]) -> Normalizer:
+    """The normaliser of a profile and rules, see `parse_normalize`; for the profile `auto` that
+    which `choose_profile` finds for the texts. Raises ConfigError for unknown ones."""
+    profile, enable, disable = parse_normalize(named)
+    return Normalizer(choose_profile(texts) if profile == "auto" else profile, enable, disable)
+
+
 def _check_names(option: str, names: object) -> None:
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ConfigError(

@@ -35,7 +35,7 @@ from superconext.data.plain_text import TextDoubts
 from superconext.data.reading import RowStream
 from superconext.data.token_store import MemoryRows, TokenRows
 from superconext.text.mojibake import mended
-from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
+from superconext.text.normalize import normalizer_of
 from superconext.text.tokenize import Tokenizer
 
 #: Lines, shared by the files, on which the profile `auto` is decided.
@@ -188,13 +188,9 @@ def make_tokenizer(lines: Lines, normalize: str = "auto", bridge: str | None = N
 
     Raises ConfigError for an unknown profile, rule or dialect, DataError for an unreadable file.
     """
-    profile, enable, disable = parse_normalize(normalize)
-    if profile == "auto":
-        share = max(PROFILE_LINES // max(len(lines.paths), 1), 1)
-        profile = choose_profile(
-            line for path in lines.paths for line in islice(lines.of(path), share)
-        )
-    return Tokenizer(Normalizer(profile, enable, disable), bridge)
+    share = max(PROFILE_LINES // max(len(lines.paths), 1), 1)
+    first = (line for path in lines.paths for line in islice(lines.of(path), share))
+    return Tokenizer(normalizer_of(normalize, first), bridge)
 
 
 def text_to_clear(

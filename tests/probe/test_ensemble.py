@@ -89,7 +89,7 @@ def test_the_class_shares_are_taken_off_once(pool, strength):
 def test_it_is_saved_loaded_and_copied(pool, tmp_path):
     pool.save(tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["format"] == 4 and set(PoolWithNgrams.files) <= set(manifest["files"])
+    assert manifest["format"] == 7 and set(PoolWithNgrams.files) <= set(manifest["files"])
     for other in (
         superconext.load(tmp_path / "run").estimator(),
         copy.deepcopy(pool),

@@ -17,13 +17,14 @@ from sklearn.pipeline import make_pipeline, make_union
 
 import superconext
 from superconext import SuperConTextClassifier
-from superconext.core.errors import DataError, RunError
+from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.probe.ngrams import (
     FILES,
     TFIDF_GRID,
     TfidfModel,
     character_ngrams,
     fit_tfidf_model,
+    ngram_tokenizer,
     word_ngrams,
 )
 from superconext.runs.folder import load_model, save_run
@@ -89,9 +90,37 @@ def test_probabilities_are_those_of_scikit_learn(classes, exact):
     assert model.probabilities([]).shape == (0, classes)
 
 
+def test_texts_are_read_as_the_normaliser_leaves_them():
+    texts = ["الفيلم زوين!", "شكرًا بزاف،", "خايب", "ماشي زوين"]
+    labels = np.array([0, 0, 1, 1])
+    model = fit_tfidf_model(texts, labels)
+    assert {"زوين", "!", "زوين !", "شكرا", "،"} <= set(model.words)
+    twice = ["الفيلم زوين !", "شكراً بزاف ،", "خـــايب", "ماشي زوين"]
+    assert np.array_equal(model.probabilities(twice), model.probabilities(texts))
+    plain = fit_tfidf_model(texts, labels, tokenizer=ngram_tokenizer(texts, "none"))
+    assert "شكرًا" in plain.words and "شكرا" not in plain.words
+    assert not np.array_equal(plain.probabilities(twice), plain.probabilities(texts))
+
+
+def test_a_model_without_rules_of_text_reads_it_as_it_stands(tmp_path):
+    texts, labels = ["zwin!", "zwin bzaf", "khayb!", "machi zwin"], np.array([0, 0, 1, 1])
+    fit_tfidf_model(texts, labels).save(tmp_path)
+    path = tmp_path / FILES[0]
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    del kept["text"]  # as formats up to 6 have it
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    old = TfidfModel.load(tmp_path)
+    assert old.tokenizer is None
+    assert not np.array_equal(old.probabilities(["zwin!"]), old.probabilities(["zwin !"]))
+    path.write_text(json.dumps({**kept, "text": {"normalizer": 3}}), encoding="utf-8")
+    with pytest.raises(ConfigError, match="expected the keys 'normalizer' and 'bridge'"):
+        TfidfModel.load(tmp_path)
+
+
 def test_no_word_at_all_is_refused():
-    with pytest.raises(DataError, match="found no word in 2 training texts"):
-        fit_tfidf_model(["", " \n"], np.array([0, 1]))
+    for nothing in (["", " \n"], ["\u200b", "\u0640"]):
+        with pytest.raises(DataError, match="found no word in 2 training texts"):
+            fit_tfidf_model(nothing, np.array([0, 1]))
 
 
 @settings(max_examples=20, deadline=None)
@@ -148,7 +177,7 @@ def test_the_estimator_saves_loads_and_copies_it(both, tmp_path):
     for other in others:
         assert other.probe_features == "encoder+tfidf"
         assert np.array_equal(other.predict_proba(NEW), mean.predict_proba(NEW))
-    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["format"] == 3
+    assert json.loads((tmp_path / "run" / "manifest.json").read_text())["format"] == 7
 
 
 def test_calibration_scales_both(both):
