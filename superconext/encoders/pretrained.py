@@ -4,7 +4,8 @@
 |---|---|
 | `info.json`, `words.json`, `matrix.npy`, `subwords.npy`, `tokenizer.json` | the word vectors |
 | `encoder.safetensors` | the LSTM of each direction, as `nn.LSTM` names its weights |
-| `encoder.json` | format, sizes, settings, how well it predicts, hash of the weights |
+| `encoder.json` | format, sizes, settings, how well it predicts, hashes of the weights |
+| `emoji.safetensors` | where the text has emoji: what tells them apart in its sentence vectors |
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from superconext.config.parameters import BY_NAME, Config, resolve
+from superconext.core.arrays import read_arrays
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import atomic_write, file_sha256, write_json
 
@@ -36,13 +39,16 @@ SIZES = {"hidden_size": "hidden_size", "vector_dimension": "dimension"}
 _OTHER_SIZES = "its tensors are not those of its sizes"
 
 _MOST_JSON = 1 << 20  # bytes
-_FACTS, _WEIGHTS = "encoder.json", "encoder.safetensors"
+_FACTS, _WEIGHTS, _EMOJI = "encoder.json", "encoder.safetensors", "emoji.safetensors"
+
+#: What `write_layers` writes.
+LAYER_FILES = (_FACTS, _WEIGHTS, _EMOJI)
 
 #: All that is read of such a folder, whoever made it.
 _FILES = (
     *("info.json", "words.json", "matrix.npy", "subwords.npy", "subword_rows.json"),
     "tokenizer.json",
-    *(_FACTS, _WEIGHTS),
+    *LAYER_FILES,
 )
 
 
@@ -66,8 +72,14 @@ def encoder_to_pretrain(words: Tensor, config: Config) -> BiLSTMEncoder:
     return BiLSTMEncoder.over_words(WordEmbedding(words, tune=False), replace(config, layers=1), 0)
 
 
-def write_layers(folder: Path, encoder: Encoder, facts: dict[str, Any]) -> None:
-    """Add the LSTM of an `encoder_to_pretrain`, and facts about it, to a folder of word vectors."""
+def write_layers(
+    folder: Path, encoder: Encoder, facts: dict[str, Any], emoji: np.ndarray | None = None
+) -> None:
+    """Add the LSTM of an `encoder_to_pretrain`, and facts about it, to a folder of word vectors.
+
+    emoji: float32 `[K, d]`, see `emoji_scores_of`.
+    """
+    from safetensors.numpy import save_file as save_arrays
     from safetensors.torch import save_file
 
     from superconext.encoders.bilstm import BiLSTMEncoder
@@ -81,6 +93,10 @@ def write_layers(folder: Path, encoder: Encoder, facts: dict[str, Any]) -> None:
         "dimension": encoder.embedding.dimension,
         "sha256": file_sha256(folder / _WEIGHTS),
     }
+    if emoji is not None:
+        with atomic_write(folder / _EMOJI) as temporary:
+            save_arrays({"scores": emoji}, temporary)
+        sizes["emoji_sha256"] = file_sha256(folder / _EMOJI)
     write_json(folder / _FACTS, {"format": FORMAT, "version": VERSION, **sizes, **facts})
 
 
@@ -194,6 +210,35 @@ def _layers(encoder: BiLSTMEncoder) -> dict[str, Tensor]:
         for direction in ("forwards", "backwards")
         for name, value in getattr(encoder, direction)[0].named_parameters()
     }
+
+
+def emoji_scores_of(config: Config, folder: str | None) -> np.ndarray | None:
+    """The scores by which a pretrained encoder tells emoji apart, float64 `[K, d]`, of a mean of
+    its states at unit length, or None: where it has none, or a run's vectors are no such mean.
+
+    folder: the encoder that a run of this configuration starts from.
+
+    Raises RunError where the folder is damaged.
+    """
+    from superconext.encoders import encoder_class
+
+    plain = config.pooling == "mean" and config.layers == config.members == 1
+    if folder is None or not plain or not encoder_class(config.encoder).reads_pretrained:
+        return None
+    facts, path = read_facts(folder), Path(folder) / _EMOJI
+    if facts.get("emoji_sha256") is None:
+        return None
+    try:
+        if not path.is_file() or file_sha256(path) != facts["emoji_sha256"]:
+            raise ValueError(f"it is not the one that {_FACTS} tells of")
+        scores = read_arrays(path)["scores"].astype(np.float64)
+        if scores.ndim != 2 or scores.shape[1] != 2 * facts.get("hidden_size", 0):
+            raise ValueError(_OTHER_SIZES)
+        if not np.isfinite(scores).all():
+            raise ValueError("some of its numbers are not finite")
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: cannot be used ({error}); copy the folder again") from None
+    return scores
 
 
 def read_weights(folder: Path, facts: dict[str, Any]) -> dict[str, Tensor]:

@@ -31,6 +31,7 @@ from superconext.data.token_store import TokenStore
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.indexer import WordIndexer
+from superconext.encoders.pretrained import emoji_scores_of
 from superconext.fitting.fit import fixed_threads
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS
@@ -177,7 +178,10 @@ class PretrainedLogisticRegression(_OnFrozenVectors):
             dev_features = None if held is None else sentence_vectors(encoder, held)
             features = sentence_vectors(encoder, rows)
             probe = fit_probe(
-                features, labels, dev_features, dev_labels, learned=False, unit_length=True
+                *(features, labels, dev_features, dev_labels),
+                learned=False,
+                unit_length=True,
+                beside=frozen_scores(self.run, pooling),
             )
             loss = 0.0
             if dev_features is not None and dev_labels is not None:
@@ -194,6 +198,12 @@ class PretrainedLogisticRegression(_OnFrozenVectors):
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None
         return sentence_vectors(self.encoder, self.run.store(texts))
+
+
+def frozen_scores(run: RunText, pooling: str) -> np.ndarray | None:
+    """The `emoji_scores_of` the vectors of a `frozen_encoder`."""
+    config = replace(run.config, layers=1, members=1, pooling=pooling)
+    return emoji_scores_of(config, run.config.init)
 
 
 def frozen_encoder(run: RunText, pooling: str) -> Encoder:

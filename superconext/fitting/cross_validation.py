@@ -27,7 +27,8 @@ from superconext.data.dataset import Dataset
 from superconext.data.splits import stratified_folds
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.indexer import WordIndexer
-from superconext.fitting.controls import frozen_encoder, mean_vectors, run_text
+from superconext.encoders.pretrained import emoji_scores_of
+from superconext.fitting.controls import frozen_encoder, frozen_scores, mean_vectors, run_text
 from superconext.fitting.fit import fixed_threads, train_members
 from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
@@ -217,6 +218,7 @@ class CrossValidation:
         self.folds = deal(train, folds, config.seed, times or repeats(len(train), folds, config))
         self.models: dict[str, OnFolds] = {}
         self._features: dict[str, np.ndarray] = {}
+        self._beside: dict[str, np.ndarray | None] = {}
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -259,7 +261,7 @@ class CrossValidation:
                     else:
                         features = self._frozen(name)
                         own, others = features[fold.fitted], features[fold.held]
-                        predict = along_c(own, labels, others, unit_length=True)
+                        predict = along_c(own, labels, others, True, self._beside.get(name))
                     self.models[name].add(predict, self.labels[fold.held], len(self.labels))
                 advance((number + 1) / len(self.folds))
 
@@ -302,7 +304,8 @@ class CrossValidation:
             held = member_features(trained.encoders, self.prepared.indexer.store(texts))
         kind = probe_class(config.probe_features)
         if issubclass(kind, LogisticRegressionProbe):
-            predict = along_c(features, rows.labels, held, config.freeze)
+            scores = emoji_scores_of(config, self.prepared.init) if config.freeze else None
+            predict = along_c(features, rows.labels, held, config.freeze, scores)
         else:
             shares = kind.fit(features, rows.labels).probabilities(held)
 
@@ -358,6 +361,7 @@ class CrossValidation:
                 store = run.store(self.train.texts)
                 if name == PRETRAINED:
                     features = sentence_vectors(frozen_encoder(run, "mean"), store)
+                    self._beside[name] = frozen_scores(run, "mean")
                 else:
                     assert isinstance(run.indexer, WordIndexer) and run.indexer.table is not None
                     features = mean_vectors(store, run.indexer.table)

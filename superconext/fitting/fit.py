@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
+from superconext.encoders.pretrained import emoji_scores_of
 from superconext.fitting.model import Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.stages import second_stage, total_epochs, train_member
@@ -249,8 +251,9 @@ def _final_probe(
     kind = probe_class(config.probe_features)
     if labels.ndim > 1 and kind is not LogisticRegressionProbe:
         labels = labels.argmax(axis=1)
-    frozen = config.freeze and kind is LogisticRegressionProbe
-    fit: Callable[..., Probe] = fit_frozen_probe if frozen else kind.fit
+    fit: Callable[..., Probe] = kind.fit
+    if config.freeze and kind is LogisticRegressionProbe:
+        fit = partial(fit_frozen_probe, beside=emoji_scores_of(config, prepared.init))
     probe = fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
@@ -298,7 +301,8 @@ def _refitted_probe(
         return kind.fit(features, labels)
     default = FROZEN_C if config.freeze else DEFAULT_C
     grid = (settings.c.get("encoder", default),)
-    probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze)
+    scores = emoji_scores_of(config, prepared.init) if config.freeze else None
+    probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
     probe = adjusted(probe, labels, config.logit_adjustment)
     if not config.calibrate:
         return probe

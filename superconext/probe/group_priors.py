@@ -135,7 +135,9 @@ def probe_out_of_fold(
 
     def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
         rows = features[fitted], labels[fitted]
-        of_fold = fit_probe(*rows, grid=(probe.c,), unit_length=probe.unit_length)
+        of_fold = fit_probe(
+            *rows, grid=(probe.c,), unit_length=probe.unit_length, beside=probe.beside
+        )
         of_fold = adjusted(of_fold, labels[fitted], strength)
         return softmax(of_fold.decision(features[held]) / temperature)
 

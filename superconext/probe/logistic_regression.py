@@ -12,6 +12,10 @@ keeps to the rule but for few rows, which choose badly.
 Features are standardised, each dimension by itself. Those that were learned from no label have
 unit length first and one scale for all dimensions: how much a dimension varies says how much the
 text it was learned from says with it, and how long a sentence vector is says little of its class.
+
+Scores that something else has learned from the vectors may stand beside them (`beside`), as by
+which emoji the writers of unlabelled text use. They are linear in the vectors, so a probe without
+them can say the same, but weights along what they tell cost it less: they are a prior.
 """
 
 from __future__ import annotations
@@ -176,6 +180,7 @@ class LogisticRegressionProbe(Probe):
     coef: float64 `[C, d]` (`[1, d]` for two classes), intercept `[C]` (`[1]`).
     c: the inverse regularisation strength chosen.
     unit_length: whether features are divided by their length first.
+    beside: what `fit_probe` was given, for a fit on other rows; not saved.
     """
 
     mean: np.ndarray
@@ -184,6 +189,7 @@ class LogisticRegressionProbe(Probe):
     intercept: np.ndarray
     c: float
     unit_length: bool = False
+    beside: np.ndarray | None = None
 
     def decision(self, features: np.ndarray) -> np.ndarray:
         """Scores `[N, C]` (for two classes: minus and plus half the one score) of `[N, d]`."""
@@ -240,6 +246,7 @@ def fit_probe(
     learned: bool = True,
     default: float = DEFAULT_C,
     unit_length: bool = False,
+    beside: np.ndarray | None = None,
 ) -> LogisticRegressionProbe:
     """Fit on `[N, d]` and class indices `[N]`; C has the lowest log loss of `grid`.
 
@@ -251,20 +258,21 @@ def fit_probe(
             that on dev however small it is, else as `choose_c` has it.
         default: C where there are too few rows for either, unless the grid has only one.
         unit_length: whether features have unit length and all dimensions one scale.
+        beside: weights `[K, d]` of scores that stand beside features of unit length.
     """
     if len(grid) == 1:
-        return _with_c(features, labels, grid[0], unit_length)
+        return _with_c(features, labels, grid[0], unit_length, beside)
 
     def of_fold(fitted: np.ndarray, held: np.ndarray) -> Predictor:
-        return along_c(features[fitted], labels[fitted], features[held], unit_length)
+        return along_c(features[fitted], labels[fitted], features[held], unit_length, beside)
 
     def of_dev() -> Predictor:
         assert dev_features is not None
-        return along_c(features, labels, dev_features, unit_length)
+        return along_c(features, labels, dev_features, unit_length, beside)
 
     within = None if learned else of_fold
     c = choose_c(grid, default, labels, dev_labels, within, of_dev).c
-    return _with_c(features, labels, c, unit_length)
+    return _with_c(features, labels, c, unit_length, beside)
 
 
 def fit_frozen_probe(
@@ -272,13 +280,14 @@ def fit_frozen_probe(
     labels: np.ndarray,
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
+    beside: np.ndarray | None = None,
 ) -> LogisticRegressionProbe:
     """`fit_probe` on features that were learned from no label, at unit length. Fewer rows than
     `FEWEST_FOLDED`, and shares of the classes, leave the choice of C to dev, and that without dev
     to `FROZEN_C`."""
     learned = len(labels) < FEWEST_FOLDED or labels.ndim > 1
     rows = features, labels, dev_features, dev_labels
-    return fit_probe(*rows, learned=learned, default=FROZEN_C, unit_length=True)
+    return fit_probe(*rows, learned=learned, default=FROZEN_C, unit_length=True, beside=beside)
 
 
 def adjusted(
@@ -331,17 +340,20 @@ def check_weights(
 
 
 def along_c(
-    features: np.ndarray, labels: np.ndarray, held: np.ndarray, unit_length: bool = False
+    features: np.ndarray,
+    labels: np.ndarray,
+    held: np.ndarray,
+    unit_length: bool = False,
+    beside: np.ndarray | None = None,
 ) -> Predictor:
     """Class probabilities of held-out features, each C starting where the one before ended.
 
-    unit_length: as in `fit_probe`.
+    unit_length, beside: as in `fit_probe`.
     """
     from sklearn.linear_model import LogisticRegression
 
-    mean, scale, scaled = _standardised(features, unit_length)
-    others = of_unit_length(held) if unit_length else held
-    others = ((others - mean) / scale).astype(np.float32)
+    mean, scale, scaled = _standardised(features, unit_length, beside)
+    others = ((_read(held, unit_length, beside) - mean) / scale).astype(np.float32)
     model = LogisticRegression(max_iter=1000, warm_start=True)
     rows = _weighted(scaled, labels)
 
@@ -359,16 +371,22 @@ def of_unit_length(features: np.ndarray) -> np.ndarray:
     return rows / np.where(length > 0, length, 1.0)
 
 
+def _read(features: np.ndarray, unit_length: bool, beside: np.ndarray | None) -> np.ndarray:
+    """Features `[N, d]` as they are fitted, `[N, d + K]` with K scores beside them."""
+    rows = of_unit_length(features) if unit_length else features
+    return rows if beside is None else np.hstack([rows, rows @ beside.T])
+
+
 def _standardised(
-    features: np.ndarray, unit_length: bool
+    features: np.ndarray, unit_length: bool, beside: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and scale float64 `[d]` of features `[N, d]`, and the standardised features float32
-    `[N, d]`.
+    `[N, d]`; with K scores beside them `[d + K]` and `[N, d + K]`.
 
     The scale is the standard deviation of each dimension; at unit length the root of the mean
     variance, for all.
     """
-    rows = of_unit_length(features) if unit_length else features
+    rows = _read(features, unit_length, beside)
     mean = rows.mean(axis=0, dtype=np.float64)
     scale = rows.std(axis=0, dtype=np.float64)
     if unit_length:
@@ -391,14 +409,22 @@ def _weighted(
 
 
 def _with_c(
-    features: np.ndarray, labels: np.ndarray, c: float, unit_length: bool
+    features: np.ndarray,
+    labels: np.ndarray,
+    c: float,
+    unit_length: bool,
+    beside: np.ndarray | None,
 ) -> LogisticRegressionProbe:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    mean, scale, scaled = _standardised(features, unit_length)
+    mean, scale, scaled = _standardised(features, unit_length, beside)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(C=c, max_iter=1000).fit(*_weighted(scaled, labels))
     coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
-    return LogisticRegressionProbe(mean, scale, coef, intercept, c, unit_length)
+    if beside is not None:  # all dimensions have one scale, so the scores go into the weights
+        width = features.shape[1]
+        coef = coef[:, :width] + coef[:, width:] @ beside
+        mean, scale = mean[:width], scale[:width]
+    return LogisticRegressionProbe(mean, scale, coef, intercept, c, unit_length, beside)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from superconext import SuperConTextClassifier
 from superconext.config.parameters import resolve
@@ -17,6 +18,7 @@ from superconext.probe.logistic_regression import (
     DEFAULT_C,
     FEWEST_FOLDED,
     FROZEN_C,
+    LogisticRegressionProbe,
     along_c,
     fit_probe,
     of_unit_length,
@@ -111,7 +113,7 @@ def test_folds_of_a_correction_scale_as_the_probe_does():
 def test_cross_validation_scales_as_the_final_probe_does(given, expected, monkeypatch):
     asked = set()
 
-    def recorded(features, labels, held, unit_length=False):
+    def recorded(features, labels, held, unit_length=False, beside=None):
         asked.add(unit_length)
         return along_c(features, labels, held, unit_length)
 
@@ -124,7 +126,7 @@ def test_cross_validation_scales_as_the_final_probe_does(given, expected, monkey
 def test_the_frozen_recipe_has_unit_length(monkeypatch):
     asked = []
 
-    def recorded(features, labels, held, unit_length=False):
+    def recorded(features, labels, held, unit_length=False, beside=None):
         asked.append(unit_length)
         return along_c(features, labels, held, unit_length)
 
@@ -134,3 +136,28 @@ def test_the_frozen_recipe_has_unit_length(monkeypatch):
     cv = cross_validation.CrossValidation(train, config, 3, Progress())
     cv.add([cross_validation.VECTORS])
     assert asked and all(asked)
+
+
+def test_scores_beside_the_features_are_those_of_a_wider_regression():
+    draw = np.random.default_rng(0)
+    features, new = draw.normal(0.3, 1, (90, 6)), draw.normal(0.3, 1, (40, 6))
+    labels, beside = np.arange(90) % 3, draw.normal(0, 2, (4, 6))
+    features[np.arange(90), labels] += 1
+    wide, asked = (
+        np.hstack([rows, rows @ beside.T]) for rows in map(of_unit_length, (features, new))
+    )
+    scale = np.sqrt(wide.var(axis=0).mean())
+    rival = LogisticRegression(C=0.3, max_iter=1000, tol=1e-8)
+    rival.fit((wide - wide.mean(axis=0)) / scale, labels)
+    expected = rival.predict_proba((asked - wide.mean(axis=0)) / scale)
+    probe = fit_probe(features, labels, grid=(0.3,), unit_length=True, beside=beside)
+    assert probe.coef.shape == (3, 6) and probe.mean.shape == (6,)
+    assert np.abs(probe.probabilities(new) - expected).max() < 1e-3
+    held = along_c(features, labels, new, True, beside)(0.3)
+    assert np.abs(held - expected).max() < 1e-3
+    plain = fit_probe(features, labels, grid=(0.3,), unit_length=True)
+    assert np.abs(plain.probabilities(new) - expected).max() > 0.01
+    saved = LogisticRegressionProbe.from_arrays(probe.arrays(), 3, 6)
+    assert np.array_equal(saved.probabilities(new), probe.probabilities(new))
+    again, other = (probe_out_of_fold(one, features, labels) for one in (probe, plain))
+    assert np.abs(again - other).max() > 0.01

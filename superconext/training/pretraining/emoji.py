@@ -8,11 +8,16 @@ sampler and loop as with labels. A sentence with several emoji is given one of t
 Source: Felbo et al. (2017), "Using millions of emoji occurrences to learn any-domain
 representations for detecting sentiment, emotion and sarcasm", for emoji as labels; the loss and
 the balanced batches are SuperConText's.
+
+At the end a logistic regression on the sentence vectors learns to tell the emoji apart. Its scores
+say which directions of the vectors tell feelings, which a classifier with few labels needs to know
+(`emoji_scores`).
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +30,10 @@ from superconext.core.progress import Progress
 from superconext.core.random_streams import PRETRAINING_EMOJI, random_stream
 from superconext.data.sampler import BalancedBatches
 from superconext.data.token_store import TokenStore
-from superconext.encoders.base import Encoder
+from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.layers import projection_head
 from superconext.objectives.superloss import SuperLoss
+from superconext.probe.logistic_regression import of_unit_length
 from superconext.text.characters import EMOJI, SKIN_TONES
 from superconext.training.callbacks import Callback
 from superconext.training.checkpoint import Checkpointer
@@ -50,6 +56,9 @@ _FEWEST_WORDS = 2
 
 #: Rows of a batch, Adam's rate at its height, and the temperature of the loss.
 BATCH_SIZE, LEARNING_RATE, TEMPERATURE = 256, 1e-3, 0.1
+
+#: Sentences that the logistic regression is fitted to, at most, its C and its iterations.
+MOST_SCORED, SCORES_C, SCORES_ITERATIONS = 40_000, 1.0, 100
 
 _IS_EMOJI = re.compile(f"[{EMOJI}]").match
 _TONES = frozenset(map(chr, SKIN_TONES))
@@ -136,3 +145,29 @@ def emoji_training(
         steps = trainer.epochs * trainer.batches.steps
         progress.say(f"resuming on emoji after step {trainer.steps_done} of {steps}")
     return trainer
+
+
+def emoji_scores(encoder: Encoder, rows: EmojiRows, seed: int) -> np.ndarray:
+    """Weights float32 `[K, d]` whose products with sentence vectors at unit length tell K emoji
+    apart, as well as a logistic regression does.
+
+    They are centred, as a constant added to all scores tells nothing, and scaled so that the scores
+    vary as much in total as the vectors do.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    drawn = np.arange(len(rows.labels))
+    if len(drawn) > MOST_SCORED:
+        drawn = np.sort(random_stream(seed, PRETRAINING_EMOJI).choice(drawn, MOST_SCORED, False))
+    tokens, lengths = rows.store.take(drawn)
+    store = TokenStore(tokens, np.append(0, np.cumsum(lengths)))
+    vectors = of_unit_length(sentence_vectors(encoder, store)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(C=SCORES_C, max_iter=SCORES_ITERATIONS)
+        weights = model.fit(vectors, rows.labels[drawn]).coef_.astype(np.float64)
+    weights -= weights.mean(axis=0) if len(weights) > 1 else 0.0
+    spread = (vectors @ weights.T).var(axis=0).sum()
+    scale = np.sqrt(vectors.var(axis=0).sum() / spread) if spread > 0 else 0.0
+    return (weights * scale).astype(np.float32)

@@ -45,6 +45,7 @@ from superconext.encoders.base import Encoder
 from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise
 from superconext.encoders.pretrained import (
+    LAYER_FILES,
     read_facts,
     read_weights,
     with_sizes,
@@ -57,6 +58,7 @@ from superconext.training.pretraining.emoji import (
     FEWEST_SENTENCES,
     EmojiRows,
     emoji_rows,
+    emoji_scores,
     emoji_training,
 )
 from superconext.training.pretraining.language_model import (
@@ -79,7 +81,7 @@ from superconext.vectors.text_corpus import (
 from superconext.vectors.training import cached_vectors
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 6
+_TRAINING = 7
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,9 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
         whole = WordVectors.load(made)
 
         def also(fresh: Path) -> None:
-            for name in ("tokenizer.json", "encoder.json", "encoder.safetensors"):
-                shutil.copyfile(made / name, fresh / name)
+            for name in ("tokenizer.json", *LAYER_FILES):
+                if (made / name).exists():
+                    shutil.copyfile(made / name, fresh / name)
 
         whole.save(request.out, also)
     for note in [*lines.notes, *vectors.notes]:
@@ -365,7 +368,9 @@ def _make(
                 hooks = [StepBar(advance)]
                 trainer = pretraining(corpus, table, settings, states, progress, hooks, share, init)
                 trainer.fit()
-            emoji, learned = _learn_emoji(corpus, trainer.encoder, settings, states, progress)
+            emoji, learned, scores = _learn_emoji(
+                corpus, trainer.encoder, settings, states, progress
+            )
     finally:
         torch.set_num_threads(before)
     facts = {
@@ -387,7 +392,7 @@ def _make(
 
     def also(fresh: Path) -> None:
         record_tokenizer(fresh, text.tokenizer)
-        write_layers(fresh, trainer.encoder, facts)
+        write_layers(fresh, trainer.encoder, facts, scores)
 
     if made.exists():  # damaged, or it would have been taken
         progress.say(f"note: {made} was damaged and has been made again")
@@ -397,10 +402,10 @@ def _make(
 
 def _learn_emoji(
     corpus: Corpus, encoder: Encoder, settings: Settings, states: Path, progress: Progress
-) -> tuple[dict[str, Any] | None, list[Record]]:
+) -> tuple[dict[str, Any] | None, list[Record], np.ndarray | None]:
     """Do the second part of pre-training where the text has emoji enough.
 
-    Returns what it learned from, and its history.
+    Returns what it learned from, its history, and the `emoji_scores`.
     """
     rows = emoji_rows(corpus, settings.seed) if settings.emoji_epochs else None
     deal_out_emoji(rows)
@@ -409,7 +414,7 @@ def _learn_emoji(
             progress.say(
                 f"emoji: fewer than {FEWEST_SENTENCES} sentences have one; none are learned"
             )
-        return None, []
+        return None, [], None
     progress.say(
         f"emoji: {len(rows.labels)} sentences have one of {len(rows.names)}, "
         f"{' '.join(rows.names[:10])} first"
@@ -418,7 +423,8 @@ def _learn_emoji(
         hooks = [StepBar(advance)]
         trainer = emoji_training(encoder, rows, settings, states, progress, hooks)
         trainer.fit()
-    return {"sentences": len(rows.labels), "names": list(rows.names)}, trainer.history
+    learned = {"sentences": len(rows.labels), "names": list(rows.names)}
+    return learned, trainer.history, emoji_scores(encoder, rows, settings.seed)
 
 
 def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVectors]:

@@ -2,17 +2,24 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from superconext.core.errors import RunError
 from superconext.core.progress import Progress
+from superconext.data.dataset import Dataset
 from superconext.encoders.base import sentence_vectors
+from superconext.encoders.pretrained import emoji_scores_of, resolve_sized
+from superconext.fitting.fit import fit_model
+from superconext.probe import logistic_regression
+from superconext.probe.logistic_regression import of_unit_length
 from superconext.training.callbacks import Callback
 from superconext.training.pretraining import emoji
-from superconext.training.pretraining.emoji import emoji_rows, emoji_training
+from superconext.training.pretraining.emoji import emoji_rows, emoji_scores, emoji_training
 from superconext.training.pretraining.language_model import Settings, pretraining, read_corpus
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main
 from tests.training.pretraining.test_pretrain import SMALL, cached, same, weights
@@ -154,3 +161,39 @@ def test_text_without_emoji_enough_is_told_once(cached, monkeypatch):
     quick = [option for option in SMALL if option != "--quiet"]
     code, _, error = call_main("pretrain", path, "--out", cached / "pre", *quick)
     assert code == 0 and error.count("emoji:") == 1
+
+
+def test_its_scores_tell_the_emoji_apart_and_stand_beside_frozen_vectors(cached, monkeypatch):
+    path, out = cached / "text.txt", cached / "pre"
+    path.write_text("".join(" ".join(line) + "\n" for line in told(450)), encoding="utf-8")
+    assert call_main("pretrain", path, "--out", out, *SMALL)[0] == 0
+    config = resolve_sized({"init": str(out), "pooling": "mean", "freeze": True})
+    scores = emoji_scores_of(config, str(out))
+    assert scores.shape == (1, 2 * config.hidden_size)  # of two emoji, which one it is
+    texts = ["zwin zwin film", "khayb khayb film"]
+    for other in ({"pooling": "max"}, {"layers": 2}, {"members": 2}):
+        assert emoji_scores_of(replace(config, **other), str(out)) is None
+    assert emoji_scores_of(config, None) is None
+
+    asked = []
+    fit = logistic_regression._with_c
+    monkeypatch.setattr(
+        logistic_regression, "_with_c", lambda *given: asked.append(given[-1]) or fit(*given)
+    )
+    train = Dataset(texts * 4, ["pos", "neg"] * 4)
+    fit_model(train, config)
+    assert len(asked) == 1 and np.array_equal(asked[0], scores)
+
+    (out / "emoji.safetensors").write_bytes(b"other")
+    with pytest.raises(RunError, match=r"emoji\.safetensors: cannot be used"):
+        fit_model(train, config)
+
+
+def test_scores_vary_as_much_as_the_vectors(tmp_path):
+    learned, rows = learner(tmp_path)
+    learned.fit()
+    vectors = of_unit_length(sentence_vectors(learned.encoder, rows.store))
+    scores = vectors @ emoji_scores(learned.encoder, rows, 0).T.astype(float)
+    assert scores.var(axis=0).sum() == pytest.approx(vectors.var(axis=0).sum(), rel=1e-3)
+    right = (scores[:, 0] > np.median(scores)) == (rows.labels == rows.labels.max())
+    assert right.mean() > 0.9 or right.mean() < 0.1
