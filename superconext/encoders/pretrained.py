@@ -95,7 +95,7 @@ def write_layers(
     }
     if emoji is not None:
         with atomic_write(folder / _EMOJI) as temporary:
-            save_arrays({"scores": emoji}, temporary)
+            save_arrays({"scores": np.ascontiguousarray(emoji)}, temporary)
         sizes["emoji_sha256"] = file_sha256(folder / _EMOJI)
     write_json(folder / _FACTS, {"format": FORMAT, "version": VERSION, **sizes, **facts})
 

@@ -18,7 +18,7 @@ from superconext.fitting.fit import fit_model
 from superconext.probe import logistic_regression
 from superconext.probe.logistic_regression import of_unit_length
 from superconext.training.callbacks import Callback
-from superconext.training.pretraining import emoji
+from superconext.training.pretraining import emoji, make
 from superconext.training.pretraining.emoji import emoji_rows, emoji_scores, emoji_training
 from superconext.training.pretraining.language_model import Settings, pretraining, read_corpus
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main
@@ -165,11 +165,17 @@ def test_text_without_emoji_enough_is_told_once(cached, monkeypatch):
 
 def test_its_scores_tell_the_emoji_apart_and_stand_beside_frozen_vectors(cached, monkeypatch):
     path, out = cached / "text.txt", cached / "pre"
-    path.write_text("".join(" ".join(line) + "\n" for line in told(450)), encoding="utf-8")
+    lines = [*told(450), *[["salam", "khoya", "bikhir", "🤔"]] * 60]
+    path.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
+    learned = []
+    monkeypatch.setattr(
+        make, "emoji_scores", lambda *given: learned.append(emoji_scores(*given)) or learned[-1]
+    )
     assert call_main("pretrain", path, "--out", out, *SMALL)[0] == 0
     config = resolve_sized({"init": str(out), "pooling": "mean", "freeze": True})
     scores = emoji_scores_of(config, str(out))
-    assert scores.shape == (1, 2 * config.hidden_size)  # of two emoji, which one it is
+    assert scores.shape == (3, 2 * config.hidden_size)
+    assert len(learned) == 1 and np.array_equal(scores, learned[0])
     texts = ["zwin zwin film", "khayb khayb film"]
     for other in ({"pooling": "max"}, {"layers": 2}, {"members": 2}):
         assert emoji_scores_of(replace(config, **other), str(out)) is None
