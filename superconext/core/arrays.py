@@ -1,12 +1,16 @@
-"""The arrays of a safetensors file, read with NumPy alone, for runtimes without the library."""
+"""The arrays of a safetensors file, read with NumPy alone, for runtimes without the library; and
+written in the order that the format has, which the library takes for granted."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+
+from superconext.core.files import atomic_write
 
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
 
@@ -41,3 +45,12 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path.name} is no whole safetensors file ({error})") from None
     return arrays
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays by name, whatever their order in memory, all or nothing."""
+    from safetensors.numpy import save_file
+
+    ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with atomic_write(path) as temporary:
+        save_file(ordered, temporary)

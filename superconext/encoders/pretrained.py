@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from superconext.config.parameters import BY_NAME, Config, resolve
-from superconext.core.arrays import read_arrays
+from superconext.core.arrays import read_arrays, write_arrays
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import atomic_write, file_sha256, write_json
 
@@ -79,7 +79,6 @@ def write_layers(
 
     emoji: float32 `[K, d]`, see `emoji_scores_of`.
     """
-    from safetensors.numpy import save_file as save_arrays
     from safetensors.torch import save_file
 
     from superconext.encoders.bilstm import BiLSTMEncoder
@@ -94,8 +93,7 @@ def write_layers(
         "sha256": file_sha256(folder / _WEIGHTS),
     }
     if emoji is not None:
-        with atomic_write(folder / _EMOJI) as temporary:
-            save_arrays({"scores": np.ascontiguousarray(emoji)}, temporary)
+        write_arrays(folder / _EMOJI, {"scores": emoji})
         sizes["emoji_sha256"] = file_sha256(folder / _EMOJI)
     write_json(folder / _FACTS, {"format": FORMAT, "version": VERSION, **sizes, **facts})
 

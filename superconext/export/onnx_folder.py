@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from superconext.core.arrays import write_arrays
 from superconext.core.errors import ConfigError, MissingExtraError, RunError
-from superconext.core.files import atomic_write, file_sha256, write_json
+from superconext.core.files import file_sha256, write_json
 from superconext.encoders.onnx_graph import OPSET, GraphBuilder
 from superconext.export.onnx_model import ENSEMBLE, FORMAT, OnnxModel, run_session, session_of
 from superconext.export.standalone import write_standalone
@@ -94,15 +95,12 @@ def write_onnx(model: Model, folder: Path, run: str = "a run") -> float:
 
 def write_rest(model: Model, folder: Path, run: str = "a run") -> None:
     """Write all but the graph into a folder that has it already."""
-    from safetensors.numpy import save_file
-
     arrays = {
         f"{name}.{member}": array
         for member, encoder in enumerate(model.encoders)
         for name, array in encoder.onnx_arrays().items()
     }
-    with atomic_write(folder / "ngrams.safetensors") as temporary:
-        save_file(arrays, temporary)
+    write_arrays(folder / "ngrams.safetensors", arrays)
     names = ["model.onnx", "ngrams.safetensors"]
     ensemble = None
     if model.ensemble is not None:

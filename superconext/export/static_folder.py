@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from superconext.core.arrays import write_arrays
 from superconext.core.errors import DataError
-from superconext.core.files import atomic_write, file_sha256, write_json
+from superconext.core.files import file_sha256, write_json
 from superconext.core.progress import Advance, Progress
 from superconext.core.random_streams import ALL_ROWS, random_stream
 from superconext.data.dataset import Dataset
@@ -58,8 +59,6 @@ def write_static(
     `rows`, in how many both `agree`, how many texts were `learned` from, and `trained`. Raises
     DataError where one of both is missing.
     """
-    from safetensors.numpy import save_file
-
     held = set(dev.texts)
     texts = [text for text in dict.fromkeys(texts) if text not in held and text.strip()]
     if not texts or not held:
@@ -69,8 +68,8 @@ def write_static(
         )
     with progress.bar("answering"):
         answers = model.probabilities(texts)
-    with progress.bar("distilling") as advance, atomic_write(folder / WEIGHTS) as temporary:
-        save_file(distil(texts, answers, model.config.seed, advance), temporary)
+    with progress.bar("distilling") as advance:
+        write_arrays(folder / WEIGHTS, distil(texts, answers, model.config.seed, advance))
     facts = {"format": FORMAT, "classes": model.classes, "columns": model.columns}
     write_json(folder / FACTS, {**facts, "files": {WEIGHTS: file_sha256(folder / WEIGHTS)}})
     both = [one.probabilities(dev.texts) for one in (model, StaticModel(folder))]

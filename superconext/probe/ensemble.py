@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from superconext.core.arrays import read_arrays
-from superconext.core.files import atomic_write
+from superconext.core.arrays import read_arrays, write_arrays
 from superconext.probe.base import (
     FEWEST_DEV_ROWS,
     fit_temperature,
@@ -213,8 +212,6 @@ class PoolWithNgrams:
         return {"tfidf_C": self.tfidf.c, "ngrams_C": self.ratios.c, "pool_weights": weights}
 
     def save(self, folder: Path) -> None:
-        from safetensors.numpy import save_file
-
         self.tfidf.save(folder)  # with the n-grams that both have
         ratios = self.ratios
         arrays = {
@@ -225,8 +222,7 @@ class PoolWithNgrams:
             "weights": self.weights,
             "shift": self.shift,
         }
-        with atomic_write(folder / self.files[-1]) as temporary:
-            save_file(arrays, temporary)
+        write_arrays(folder / self.files[-1], arrays)
 
     @classmethod
     def load(cls, folder: Path) -> PoolWithNgrams:

@@ -28,9 +28,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superconext.core.arrays import read_arrays
+from superconext.core.arrays import read_arrays, write_arrays
 from superconext.core.errors import DataError
-from superconext.core.files import atomic_write, write_json
+from superconext.core.files import write_json
 from superconext.core.random_streams import COLUMNS, random_stream
 from superconext.probe.base import scores_of_both, softmax
 from superconext.probe.logistic_regression import GRID, Predictor, choose_c
@@ -125,19 +125,16 @@ class TfidfModel(NgramModel):
 
     def save(self, folder: Path) -> None:
         """Write `FILES` into an existing folder; nothing is pickled."""
-        from safetensors.numpy import save_file
-
         text = {} if self.tokenizer is None else {"text": self.tokenizer.to_dict()}
         ngrams = {"words": self.words, "characters": self.characters}
         write_json(folder / FILES[0], {**text, **ngrams})
         arrays = {
             "idf": self.idf,
-            "coef": np.ascontiguousarray(self.coef),
+            "coef": self.coef,
             "intercept": self.intercept,
             "c": np.array([self.c]),
         }
-        with atomic_write(folder / FILES[1]) as temporary:
-            save_file(arrays, temporary)
+        write_arrays(folder / FILES[1], arrays)
 
     @classmethod
     def load(cls, folder: Path) -> TfidfModel:

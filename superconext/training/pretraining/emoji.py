@@ -170,4 +170,4 @@ def emoji_scores(encoder: Encoder, rows: EmojiRows, seed: int) -> np.ndarray:
     weights -= weights.mean(axis=0) if len(weights) > 1 else 0.0
     spread = (vectors @ weights.T).var(axis=0).sum()
     scale = np.sqrt(vectors.var(axis=0).sum() / spread) if spread > 0 else 0.0
-    return np.ascontiguousarray(weights * scale, dtype=np.float32)
+    return (weights * scale).astype(np.float32)
