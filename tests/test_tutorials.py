@@ -44,6 +44,12 @@ def run_quickly(language, source):
     return printed
 
 
+def lines_of(block):
+    """How many lines it has, but for those on adjusted baselines: these are shown where they differ
+    from the plain ones, which depends on the model."""
+    return sum("adjusted" not in line for line in block.splitlines())
+
+
 def shown(page):
     return [block[4] for block in SCRIPT["BLOCK"].finditer(page) if block[3]]
 
@@ -56,9 +62,7 @@ def test_the_page_runs_and_prints_as_many_lines_as_it_shows(path, tmp_path, monk
     found = SCRIPT["with_outputs"](page, run_quickly)
     blocks = shown(page)
     assert len(blocks) >= 6 and all(block.strip() for block in blocks)
-    assert [len(block.splitlines()) for block in shown(found)] == [
-        len(block.splitlines()) for block in blocks
-    ]
+    assert [lines_of(block) for block in shown(found)] == [lines_of(block) for block in blocks]
     untrained = [
         at for at, block in enumerate(blocks) if "reviews" in block or "of the 10" in block
     ]

@@ -51,6 +51,6 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays by name, whatever their order in memory, all or nothing."""
     from safetensors.numpy import save_file
 
-    ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     with atomic_write(path) as temporary:
         save_file(ordered, temporary)
