@@ -126,6 +126,15 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     @classmethod
+    def emoji_scores(cls, config: Config, indexer: TextIndexer) -> np.ndarray | None:
+        """Weights float `[K, d]` whose products with its sentence vectors at unit length, as they
+        are before training, tell K emoji apart; None where nothing has learned such.
+
+        config: with the `init` that the run starts from. Raises RunError where that is damaged.
+        """
+        return None
+
+    @classmethod
     def limit(cls, config: Config, indexer: TextIndexer, class_tokens: int) -> None:
         """Let the indexer cut texts where this encoder has no room for more beside so many class
         tokens, before the first text is counted; `build` does so too."""

@@ -27,7 +27,7 @@ from superconext.encoders.indexer import WordIndexer
 from superconext.encoders.layers import POOLING, Dropout
 from superconext.encoders.packed_inference import PACKED_POOLING, pooled_rows, read_rows
 from superconext.encoders.packed_lstm import Packing, align, packed_bilstm, surround
-from superconext.encoders.pretrained import start_from
+from superconext.encoders.pretrained import emoji_scores_of, start_from
 from superconext.encoders.words import WordEmbedding, WordEncoder
 from superconext.text.tokenize import PAD_ID, UNK_ID
 
@@ -106,6 +106,10 @@ class BiLSTMEncoder(WordEncoder):
     @classmethod
     def width_of(cls, config: Config) -> int:
         return 2 * config.hidden_size
+
+    @classmethod
+    def emoji_scores(cls, config: Config, indexer: TextIndexer) -> np.ndarray | None:
+        return emoji_scores_of(config)
 
     def start_class_tokens(self, indexer: TextIndexer, classes: Sequence[str]) -> None:
         assert self.class_rows is not None and isinstance(indexer, WordIndexer)

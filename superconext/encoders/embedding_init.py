@@ -39,13 +39,15 @@ VECTOR_SEED = 0
 @dataclass
 class InitialVectors:
     """table: float32 `[V, e]` for the training vocabulary; oov_vectors: of all other words.
+    emoji_scores: of the source, see `WordVectors`.
 
-    Both are multiplied by one factor, see `_scale`.
+    The first two are multiplied by one factor, see `_scale`.
     """
 
     table: np.ndarray
     oov_vectors: WordVectors
     facts: dict[str, Any]
+    emoji_scores: np.ndarray | None
 
 
 def initial_vectors(
@@ -118,7 +120,8 @@ def initial_vectors(
         }
     }
     table *= np.float32(scale)
-    return InitialVectors(table, _oov_vectors(source, vocabulary, scale), facts)
+    reserve = _oov_vectors(source, vocabulary, scale)
+    return InitialVectors(table, reserve, facts, source.emoji_scores)
 
 
 def _check_brought(source: str, known: np.ndarray, found: np.ndarray, progress: Progress) -> None:

@@ -159,6 +159,7 @@ class WordIndexer(TextIndexer):
         max_length: tokens read of a text at most.
         table: initial vectors of the vocabulary float32 `[V, e]`; None in a loaded model.
         word_ngrams: the n-grams of each of the V words; None in a loaded model.
+        emoji_scores: of mean word vectors, see `WordVectors`; None in a loaded model.
     """
 
     tokenizer: Tokenizer
@@ -169,6 +170,7 @@ class WordIndexer(TextIndexer):
     table: np.ndarray | None = None
     word_ngrams: WordNgrams | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    emoji_scores: np.ndarray | None = None
     _scripts: set[str] | None = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -190,6 +192,7 @@ class WordIndexer(TextIndexer):
             initial.table,
             ngrams.encode(vocabulary.words) if ngrams else None,
             {"words": len(vocabulary), **initial.facts},
+            initial.emoji_scores,
         )
 
     @property

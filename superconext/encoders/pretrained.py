@@ -3,6 +3,7 @@
 | file | what |
 |---|---|
 | `info.json`, `words.json`, `matrix.npy`, `subwords.npy`, `tokenizer.json` | the word vectors |
+| `emoji_scores.npy` | where their text has emoji: what tells them apart in mean word vectors |
 | `encoder.safetensors` | the LSTM of each direction, as `nn.LSTM` names its weights |
 | `encoder.json` | format, sizes, settings, how well it predicts, hashes of the weights |
 | `emoji.safetensors` | where the text has emoji: what tells them apart in its sentence vectors |
@@ -47,6 +48,7 @@ LAYER_FILES = (_FACTS, _WEIGHTS, _EMOJI)
 #: All that is read of such a folder, whoever made it.
 _FILES = (
     *("info.json", "words.json", "matrix.npy", "subwords.npy", "subword_rows.json"),
+    "emoji_scores.npy",
     "tokenizer.json",
     *LAYER_FILES,
 )
@@ -210,20 +212,17 @@ def _layers(encoder: BiLSTMEncoder) -> dict[str, Tensor]:
     }
 
 
-def emoji_scores_of(config: Config, folder: str | None) -> np.ndarray | None:
-    """The scores by which a pretrained encoder tells emoji apart, float64 `[K, d]`, of a mean of
-    its states at unit length, or None: where it has none, or a run's vectors are no such mean.
-
-    folder: the encoder that a run of this configuration starts from.
+def emoji_scores_of(config: Config) -> np.ndarray | None:
+    """The scores by which the pretrained encoder that a run starts from tells emoji apart, float64
+    `[K, d]`, of a mean of its states at unit length, or None: where there is none, it has none, or
+    the run's vectors are no such mean.
 
     Raises RunError where the folder is damaged.
     """
-    from superconext.encoders import encoder_class
-
     plain = config.pooling == "mean" and config.layers == config.members == 1
-    if folder is None or not plain or not encoder_class(config.encoder).reads_pretrained:
+    if not config.init or not plain:
         return None
-    facts, path = read_facts(folder), Path(folder) / _EMOJI
+    facts, path = read_facts(config.init), Path(config.init) / _EMOJI
     if facts.get("emoji_sha256") is None:
         return None
     try:

@@ -295,6 +295,11 @@ class MeanEncoder(WordEncoder):
     def width_of(cls, config: Config) -> int:
         return config.vector_dimension
 
+    @classmethod
+    def emoji_scores(cls, config: Config, indexer: TextIndexer) -> np.ndarray | None:
+        assert isinstance(indexer, WordIndexer)
+        return indexer.emoji_scores if config.members == 1 else None
+
     def onnx_graph(self, graph: GraphBuilder, lengths: str, oov_vectors: str) -> str:
         from superconext.encoders.onnx_graph import WordNodes
 

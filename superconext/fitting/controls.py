@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 
 from superconext.baselines.baseline import (
     Baseline,
@@ -27,17 +26,15 @@ from superconext.baselines.baseline import (
 from superconext.config.parameters import Config
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.token_store import TokenStore
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.indexer import WordIndexer
-from superconext.encoders.pretrained import emoji_scores_of
 from superconext.fitting.fit import fixed_threads
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.group_priors import probe_out_of_fold
 from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe, log_loss
-from superconext.text.tokenize import UNK_ID
+from superconext.vectors.table import mean_vectors
 
 #: Poolings of the frozen encoder, in the order they are tried on dev; the first without dev.
 POOLINGS = ("mean", "max", "last")
@@ -119,32 +116,23 @@ class VectorsLogisticRegression(_OnFrozenVectors):
         self.names, labels, dev_labels = class_indices(train, dev)
         held = None if dev is None else self._features(dev[0])
         features = self._features(train[0])
-        self.probe = fit_probe(features, labels, held, dev_labels, learned=False, unit_length=True)
+        self.probe = fit_probe(
+            *(features, labels, held, dev_labels),
+            learned=False,
+            unit_length=True,
+            beside=self._indexer.emoji_scores,
+        )
         self.settings = {"C": self.probe.c}
         return self
 
-    def _features(self, texts: Sequence[str]) -> np.ndarray:
+    @property
+    def _indexer(self) -> WordIndexer:
         assert self.run is not None and isinstance(self.run.indexer, WordIndexer)
-        assert self.run.indexer.table is not None
-        return mean_vectors(self.run.store(texts), self.run.indexer.table)
+        return self.run.indexer
 
-
-def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
-    """The mean of the word vectors of each text, float32 `[N, e]`.
-
-    Args:
-        store: token ids of N texts.
-        table: vectors `[V, e]` of the vocabulary. Words beyond it have the vectors that the store
-            brings, or the unknown word's where no source knows them.
-    """
-    new = store.oov_words
-    if new is not None and len(new):
-        given = np.where(new.known[:, None], new.vectors, table[UNK_ID])
-        table = np.concatenate([table, given])
-    shares = np.repeat(1.0 / store.lengths, store.lengths)
-    shape = len(store), len(table)
-    means = csr_matrix((shares, store.tokens, store.offsets), shape=shape) @ table
-    return np.asarray(means, dtype=np.float32)
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        assert self.run is not None and self._indexer.table is not None
+        return mean_vectors(self.run.store(texts), self._indexer.table)
 
 
 class PretrainedLogisticRegression(_OnFrozenVectors):
@@ -201,9 +189,9 @@ class PretrainedLogisticRegression(_OnFrozenVectors):
 
 
 def frozen_scores(run: RunText, pooling: str) -> np.ndarray | None:
-    """The `emoji_scores_of` the vectors of a `frozen_encoder`."""
+    """The `Encoder.emoji_scores` of a `frozen_encoder`."""
     config = replace(run.config, layers=1, members=1, pooling=pooling)
-    return emoji_scores_of(config, run.config.init)
+    return encoder_class(config.encoder).emoji_scores(config, run.indexer)
 
 
 def frozen_encoder(run: RunText, pooling: str) -> Encoder:

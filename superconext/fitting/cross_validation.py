@@ -27,8 +27,7 @@ from superconext.data.dataset import Dataset
 from superconext.data.splits import stratified_folds
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.indexer import WordIndexer
-from superconext.encoders.pretrained import emoji_scores_of
-from superconext.fitting.controls import frozen_encoder, frozen_scores, mean_vectors, run_text
+from superconext.fitting.controls import frozen_encoder, frozen_scores, run_text
 from superconext.fitting.fit import fixed_threads, train_members
 from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
@@ -51,6 +50,7 @@ from superconext.probe.metrics import by_script, metric_values, probability_metr
 from superconext.probe.ngrams import NgramCounts, RatioFeatures, TfidfFeatures, ngram_tokenizer
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import Trainer, decided
+from superconext.vectors.table import mean_vectors
 
 #: Folds where the number is not given, and the rows below which `train` makes them by itself.
 FOLDS, FEW_ROWS = 5, 300
@@ -304,7 +304,7 @@ class CrossValidation:
             held = member_features(trained.encoders, self.prepared.indexer.store(texts))
         kind = probe_class(config.probe_features)
         if issubclass(kind, LogisticRegressionProbe):
-            scores = emoji_scores_of(config, self.prepared.init) if config.freeze else None
+            scores = self.prepared.emoji_scores(config)
             predict = along_c(features, rows.labels, held, config.freeze, scores)
         else:
             shares = kind.fit(features, rows.labels).probabilities(held)
@@ -365,6 +365,7 @@ class CrossValidation:
                 else:
                     assert isinstance(run.indexer, WordIndexer) and run.indexer.table is not None
                     features = mean_vectors(store, run.indexer.table)
+                    self._beside[name] = run.indexer.emoji_scores
             self._features[name] = features
         return self._features[name]
 

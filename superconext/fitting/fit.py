@@ -20,7 +20,6 @@ from superconext.core.registry import expect
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
-from superconext.encoders.pretrained import emoji_scores_of
 from superconext.fitting.model import Model, evaluate, member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.stages import second_stage, total_epochs, train_member
@@ -253,7 +252,7 @@ def _final_probe(
         labels = labels.argmax(axis=1)
     fit: Callable[..., Probe] = kind.fit
     if config.freeze and kind is LogisticRegressionProbe:
-        fit = partial(fit_frozen_probe, beside=emoji_scores_of(config, prepared.init))
+        fit = partial(fit_frozen_probe, beside=prepared.emoji_scores(config))
     probe = fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
@@ -301,7 +300,7 @@ def _refitted_probe(
         return kind.fit(features, labels)
     default = FROZEN_C if config.freeze else DEFAULT_C
     grid = (settings.c.get("encoder", default),)
-    scores = emoji_scores_of(config, prepared.init) if config.freeze else None
+    scores = prepared.emoji_scores(config)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
     probe = adjusted(probe, labels, config.logit_adjustment)
     if not config.calibrate:

@@ -104,6 +104,13 @@ class Prepared:
         kept = np.union1d(by_class, np.unique(labels, return_index=True)[1])
         return rows.subset(kept), labels[kept]
 
+    def emoji_scores(self, config: Config) -> np.ndarray | None:
+        """The `Encoder.emoji_scores` of a run whose encoder stays as it is; else None."""
+        if not config.freeze:
+            return None
+        config = replace(config, init=self.init)
+        return encoder_class(config.encoder).emoji_scores(config, self.indexer)
+
     def without(self, rows: np.ndarray) -> Prepared:
         """The same with some training rows left out, given by their places among `probe_split`."""
         rows = rows if self.sample is None else self.sample[rows]

@@ -113,6 +113,7 @@ def _read_folder(path: Path, keep: Container[str] | None, limit: int | None) -> 
     part = collect_rows(whole.words, whole.matrix, str(path), keep, limit, whole.subwords)
     part.name, part.sha256 = whole.name, whole.sha256
     part.notes = whole.notes + part.notes
+    part.emoji_scores = whole.emoji_scores
     return part
 
 

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
 from superconext.core.files import replace_folder, staging_folder, write_array
-from superconext.text.tokenize import Tokenizer, Vocabulary
+from superconext.data.token_store import TokenStore
+from superconext.text.tokenize import UNK_ID, Tokenizer, Vocabulary
 from superconext.vectors.subwords import SubwordTable
 
 FOLDER_FORMAT = "superconext-vectors"
@@ -27,6 +28,8 @@ FOLDER_VERSION = 1
 _SCAN_ROWS = 16_384
 #: Beside `subwords.npy`: which rows it has, where the others are zeros.
 _ROWS = "subword_rows.json"
+#: The emoji scores, a row for each emoji.
+_EMOJI = "emoji_scores.npy"
 #: Most rows that are made in memory for those: a damaged file may ask for any number.
 _MOST_BUCKETS = 1 << 24
 
@@ -61,6 +64,8 @@ class WordVectors:
         name: where the table comes from, for people.
         sha256: hash of the file it was read from, or of the content of a trained table.
         notes: what was skipped, repeated or fallen back on, one sentence each.
+        emoji_scores: weights float32 `[K, d]` that tell K emoji apart in the mean of a sentence's
+            vectors (`vectors.emoji`), where these were trained on text with emoji; else None.
 
     Raises:
         VectorsError: the parts do not fit each other.
@@ -75,6 +80,7 @@ class WordVectors:
         name: str = "",
         sha256: str = "",
         notes: Iterable[str] = (),
+        emoji_scores: npt.NDArray[np.float32] | None = None,
     ) -> None:
         if matrix.ndim != 2 or matrix.shape[0] != len(words) or matrix.dtype.kind != "f":
             raise VectorsError(
@@ -92,6 +98,7 @@ class WordVectors:
         self.name = name
         self.sha256 = sha256
         self.notes = list(notes)
+        self.emoji_scores = emoji_scores
         self._index = _first_rows(self.words)
         self._folded: dict[str, int] | None = None
 
@@ -150,6 +157,7 @@ class WordVectors:
             name=self.name,
             sha256=self.sha256,
             notes=self.notes,
+            emoji_scores=self.emoji_scores,
         )
 
     def nearest(self, word: str, n: int = 10) -> list[tuple[str, float]]:
@@ -183,6 +191,8 @@ class WordVectors:
         if self.subwords is not None:
             arrays.append(self.subwords.buckets)
             digest.update(f"{self.subwords.min_n},{self.subwords.max_n}".encode())
+        if self.emoji_scores is not None:
+            arrays.append(self.emoji_scores)
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             for start in range(0, len(array), _SCAN_ROWS):
@@ -190,7 +200,8 @@ class WordVectors:
         return digest.hexdigest()
 
     def save(self, folder: str | Path, also: Callable[[Path], object] | None = None) -> None:
-        """Write `info.json`, `words.json`, `matrix.npy` (and `subwords.npy`) into a folder.
+        """Write `info.json`, `words.json`, `matrix.npy` into a folder, and where they are there
+        `subwords.npy` and `emoji_scores.npy`.
 
         Where more than half of the rows of subwords are zeros, as of a small text, the others
         alone are written, and their numbers into `subword_rows.json`.
@@ -218,6 +229,7 @@ class WordVectors:
                 "sha256": self.sha256 or content,
                 "content_sha256": content,
                 "subwords": None,
+                "emoji": 0 if self.emoji_scores is None else len(self.emoji_scores),
                 "notes": self.notes,
             }
             (fresh / "words.json").write_text(json.dumps(self.words), encoding="utf-8")
@@ -236,6 +248,8 @@ class WordVectors:
                 write_array(
                     fresh / "subwords.npy", table.buckets[rows] if sparse else table.buckets
                 )
+            if self.emoji_scores is not None:
+                write_array(fresh / _EMOJI, self.emoji_scores)
             text = json.dumps(info, indent=2, ensure_ascii=False)
             (fresh / "info.json").write_text(text + "\n", encoding="utf-8", errors="replace")
             if also is not None:
@@ -268,6 +282,11 @@ class WordVectors:
             notes = [str(note) for note in info["notes"]]
             table = cls(words, matrix, subwords, name=str(info["name"]), notes=notes)
             table.sha256 = str(info["sha256"])
+            if info.get("emoji"):  # folders of older versions do not say
+                scores = open_floats(folder / _EMOJI, (info["emoji"], info["dimension"]))
+                table.emoji_scores = np.array(scores, dtype=np.float32)
+                if not np.isfinite(table.emoji_scores).all():
+                    raise ValueError(f"{_EMOJI} has numbers that are not finite")
             if verify and table.content_sha256() != info["content_sha256"]:
                 raise ValueError("the content differs from the hash in info.json")
         except (OSError, EOFError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -562,3 +581,23 @@ def label_vectors(
     known &= size[group.reshape(-1)] == 1
     vectors[~known] = 0.0
     return vectors, known
+
+
+def mean_vectors(store: TokenStore, table: np.ndarray) -> np.ndarray:
+    """The mean of the word vectors of each text, float32 `[N, e]`.
+
+    Args:
+        store: token ids of N texts.
+        table: vectors `[V, e]` of the vocabulary. Words beyond it have the vectors that the store
+            brings, or the unknown word's where no source knows them.
+    """
+    from scipy.sparse import csr_matrix
+
+    new = store.oov_words
+    if new is not None and len(new):
+        given = np.where(new.known[:, None], new.vectors, table[UNK_ID])
+        table = np.concatenate([table, given])
+    shares = np.repeat(1.0 / store.lengths, store.lengths)
+    shape = len(store), len(table)
+    means = csr_matrix((shares, store.tokens, store.offsets), shape=shape) @ table
+    return np.asarray(means, dtype=np.float32)

@@ -35,8 +35,9 @@ from superconext.core import cache
 from superconext.core import files as folders
 from superconext.core.arithmetic import fast_products
 from superconext.core.errors import ConfigError, VectorsError, needs_training
+from superconext.vectors.emoji import rows_of_lists, scores_of
 from superconext.vectors.subwords import SubwordTable
-from superconext.vectors.table import FOLDER_VERSION, WordVectors
+from superconext.vectors.table import FOLDER_VERSION, WordVectors, mean_vectors
 
 METHODS = ("fasttext", "word2vec")
 SMALL_CORPUS = 5_000  # tokens; below this no word is left out for being rare
@@ -90,7 +91,7 @@ def train_vectors(
     """Train skip-gram vectors.
 
     Args:
-        token_lists: the tokens of each sentence. They are read `epochs + 1` times: an object
+        token_lists: the tokens of each sentence. They are read `epochs + 2` times: an object
             whose `__iter__` starts again may be larger than memory, a generator is held whole.
         method: `fasttext` (with character n-grams) or `word2vec`.
         dimension: numbers in a vector.
@@ -108,7 +109,8 @@ def train_vectors(
     Returns:
         The table `[V, dimension]` float32, most frequent word first; with `fasttext` each row is
         the mean of the word's own and its n-grams' vectors, and `subwords` serves other words;
-        there, rows that no n-gram of a trained word fell on are zeros.
+        there, rows that no n-gram of a trained word fell on are zeros. Of text with emoji it has
+        `emoji_scores`.
 
     Raises:
         ConfigError: an impossible setting.
@@ -188,6 +190,7 @@ def train_vectors(
         table = SubwordTable(grams, min_n, max_n)
     name = f"{method} {dimension}d, {total} tokens, seed {seed}"
     vectors = WordVectors(list(keyed.index_to_key), matrix, table, name=name, notes=notes)
+    vectors.emoji_scores = emoji_scores(lists, vectors, seed)
     vectors.sha256 = vectors.content_sha256()
     return vectors
 
@@ -198,6 +201,23 @@ def passes(tokens: int) -> int:
     At gensim's five, the vectors of a small text hardly leave their random start.
     """
     return min(100, max(5, math.ceil(10_000_000 / max(tokens, 1))))
+
+
+def emoji_scores(
+    token_lists: Iterable[Sequence[str]], vectors: WordVectors, seed: int = 0
+) -> np.ndarray | None:
+    """The `scores_of` emoji in mean word vectors `[K, d]`, from the sentences that hold some; None
+    where those are too few."""
+    from threadpoolctl import threadpool_limits
+
+    found = rows_of_lists(token_lists, vectors.words, seed)
+    if found is None:
+        return None
+    rows, words = found
+    table, has_vector = vectors.lookup(words)
+    table[~has_vector] = table[has_vector].mean(axis=0)
+    with threadpool_limits(1, user_api="blas"):  # one result whatever the machine
+        return scores_of(mean_vectors(rows.store, table), rows.labels)
 
 
 def _check_settings(method: str, **positive: int) -> None:
@@ -572,7 +592,7 @@ def _key(
     except metadata.PackageNotFoundError:
         gensim = "none"
     # What training makes of the same text beyond its settings; raise it with any change there.
-    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 3}
+    versions = {"format": FOLDER_VERSION, "gensim": gensim, "training": 4}
     digest = hashlib.sha256(json.dumps([named, versions], sort_keys=True, default=str).encode())
     if identity is not None:
         digest.update(identity.encode())
