@@ -117,6 +117,7 @@ def initial_vectors(
             # Labelled texts, lines with whose words were left out of the unlabelled text.
             "cleared_of": cleared,
             "coverage": round(float(found[2:].sum()) / count, 4),
+            "emoji_scores": 0 if source.emoji_scores is None else len(source.emoji_scores),
         }
     }
     table *= np.float32(scale)

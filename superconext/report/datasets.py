@@ -261,6 +261,7 @@ def facts_of(vectors: WordVectors, out: Path | None = None) -> dict[str, Any]:
         "words": len(vectors),
         "dimension": vectors.dimension,
         "subwords": grams,
+        "emoji": 0 if vectors.emoji_scores is None else len(vectors.emoji_scores),
         "sha256": vectors.sha256,
     }
 

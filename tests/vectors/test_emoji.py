@@ -191,6 +191,7 @@ def test_they_stand_beside_mean_word_vectors_in_a_run_a_control_and_folds(text, 
     run = prepare_run_text(ROWS, None, [], config)
     scores = run.indexer.emoji_scores
     assert scores.shape == (1, 6)
+    assert run.indexer.facts["vectors"]["emoji_scores"] == 1
     given = asked(monkeypatch)
     mean = frozen(config, VECTORS)
     fit_model(ROWS, mean)
