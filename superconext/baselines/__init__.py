@@ -30,6 +30,10 @@ BASELINES: Registry[type[Baseline]] = Registry(
             "superconext.fitting.controls:VectorsLogisticRegression",
             "mean word vectors, logistic regression",
         ),
+        "plain_vectors_logreg": Entry(
+            "superconext.fitting.controls:PlainVectorsLogisticRegression",
+            "mean word vectors without scores of emoji, logistic regression",
+        ),
         "pretrained_logreg": Entry(
             "superconext.fitting.controls:PretrainedLogisticRegression",
             "frozen pretrained encoder, logistic regression",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -93,7 +93,13 @@ class _OnFrozenVectors(ProbabilisticBaseline):
 
 
 class VectorsLogisticRegression(_OnFrozenVectors):
-    """Logistic regression on the mean of the word vectors that the run starts from."""
+    """Logistic regression on the mean of the word vectors that the run starts from.
+
+    reads_emoji: whether it reads the scores of emoji that were learned with them, as a run on mean
+        word vectors does.
+    """
+
+    reads_emoji: ClassVar[bool] = True
 
     @classmethod
     def lacks(cls, config: Config) -> str:
@@ -120,7 +126,7 @@ class VectorsLogisticRegression(_OnFrozenVectors):
             *(features, labels, held, dev_labels),
             learned=False,
             unit_length=True,
-            beside=self._indexer.emoji_scores,
+            beside=self._indexer.emoji_scores if self.reads_emoji else None,
         )
         self.settings = {"C": self.probe.c}
         return self
@@ -133,6 +139,12 @@ class VectorsLogisticRegression(_OnFrozenVectors):
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         assert self.run is not None and self._indexer.table is not None
         return mean_vectors(self.run.store(texts), self._indexer.table)
+
+
+class PlainVectorsLogisticRegression(VectorsLogisticRegression):
+    """The same without scores of emoji: what the word vectors alone are worth."""
+
+    reads_emoji = False
 
 
 class PretrainedLogisticRegression(_OnFrozenVectors):

@@ -199,6 +199,8 @@ def test_they_stand_beside_mean_word_vectors_in_a_run_a_control_and_folds(text, 
 
     fit_baseline("vectors_logreg", (ROWS.texts, ROWS.labels), None, run=run)
     assert len(given) == 2 and np.array_equal(given[1], scores)
+    fit_baseline("plain_vectors_logreg", (ROWS.texts, ROWS.labels), None, run=run)
+    assert len(given) == 3 and given[2] is None
 
     assert encoder_class("mean").emoji_scores(mean, run.indexer) is scores
     assert encoder_class("bilstm").emoji_scores(config, run.indexer) is None
