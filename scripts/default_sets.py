@@ -10,7 +10,7 @@ file are left out. The interval of the difference is that of a bootstrap over te
         --vectors vectors.txt
 
 With `--shots 16,64 --draws 2` it is fitted on so many rows of each class, drawn that often, and
-tested on 2,000 rows at most; `few_sentence` says what came of it (results/default_few.csv).
+tested on 2,000 rows at most (results/default_automatic.csv).
 
 What results.csv has already is left as it is. `--doc docs/results.md` prints an existing file into
 the page instead.
@@ -133,28 +133,6 @@ def grid(rows: list[dict[str, str]]) -> Grid:
         cells.append([row["set"], f"{points['default']:.1f}", minus])
     head = ["set", "default", "minus TF-IDF + LR"]
     return Grid(head, cells, bold, right=[1])
-
-
-def few_sentence(rows: list[dict[str, str]]) -> str:
-    """Means over sets and draws by rows of each class: of the default with either text, and of
-    TF-IDF."""
-    told = []
-    for shots in sorted({row["shots"] for row in rows}, key=int):
-        found: dict[str, dict[tuple[str, str], tuple[float, float]]] = {}
-        for row in rows:
-            if row["shots"] == shots:
-                scores = 100 * float(row["default"]), 100 * float(row["tfidf"])
-                found.setdefault(row["given"], {})[row["set"], row["draw"]] = scores
-        pairs = sorted(found["--vectors"].keys() & found["--init"].keys())
-        vectors, encoder = (
-            np.array([found[given][pair] for pair in pairs]) for given in ("--vectors", "--init")
-        )
-        told.append(
-            f"{shots} rows per class {vectors[:, 0].mean():.1f} with word vectors and "
-            f"{encoder[:, 0].mean():.1f} with the pretrained encoder, TF-IDF + LR "
-            f"{vectors[:, 1].mean():.1f}"
-        )
-    return "; with ".join(told)
 
 
 def main() -> None:

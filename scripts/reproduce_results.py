@@ -122,7 +122,6 @@ SHOWN_DIFFERENCES = {
 FRONT = (
     "tfidf_logreg",
     "setfit",
-    "plain_vectors_logreg",
     "vectors_logreg",
     "pretrained_logreg",
     "cross_entropy",

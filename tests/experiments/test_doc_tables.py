@@ -51,13 +51,6 @@ def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
     assert tables.with_table(text, module.NAME, grid) == text
 
 
-def test_the_sentence_on_the_default_with_few_labels_is_that_of_the_stored_results(script):
-    module, tables = script("default_sets"), script("doc_tables")
-    rows = tables.read_rows(ROOT / "scripts" / "results" / "default_few.csv")
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert module.few_sentence(rows) in " ".join(text.split())
-
-
 def test_the_sentence_on_own_texts_is_that_of_the_stored_results(script):
     module, tables = script("indomain"), script("doc_tables")
     text = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
