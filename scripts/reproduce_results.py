@@ -114,7 +114,7 @@ REFERENCES = (TFIDF, *dict.fromkeys(OURS.values()), PLAIN)
 #: Whose differences the page shows, and from what.
 SHOWN_DIFFERENCES = {
     "vectors_logreg": (OURS["vectors_logreg"],),
-    "pretrained_logreg": (TFIDF, OURS["pretrained_logreg"]),
+    "pretrained_logreg": (OURS["pretrained_logreg"],),
     "superloss": (TFIDF, OURS["superloss"], PLAIN),
     "auto": (TFIDF,),
 }
