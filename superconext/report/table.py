@@ -307,7 +307,6 @@ BASELINE_NAMES = {
     "majority": "majority class",
     "tfidf_logreg": "TF-IDF + logistic regression",
     "vectors_logreg": "mean word vectors + logistic regression",
-    "plain_vectors_logreg": "mean word vectors without emoji + logistic regression",
     "pretrained_logreg": "frozen pretrained encoder + logistic regression",
 }
 BASELINE_NAMES |= {name + ADJUSTED: f"{title}, adjusted" for name, title in BASELINE_NAMES.items()}
