@@ -26,15 +26,14 @@ from superconext.text.characters import EMOJI, SKIN_TONES
 #: Emoji that become classes at most: the most frequent ones.
 MOST_CLASSES = 32
 
-#: Sentences that hold an emoji of mean word vectors, all and of each: with fewer there are no
-#: scores. Those of 540 sentences with 25 emoji, out of 150,000 words, were worth 2 points with 8
-#: rows per class.
+#: Sentences with emoji, in all and for each emoji, from which on word vectors get scores. Those of
+#: 540 sentences with 25 emoji, out of 150,000 words, gained 2 points with 8 rows per class.
 FEWEST_SENTENCES, FEWEST_OF_ONE = 100, 10
 
 #: Sentences that the logistic regression is fitted to, at most, its C and its iterations.
 MOST_SCORED, SCORES_C, SCORES_ITERATIONS = 40_000, 1.0, 100
 
-#: Sentences with emoji that are read, at most.
+#: Sentences with emoji that are kept in memory, at most: the first ones of the text.
 _MOST_READ = 400_000
 
 #: Words that a sentence has beside its emoji.

@@ -42,8 +42,8 @@ FEWEST_SENTENCES, FEWEST_OF_ONE = 1_000, 50
 BATCH_SIZE, LEARNING_RATE, TEMPERATURE = 256, 1e-3, 0.1
 
 #: How much the scores vary against the sentence vectors. Emoji are in these already: at 1 the
-#: scores gain no more on sentiment, and cost twice as much on topics (scripts/results/
-#: emoji_scores.csv).
+#: scores gain -0.1 to 0.3 points more on sentiment, and cost twice as much on topics with few rows
+#: (scripts/results/emoji_scores.csv).
 SCORES_SIZE = 0.5
 
 
