@@ -9,11 +9,11 @@ each fold's own.
 
 from __future__ import annotations
 
+import math
 import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from superconext.fitting.controls import frozen_encoder, frozen_scores, run_text
 from superconext.fitting.fit import fixed_threads, train_members
 from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
+from superconext.fitting.time_budget import EpochBudget, OutOfTime, clock
 from superconext.objectives.catalogue import objective_class
 from superconext.probe import ADJUSTED, probe_class
 from superconext.probe.base import log_shares
@@ -64,26 +65,6 @@ ENCODER = "encoder"
 
 #: Of which model of a cross-validation a baseline's figures are.
 BASELINE_OF = {TFIDF: "tfidf_logreg", VECTORS: "vectors_logreg", PRETRAINED: "pretrained_logreg"}
-
-
-def clock() -> float:
-    """Seconds of processor time: by a clock on the wall a busy machine would choose otherwise."""
-    return time.process_time()
-
-
-class OutOfTime(Exception):
-    """A fit of a fold that had gone on for longer than it may."""
-
-
-class Clock(Callback):
-    """Raises OutOfTime in the midst of a training once `clock` has passed a deadline."""
-
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-
-    def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
-        if clock() > self.deadline:
-            raise OutOfTime
 
 
 def lacks_folds(config: Config) -> str:
@@ -233,7 +214,7 @@ class CrossValidation:
         for name in names:
             self._frozen(name)
 
-    def add(self, names: Iterable[str], deadline: float = float("inf")) -> None:
+    def add(self, names: Iterable[str], deadline: float = math.inf) -> None:
         """Fit models that have no encoder to train, all on one fold after another. No fold after
         the first is begun once the deadline of `clock` has passed; it is left out."""
         kinds = {TFIDF: TfidfFeatures, NGRAMS: RatioFeatures}
@@ -265,29 +246,43 @@ class CrossValidation:
                     self.models[name].add(predict, self.labels[fold.held], len(self.labels))
                 advance((number + 1) / len(self.folds))
 
-    def add_encoder(self, deadline: float = float("inf"), most: int | None = None) -> None:
+    def add_encoder(
+        self,
+        deadline: float = math.inf,
+        most: int | None = None,
+        budget: EpochBudget | None = None,
+    ) -> None:
         """Train the encoder of the configuration, again for each fold, or for the `most` first, and
-        probe it. With a deadline of `clock` as many folds are done as leave the time of another
-        fit, which may be none."""
+        probe it. With a deadline of `clock` it is trained for as many epochs, and on as many folds,
+        as leave the time of another fit, which may be none; `budget` has the epochs."""
         kind = probe_class(self.config.probe_features)
         grid = GRID if issubclass(kind, LogisticRegressionProbe) else (0.0,)
         model = self.models[ENCODER] = OnFolds(grid)
+        budget = budget or EpochBudget()
         longest, _ = 0.0, self.prepared
         for number, fold in enumerate(self.folds[:most], 1):
             began = clock()
             if began + 2 * longest > deadline:
                 return
+            add = partial(self._add_trained, model, fold, number)
             # As long again may the fit on all rows take.
-            latest = deadline if deadline == float("inf") else (began + deadline) / 2
+            latest = deadline if math.isinf(deadline) else (began + deadline) / 2
             try:
-                self._add_trained(model, fold, latest, number)
+                budget.train(add, self.config, latest)
             except OutOfTime:
                 return
             longest = max(longest, clock() - began)
 
-    def _add_trained(self, model: OnFolds, fold: Fold, latest: float, number: int) -> None:
+    def _add_trained(
+        self,
+        model: OnFolds,
+        fold: Fold,
+        number: int,
+        config: Config,
+        callbacks: Sequence[Callback],
+    ) -> None:
         rows = self.prepared.without(fold.held)
-        config = decided(self.config, len(rows.labels))
+        config = decided(config, len(rows.labels))
         label = f"fold {number} of {len(self.folds)}"
         with (
             fixed_threads(config.threads),
@@ -295,8 +290,7 @@ class CrossValidation:
             self.progress.bar(label) as advance,
         ):
             done = _Share(advance, config.epochs)
-            hooks = [Clock(latest), done]
-            trained = train_members(rows, config, Progress(), hooks, monitor=False)
+            trained = train_members(rows, config, Progress(), [*callbacks, done], monitor=False)
             if trained.interrupted:
                 raise KeyboardInterrupt
             features = member_features(trained.encoders, rows.train)

@@ -33,17 +33,15 @@ from superconext.fitting.cross_validation import (
     PRETRAINED,
     TFIDF,
     VECTORS,
-    Clock,
     CrossValidated,
     CrossValidation,
     OutOfFold,
-    OutOfTime,
-    clock,
     cross_validate,
     frozen,
 )
 from superconext.fitting.fit import Fitted, calibrated, fit_model
 from superconext.fitting.preprocess import Prepared
+from superconext.fitting.time_budget import EpochBudget, OutOfTime, clock
 from superconext.probe.base import log_shares, shifted, softmax
 from superconext.probe.ensemble import (
     ALONE,
@@ -217,12 +215,15 @@ def check_open(given: Mapping[str, Any], config: Config) -> None:
     )
 
 
-def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValidated, Settings]:
+def choose(
+    cv: CrossValidation, progress: Progress, checkpoint: Path | None = None
+) -> tuple[Choice, CrossValidated, Settings]:
     """The recipe of the lowest out-of-fold log loss, what it and its encoder alone predict, and
     the settings for the fit on all rows.
 
     The budget counts from when word vectors and pretrained encoder are made. Fewer folds are fitted
-    where it ends earlier, the trained encoder last; all recipes are compared on the same folds.
+    where it ends earlier, the trained encoder last, for fewer epochs where there is no time for
+    all; all recipes are compared on the same folds. checkpoint: of the fit on all rows.
     """
     config = cv.config
     seconds, dealt = 60 * config.budget, len(cv.folds)
@@ -237,9 +238,9 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     )
     # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
     first = sum(fold.repeat == 0 for fold in cv.folds)
-    once = dealt > 2 * first
+    once, budget = dealt > 2 * first, EpochBudget(checkpoint)
     if any(recipe.trained for recipe in recipes):
-        cv.add_encoder(began + seconds, first if once else None)
+        cv.add_encoder(began + seconds, first if once else None, budget)
     every, done = cv.folds, len(cv.models.get(ENCODER, ()))
 
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
@@ -262,7 +263,8 @@ def choose(cv: CrossValidation, progress: Progress) -> tuple[Choice, CrossValida
     if done and once and len(cv.folds) == first:
         limit = f"; encoders are trained in the first {first} only"
     where = f"out of fold on {len(rows)} rows (in {len(cv.folds)} of {dealt} folds{limit})"
-    compared = _Compared(scores, where, began, len(cv.labels), bool(np.ptp(shift) > 0))
+    adjusted = bool(np.ptp(shift) > 0)
+    compared = _Compared(scores, where, began, len(cv.labels), adjusted, budget)
     choice = _told(_decided(losses, len(cv.labels), ready), compared, config, progress)
     best = choice.recipe
     if not best.trained:  # the others were on fewer folds perhaps, it was on all
@@ -319,11 +321,18 @@ def fit_on_dev(
     fits[None] = plain = next(iter(fits.values()))  # whose n-grams are those of all
     began = clock()  # word vectors and pretrained encoder are made
     _begun(recipes, config, progress)
+    budget = EpochBudget(checkpoint)
     if trained is not None:
         watched: dict[str, Any] = {"checkpoint": checkpoint, "monitor": monitor}
-        hooks = [Clock(began + 60 * config.budget), *callbacks]
+        watched |= {"on_prepared": on_prepared}
+
+        def train_encoder(config: Config, hooks: Sequence[Callback]) -> Fitted:
+            every = [*hooks, *callbacks]
+            return fit_model(train, config, dev, **shared, callbacks=every, **watched)
+
         with contextlib.suppress(OutOfTime):
-            fits[ENCODER] = fitted_by(trained, callbacks=hooks, on_prepared=on_prepared, **watched)
+            latest = began + 60 * config.budget
+            fits[ENCODER] = budget.train(train_encoder, trained.config(plainly), latest)
     classes = plain.model.classes
     known = [row for row, label in enumerate(dev.labels) if label in classes]
     texts, truth = ([column[row] for row in known] for column in (dev.texts, dev.labels))
@@ -351,7 +360,7 @@ def fit_on_dev(
         for recipe, one in shares.items()
     }
     where = f"on {len(labels)} dev rows"
-    compared = _Compared(scores, where, began, len(train), bool(np.ptp(shift) > 0))
+    compared = _Compared(scores, where, began, len(train), bool(np.ptp(shift) > 0), budget)
     choice = _told(_decided(losses, len(train)), compared, config, progress)
     fitted = fits[choice.recipe.encoder]
     model = fitted.model
@@ -545,7 +554,8 @@ class _Compared:
     """How recipes were compared.
 
     scores: metrics of each recipe. where: on which rows. began: by `clock`. rows: of training.
-    adjusted: whether classes are of several sizes and rare ones get more weight.
+    adjusted: whether classes are of several sizes and rare ones get more weight. budget: the epochs
+    of the trained encoder.
     """
 
     scores: Mapping[Recipe, Mapping[str, Any]]
@@ -553,6 +563,7 @@ class _Compared:
     began: float
     rows: int
     adjusted: bool
+    budget: EpochBudget
 
 
 def _told(decision: _Decision, compared: _Compared, config: Config, progress: Progress) -> Choice:
@@ -568,6 +579,10 @@ def _told(decision: _Decision, compared: _Compared, config: Config, progress: Pr
     seconds = clock() - compared.began
     progress.say(f"auto: compared {len(table)} recipes {compared.where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
+    budget = compared.budget
+    if budget.epochs and any(recipe.trained for recipe in compared.scores):
+        few = f"{plural(budget.epochs, 'epoch')} of {budget.of}"
+        progress.say(f"auto: the encoder is trained for {few}, to keep to the budget (--budget)")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
         f"auto: chosen: {chosen.title}; {why}; {shift * compared.adjusted}"
@@ -579,6 +594,8 @@ def _told(decision: _Decision, compared: _Compared, config: Config, progress: Pr
         "compared": compared.where,
         "standard_error": decision.error,
         "seconds": round(seconds, 1),
+        "epochs": budget.epochs,
         "recipes": table,
     }
-    return Choice(chosen, chosen.config(config), facts)
+    own = chosen.config(config)
+    return Choice(chosen, budget.config(own) if chosen.trained else own, facts)

@@ -204,7 +204,7 @@ def _fill(
     if splits.folds:
         cv = CrossValidation(splits.train, config, splits.folds, progress, test_texts)
         if auto:
-            choice, folds, settings = choose(cv, progress)
+            choice, folds, settings = choose(cv, progress, partial / CHECKPOINT)
             config = choice.config
         else:
             folds = cross_validate(cv)

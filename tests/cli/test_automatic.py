@@ -21,6 +21,7 @@ from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.model import Model
 from superconext.fitting.recipes import fit_chosen
 from superconext.runs.folder import load_model
+from superconext.training.checkpoint import Checkpointer
 from tests.cli.conftest import blame, write_table
 from tests.fitting.test_cross_validation import dataset
 
@@ -355,6 +356,67 @@ def test_a_cv_of_0_lets_dev_decide_however_few_rows_it_has(call, few, tmp_path, 
     assert said.code == 0, said.err
     assert f"auto: compared 5 recipes on {dev_rows} dev row" in said.err
     assert "out of fold" not in said.err and "cross-validation" not in said.err
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """A clock that every look at it puts a second forward, and a trained encoder that is chosen
+    wherever there is one."""
+    now, rate = [0.0], [1.0]
+
+    def look():
+        now[0] += rate[0]
+        return now[0]
+
+    def decided(losses, *rest):
+        losses = {r: np.full(len(loss), float(r.name != "trained")) for r, loss in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes_module._decided
+    monkeypatch.setattr(time, "process_time", look)
+    monkeypatch.setattr(recipes_module, "_decided", decided)
+    names = ("steps_per_epoch", "hidden_size")
+    monkeypatch.setattr(recipes_module, "OPEN", (*recipes_module.OPEN, *names))
+    return rate
+
+
+@pytest.mark.parametrize("on_dev", [False, True], ids=["folds", "dev"])
+def test_where_time_is_short_an_encoder_has_fewer_epochs_also_when_resumed(
+    call, few, tmp_path, hurried, monkeypatch, on_dev
+):
+    data = dataset(60, seed=1)
+    dev = write_table(tmp_path / "dev.tsv", list(zip(data.labels, data.texts, strict=True)))
+    words = ("train", few, *SMALL, "--steps-per-epoch", "2", "--hidden-size", "4")
+    words += ("--budget", "20s" if on_dev else "40s", "--no-baselines", "--out")
+    words = (*words[:2], "--dev", dev, *words[2:]) if on_dev else words
+    whole = tmp_path / "whole"
+    said = call(*words, whole)
+    assert said.code == 0, said.err
+    found = re.search(r"auto: the encoder is trained for (\d+) epochs of 15, to keep to", said.err)
+    assert found, said.err
+    epochs = int(found[1])
+    assert read_config(whole / "config.toml")["epochs"] == epochs < 15
+    choice = json.loads((whole / "manifest.json").read_text())["recipes"]
+    assert choice["chosen"] == "trained" and choice["epochs"] == epochs
+    assert (whole / "history.csv").read_text().count("\n") == epochs + 1
+
+    def press(*arguments):
+        save(*arguments)
+        raise KeyboardInterrupt
+
+    save, run = Checkpointer.on_epoch_end, tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpointer, "on_epoch_end", press)
+        said = call(*words, run)
+        assert said.code == 1 and f"after 1 of {epochs} epochs" in said.err, said.err
+    hurried[0] = 0.0  # there would be time for all now
+    said = call("train", "--resume", run)
+    assert said.code == 0, said.err
+    assert f"trained for {epochs} epochs of 15" in said.err
+    names = ("encoder.safetensors", "history.csv", "config.toml")
+    for name in names[:1] + names[2:]:
+        assert (run / name).read_bytes() == (whole / name).read_bytes(), name
+    assert (run / "history.csv").read_text().count("\n") == epochs + 1
 
 
 def test_fit_chosen_lets_few_dev_rows_decide_with_a_cv_of_0_alone(brief):
