@@ -6,6 +6,7 @@
     python tests/frozen/make.py answers [NAME...]  # what TODAY says of each folder
     python tests/frozen/make.py fits [NAME...]     # what TODAY's trainings come to
     python tests/frozen/make.py refit REASON NAME...  # what those of the working tree come to
+    python tests/frozen/make.py elsewhere NAME...  # what they come to here, beside what is there
 
 Code of other commits is taken out of git into a temporary folder and run from there by the same
 Python. Inputs lie beside a run while it is trained, so that no folder has a path of a machine in
@@ -13,7 +14,9 @@ it. With names only those are written again; what stands in the files of the oth
 
 To freeze something that is new, set TODAY to the commit that has it and name it. A training that
 comes to something else for a reason that the changelog states is fitted again with `refit`, and
-`fits.json` has the reason beside its name. Run folders and what they answer never change.
+`fits.json` has the reason beside its name. A training that has not changed and comes to something
+else on a processor of the same fingerprint gets what it comes to there as another result. Run
+folders and what they answer never change.
 """
 
 from __future__ import annotations
@@ -98,6 +101,9 @@ def main() -> None:
         return
     if words[:1] == ["refit"]:
         _fits(words[2:], words[1])
+        return
+    if words[:1] == ["elsewhere"]:
+        _elsewhere(words[1:])
         return
     steps = words[:1] or ["data", "runs", "answers", "fits"]
     with tempfile.TemporaryDirectory(prefix="frozen-") as name:
@@ -197,9 +203,20 @@ def _fits(names: list[str], reason: str = "") -> None:
         if reason:
             moved[name] = reason
         print("trained", name)
+        known.get("elsewhere", {}).pop(name, None)
     of = known["fingerprint"] if reason else cases.fingerprint()
-    fits = {"commit": TODAY, "fingerprint": of, "moved": moved, "probabilities": found}
-    _write(cases.FITS, fits)
+    fits = {"commit": TODAY, "fingerprint": of, "moved": moved}
+    _write(cases.FITS, {**fits, "elsewhere": known.get("elsewhere", {}), "probabilities": found})
+
+
+def _elsewhere(names: list[str]) -> None:
+    known = json.loads(cases.FITS.read_text(encoding="utf-8"))
+    for name in names:
+        with tempfile.TemporaryDirectory() as place:
+            found = cases.rounded(cases.again(name)(Path(place)), 5)
+        known["elsewhere"].setdefault(name, []).append(found)
+        print("trained", name)
+    _write(cases.FITS, known)
 
 
 def _write(path: Path, document: dict[str, object]) -> None:

@@ -47,10 +47,10 @@ def same_machine():
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_training_comes_to_the_same(name, tmp_path, same_machine):
-    found, expected = again(name)(tmp_path), np.array(FROZEN["probabilities"][name])
-    assert found.shape == expected.shape
+    found = again(name)(tmp_path)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-6)
-    apart = np.abs(found - expected)[WORDED]
+    known = [FROZEN["probabilities"][name], *FROZEN["elsewhere"].get(name, ())]
+    apart = min((np.abs(found - one)[WORDED] for one in map(np.array, known)), key=np.max)
     if same_machine:
         assert apart.max() <= CLOSE, f"{name}: up to {apart.max():.6f} apart"
     else:
@@ -62,6 +62,7 @@ def test_nothing_frozen_is_left_out():
     assert sorted(FROZEN["probabilities"]) == sorted(NAMES)
     assert set(TRAININGS) >= set(OBJECTIVES) and len(OBJECTIVES) == 16
     assert set(NAMES) >= SLOW | set(FROZEN["moved"])
+    assert set(FROZEN["elsewhere"]) <= UNSTEADY
 
 
 def test_frozen_trainings_differ():
