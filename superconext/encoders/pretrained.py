@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from superconext.encoders.base import Encoder
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.packed_lstm import Packing
+    from superconext.text.ngrams import WordNgrams
 
 FORMAT, VERSION = "superconext-encoder", 1
 
@@ -66,12 +67,16 @@ class TwoWayReader(Protocol):
         """States of packed ids `[P]` by each direction, `[P, d / 2]`, in its reading order."""
 
 
-def encoder_to_pretrain(words: Tensor, config: Config) -> BiLSTMEncoder:
-    """A new encoder of one layer over fixed word vectors `[V, e]`."""
+def encoder_to_pretrain(
+    words: Tensor, config: Config, ngrams: WordNgrams | None = None
+) -> BiLSTMEncoder:
+    """A new encoder of one layer over fixed word vectors `[V, e]`, to which what `ngrams` learn is
+    added, where there are some."""
     from superconext.encoders.bilstm import BiLSTMEncoder
     from superconext.encoders.words import WordEmbedding
 
-    return BiLSTMEncoder.over_words(WordEmbedding(words, tune=False), replace(config, layers=1), 0)
+    embedding = WordEmbedding(words, False, ngrams.size if ngrams else 0, ngrams)
+    return BiLSTMEncoder.over_words(embedding, replace(config, layers=1), 0)
 
 
 def write_layers(

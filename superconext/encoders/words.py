@@ -140,8 +140,7 @@ class WordEmbedding(nn.Module):
             torch.from_numpy(ends - sizes).to(device),
             mode="sum",
         )
-        scale = 1.0 / np.sqrt(np.maximum(words.counts[chosen], 1))
-        return total * torch.from_numpy(scale).to(total).unsqueeze(1)
+        return total * torch.from_numpy(words.scales(chosen)).to(total).unsqueeze(1)
 
 
 def row_table(rows: Tensor) -> nn.Module:

@@ -134,8 +134,7 @@ def oov_word_vectors(oov_words: OovWords, unknown: np.ndarray, ngrams: np.ndarra
         counts = np.diff(pieces.offsets)
         some = np.flatnonzero(counts)
         sums = np.add.reduceat(ngrams[pieces.ids], pieces.offsets[some], axis=0)
-        scale = 1.0 / np.sqrt(np.maximum(pieces.counts[some], 1))
-        vectors[some] += sums * scale[:, None].astype(np.float32)
+        vectors[some] += sums * pieces.scales(some)[:, None]
     return vectors.astype(np.float32)
 
 

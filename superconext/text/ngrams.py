@@ -36,12 +36,23 @@ class WordNgrams:
 
     ids: int64 `[total]`; word i has `ids[offsets[i]:offsets[i + 1]]`, its known n-grams.
     offsets: int64 `[n + 1]`.
-    counts: int64 `[n]`, how many distinct n-grams each word has, known or not.
+    counts: int64 `[n]`, how many n-grams each word has, known or not.
+    times: what they add to a word is so many times the mean of their vectors; None: their sum over
+        the square root of their number.
+    size: ids there are, of these and of other words; 0: not said.
     """
 
     ids: NDArray[np.int64]
     offsets: NDArray[np.int64]
     counts: NDArray[np.int64]
+    times: float | None = None
+    size: int = 0
+
+    def scales(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What the sums of the chosen words' n-gram vectors are multiplied by, `[m]`."""
+        counts = np.maximum(self.counts[chosen], 1)
+        by_number = 1.0 / np.sqrt(counts) if self.times is None else self.times / counts
+        return by_number.astype(np.float32)
 
 
 class NgramVocabulary:

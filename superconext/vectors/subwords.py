@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from superconext.core.errors import VectorsError
+from superconext.text.ngrams import WordNgrams
 
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
@@ -74,6 +75,15 @@ class SubwordTable:
     def hashes(self, word: str) -> list[int]:
         """Bucket of each n-gram of `<word>`, in reading order, shorter first."""
         return self._hash_many([word])[0].tolist()
+
+    def ngrams_of(self, words: Sequence[str], times: float) -> WordNgrams:
+        """The buckets of words, for vectors of which a word gets `times` the mean."""
+        ids, counts = self._hash_many(words)
+        return WordNgrams(ids, np.append(0, np.cumsum(counts)), counts, times, len(self.buckets))
+
+    def plus(self, change: npt.NDArray[np.float32]) -> SubwordTable:
+        """The table with a change `[B, d]` added."""
+        return SubwordTable(self.buckets + change, self.min_n, self.max_n)
 
     def composes(self, word: str) -> bool:
         """Whether a word has an n-gram, and so a vector."""

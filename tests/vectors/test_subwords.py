@@ -140,3 +140,24 @@ def test_impossible_tables_are_refused():
     for bad in (np.zeros((0, 2)), np.zeros(3), np.zeros((2, 2), int)):
         with pytest.raises(VectorsError, match="subword table"):
             SubwordTable(bad, 3, 6)
+
+
+def test_ngrams_of_words_add_so_many_times_the_mean_of_their_vectors():
+    draw = np.random.default_rng(0)
+    table = SubwordTable(draw.standard_normal((7, 3)).astype(np.float32), 2, 3)
+    words = ["zwin", "a", "", "é"]
+    ngrams = table.ngrams_of(words, 4.0)
+    assert ngrams.size == 7
+    for number, (word, scale) in enumerate(zip(words, ngrams.scales(np.arange(4)), strict=True)):
+        ids = ngrams.ids[ngrams.offsets[number] : ngrams.offsets[number + 1]]
+        assert ids.tolist() == table.hashes(word)
+        composed = table.compose_many([word])[0][0]
+        np.testing.assert_allclose(scale * table.buckets[ids].sum(axis=0), 4 * composed, rtol=1e-5)
+
+
+def test_a_change_of_the_table_changes_what_it_composes():
+    draw = np.random.default_rng(0)
+    first, change = draw.standard_normal((2, 9, 3)).astype(np.float32)
+    both = SubwordTable(first, 2, 4).plus(change)
+    parts = [SubwordTable(part, 2, 4).compose_many(["bzaf", "kif"])[0] for part in (first, change)]
+    np.testing.assert_allclose(both.compose_many(["bzaf", "kif"])[0], sum(parts), rtol=1e-4)

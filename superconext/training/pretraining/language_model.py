@@ -45,6 +45,7 @@ from superconext.encoders.packed_lstm import Packing
 from superconext.encoders.pretrained import TwoWayReader, encoder_to_pretrain, start_from
 from superconext.encoders.words import row_table
 from superconext.objectives.base import Batch, Objective
+from superconext.text.ngrams import WordNgrams
 from superconext.text.tokenize import Vocabulary
 from superconext.training.callbacks import Callback, Record
 from superconext.training.checkpoint import Checkpointer
@@ -405,14 +406,16 @@ def pretraining(
     callbacks: Sequence[Callback] = (),
     share: TokenStore | None = None,
     init: str | None = None,
+    ngrams: WordNgrams | None = None,
 ) -> Trainer:
     """The training of an encoder as a language model, as far as its states on disk go.
 
-    The word vectors stay as they are: table, of the vocabulary's words, float32 `[V, e]`. Each
-    record of the history has `epoch`, `loss` and `held_loss` in nats for each predicted word
-    (against a sample), and `seconds`. states: folder of the states to resume from. share: the
-    sentences that this process reads; None: those of the corpus. init: folder of the encoder to
-    start from, which learned with the same word vectors.
+    table: word vectors of the vocabulary, float32 `[V, e]`, which stay as they are. ngrams: of the
+    same words; their vectors learn, and are added to those of the words. Each record of the history
+    has `epoch`, `loss` and `held_loss` in nats for each predicted word (against a sample), and
+    `seconds`. states: folder of the states to resume from. share: the sentences that this process
+    reads; None: those of the corpus. init: folder of the encoder to start from, which learned with
+    the same word vectors.
 
     Raises RunError when all states that are there are damaged, and what `start_from` does.
     """
@@ -433,7 +436,7 @@ def pretraining(
         seed=settings.seed,
         compile=settings.compile,
     )
-    encoder = encoder_to_pretrain(words, config)
+    encoder = encoder_to_pretrain(words, config, ngrams)
     if init:
         start_from(encoder, init)
     predicted = words[2 : 2 + len(corpus.counts)]

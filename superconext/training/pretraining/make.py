@@ -22,7 +22,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.duplicates import Decontamination
 from superconext.data.token_store import TokenRows, TokenStore, text_of
 from superconext.encoders.base import Encoder
+from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.embedding_init import spelt_otherwise
 from superconext.encoders.pretrained import (
@@ -51,6 +52,7 @@ from superconext.encoders.pretrained import (
     with_sizes,
     write_layers,
 )
+from superconext.text.ngrams import WordNgrams
 from superconext.text.tokenize import Tokenizer, Vocabulary
 from superconext.training.callbacks import Record, StepBar
 from superconext.training.distributed import Arrays, T, World, current_world, led, within
@@ -69,6 +71,7 @@ from superconext.training.pretraining.language_model import (
     read_corpus,
 )
 from superconext.vectors.readers import read_vectors
+from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 from superconext.vectors.text_corpus import (
     Lines,
@@ -79,9 +82,17 @@ from superconext.vectors.text_corpus import (
     text_to_clear,
 )
 from superconext.vectors.training import cached_vectors
+from superconext.vectors.training import emoji_scores as word_scores
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 8
+_TRAINING = 9
+
+#: What n-grams learn is so many times the mean of their vectors; and numbers in a table of n-grams
+#: beyond which they learn nothing, as the optimiser needs three such tables.
+TIMES, MOST_LEARNED = 4.0, 1 << 25
+
+#: What other processes are given of n-grams.
+_NGRAM_ARRAYS = ("ids", "offsets", "counts")
 
 
 @dataclass(frozen=True)
@@ -363,14 +374,18 @@ def _make(
     try:
         with torch.random.fork_rng(devices=[]), threadpool_limits(threads):
             table, vectors = _table(vectors, corpus)
-            share = dealt_out(corpus, table, settings, threads, states)
+            ngrams = None if init else _learning_ngrams(vectors, corpus)
+            share = dealt_out(corpus, table, settings, threads, states, ngrams)
             with progress.bar("pretraining") as advance:
                 hooks = [StepBar(advance)]
-                trainer = pretraining(corpus, table, settings, states, progress, hooks, share, init)
+                rest = progress, hooks, share, init, ngrams
+                trainer = pretraining(corpus, table, settings, states, *rest)
                 trainer.fit()
             emoji, learned, scores = _learn_emoji(
                 corpus, trainer.encoder, settings, states, progress
             )
+            if ngrams is not None:
+                vectors = _learned(vectors, corpus, trainer.encoder, text)
     finally:
         torch.set_num_threads(before)
     facts = {
@@ -464,6 +479,46 @@ def _table(vectors: WordVectors, corpus: Corpus) -> tuple[np.ndarray, WordVector
     return table, extended
 
 
+def _learning_ngrams(vectors: WordVectors, corpus: Corpus) -> WordNgrams | None:
+    """The n-grams of the words that are read; None where the word vectors have none, or so many
+    that they stay as they are."""
+    subwords = vectors.subwords
+    if subwords is None or subwords.buckets.size > MOST_LEARNED:
+        return None
+    ngrams = subwords.ngrams_of(corpus.vocabulary.words[2:], TIMES)
+    # Padding and the unknown word have none.
+    offsets, counts = (np.append([0, 0], part) for part in (ngrams.offsets, ngrams.counts))
+    return replace(ngrams, offsets=offsets, counts=counts)
+
+
+def _learned(
+    vectors: WordVectors, corpus: Corpus, encoder: Encoder, text: Sentences
+) -> WordVectors:
+    """The word vectors with what their n-grams have learned in them."""
+    assert isinstance(encoder, BiLSTMEncoder) and vectors.subwords is not None
+    embedding = encoder.embedding
+    trained = embedding.table().numpy()[2:]
+    change = (TIMES * embedding.ngrams.detach()).numpy()
+    subwords = vectors.subwords.plus(change)
+    added, _ = SubwordTable(change, subwords.min_n, subwords.max_n).compose_many(vectors.words)
+    rows = vectors.matrix.astype(np.float32) + added
+
+    def as_named(words: Sequence[str], rows: np.ndarray) -> WordVectors:
+        return WordVectors(words, rows, subwords, name=vectors.name, notes=vectors.notes)
+
+    learned = as_named(vectors.words, rows)
+    # A word that was found in another spelling had the vector of that one and its own n-grams.
+    words = corpus.vocabulary.words[2:]
+    read, _ = learned.lookup(words)
+    other = np.flatnonzero(np.abs(read - trained).max(axis=1) > 1e-3 * np.abs(trained).max())
+    if len(other):
+        more = [*vectors.words, *(words[i] for i in other)]
+        learned = as_named(more, np.concatenate([rows, trained[other]]))
+    if vectors.emoji_scores is not None:
+        learned.emoji_scores = word_scores(text, learned, 0)
+    return learned
+
+
 @dataclass(frozen=True)
 class Shard(TokenStore):
     """Some sentences of a larger store, under the numbers they have there.
@@ -488,7 +543,12 @@ class Shard(TokenStore):
 
 
 def dealt_out(
-    corpus: Corpus, table: np.ndarray, settings: Settings, threads: int, states: Path
+    corpus: Corpus,
+    table: np.ndarray,
+    settings: Settings,
+    threads: int,
+    states: Path,
+    ngrams: WordNgrams | None,
 ) -> TokenStore:
     """Give each process its share; returns this one's, which is all where it is alone."""
     world = current_world()
@@ -502,6 +562,9 @@ def dealt_out(
         tokens, lengths = corpus.store.take(numbers)
         offsets = np.append(0, np.cumsum(lengths))
         own = {"tokens": tokens, "offsets": offsets, "numbers": numbers}
+        if ngrams is not None:
+            own |= {f"ngram_{name}": getattr(ngrams, name) for name in _NGRAM_ARRAYS}
+            own["ngram_size"] = np.array([ngrams.size])
         return {**own, "table": table, "counts": corpus.counts, "trained": corpus.trained}
 
     return Shard.of(world.hand_out(arrays_of))
@@ -534,7 +597,11 @@ def _help() -> None:
     nothing = np.empty(0, np.int64)
     share = Shard.of(arrays)
     corpus = Corpus(Vocabulary([], []), share, arrays["counts"], arrays["trained"], nothing)
-    trainer = pretraining(corpus, arrays["table"], settings, states)
+    ngrams = None
+    if "ngram_size" in arrays:
+        ids, offsets, counts = (arrays[f"ngram_{name}"] for name in _NGRAM_ARRAYS)
+        ngrams = WordNgrams(ids, offsets, counts, TIMES, int(arrays["ngram_size"][0]))
+    trainer = pretraining(corpus, arrays["table"], settings, states, ngrams=ngrams)
     trainer.fit()
     emoji: dict[str, Any] = world.broadcast({})
     if emoji:

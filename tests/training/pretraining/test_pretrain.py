@@ -23,6 +23,8 @@ from superconext.training.pretraining.language_model import (
     pretraining,
     read_corpus,
 )
+from superconext.training.pretraining.make import TIMES
+from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
 from tests.cli.conftest import BAD, COMMON, GOOD, call_main, rows, write_table
 from tests.experiments.conftest import Heard
@@ -288,6 +290,71 @@ def test_words_the_vectors_lack_keep_the_noise_the_encoder_has_read(cached, monk
     assert found.all() and rows.any(axis=1).all()
     np.testing.assert_array_equal(rows, np.stack([read[word] for word in words]))
     assert any("had random vectors" in note for note in held.notes)
+
+
+def watched(monkeypatch):
+    """The trainings that `pretrain` makes, and the word vectors that go into each."""
+    made = []
+
+    def watching(corpus, table, *others):
+        made.append((corpus, table.copy(), pretraining(corpus, table, *others)))
+        return made[-1][2]
+
+    monkeypatch.setattr("superconext.training.pretraining.make.pretraining", watching)
+    return made
+
+
+def test_vectors_of_ngrams_learn_and_are_in_the_word_vectors_of_the_folder(cached, monkeypatch):
+    made, out = watched(monkeypatch), cached / "pre"
+    first = cached / "vectors"
+    text = text_file(cached)
+    assert call_main("vectors", "train", text, "--out", first, "--dimension", 6, "--quiet")[0] == 0
+    given = ("--vectors", first, "--out", out, "--hidden-size", 5, "--quiet")
+    assert call_main("pretrain", text, *given)[0] == 0
+    ((corpus, before, trainer),) = made
+    words = corpus.vocabulary.words[2:]
+    old, new = (WordVectors.load(folder, verify=True) for folder in (first, out))
+    embedding = trainer.encoder.embedding
+    change = TIMES * embedding.ngrams.detach().numpy()
+    assert np.abs(change).max() > 0.01
+    # What the encoder has read of a word is in the folder, also of words the text does not have.
+    read, found = new.lookup(words)
+    assert found.all() and not np.allclose(read, before[2:], atol=1e-3)
+    np.testing.assert_allclose(read, embedding.table().numpy()[2:], atol=1e-5)
+    for word in (*words[:5], "unheard", "goodish"):
+        ids = old.subwords.hashes(word)
+        expected = old.lookup([word])[0][0] + sum(change[k] for k in ids) / len(ids)
+        np.testing.assert_allclose(new.lookup([word])[0][0], expected, atol=1e-5)
+    assert np.array_equal(before[:2], embedding.table().numpy()[:2]), "no word has no n-grams"
+
+
+def test_a_word_found_in_another_case_keeps_what_the_encoder_has_read(cached, monkeypatch):
+    made, out = watched(monkeypatch), cached / "pre"
+    draw = np.random.default_rng(0)
+    rows = draw.standard_normal((2, 6)).astype(np.float32)
+    buckets = draw.standard_normal((50, 6)).astype(np.float32)
+    names = [GOOD[0].upper(), BAD[0]]
+    WordVectors(names, rows, SubwordTable(buckets, 2, 4)).save(cached / "few")
+    options = ("--vectors", cached / "few", "--out", out, "--hidden-size", 5, "--quiet")
+    assert call_main("pretrain", text_file(cached), *options)[0] == 0
+    ((corpus, before, trainer),) = made
+    words = corpus.vocabulary.words[2:]
+    np.testing.assert_array_equal(before[2 + words.index(GOOD[0])], rows[0])
+    held = WordVectors.load(out, verify=True)
+    np.testing.assert_allclose(
+        held.lookup(words)[0], trainer.encoder.embedding.table().numpy()[2:], atol=2e-3
+    )
+    assert names[0] in held.words
+
+
+def test_tables_of_very_many_ngrams_stay_as_they_are(cached, monkeypatch):
+    monkeypatch.setattr("superconext.training.pretraining.make.MOST_LEARNED", 299)
+    rows, buckets = np.ones((1, 6), np.float32), np.ones((50, 6), np.float32)
+    WordVectors([BAD[0]], rows, SubwordTable(buckets, 2, 4)).save(cached / "few")
+    out = cached / "pre"
+    options = ("--vectors", cached / "few", "--out", out, "--hidden-size", 5, "--quiet")
+    assert call_main("pretrain", text_file(cached), *options)[0] == 0
+    assert np.array_equal(WordVectors.load(out).subwords.buckets, buckets)
 
 
 def encoder_and_own_text(folder):
