@@ -97,7 +97,7 @@ ENOUGH_ROWS = 100
 WORTH_PRETRAINING = 500_000
 
 #: Words of a text that pretraining is through with in a second, both passes and emoji together.
-_WORDS_A_SECOND = 10_000
+_WORDS_A_SECOND = 8_000
 
 #: Share of the budget after which what needs no training is not fitted on further folds.
 _FOR_THE_QUICK = 1 / 3

@@ -9,6 +9,9 @@ over the true word and a sample of K others instead of all V, each score less th
 number of times its word is expected in the sample, so that the frequent words, which are drawn
 more often, are not punished for it.
 
+Of a word is read its vector, which stays as it is, and four times the mean of what the vectors of
+its character n-grams have learned, so that another spelling of a word gains from what it teaches.
+
 Frequent words say little of a sentence: each occurrence is predicted with a chance of
 sqrt(t / share of the word) at most, so that fewer scores are needed and rarer words weigh more.
 
