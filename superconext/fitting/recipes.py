@@ -324,11 +324,12 @@ def fit_on_dev(
     budget = EpochBudget(checkpoint)
     if trained is not None:
         watched: dict[str, Any] = {"checkpoint": checkpoint, "monitor": monitor}
-        watched |= {"on_prepared": on_prepared}
+        prepared = [on_prepared]  # for the first time that training begins
 
         def train_encoder(config: Config, hooks: Sequence[Callback]) -> Fitted:
             every = [*hooks, *callbacks]
-            return fit_model(train, config, dev, **shared, callbacks=every, **watched)
+            given = {**watched, "on_prepared": prepared.pop() if prepared else None}
+            return fit_model(train, config, dev, **shared, callbacks=every, **given)
 
         with contextlib.suppress(OutOfTime):
             latest = began + 60 * config.budget
@@ -580,8 +581,9 @@ def _told(decision: _Decision, compared: _Compared, config: Config, progress: Pr
     progress.say(f"auto: compared {len(table)} recipes {compared.where} in {seconds:.0f} s")
     progress.say(f"auto: log loss and accuracy: {'; '.join(told)}")
     budget = compared.budget
-    if budget.epochs and any(recipe.trained for recipe in compared.scores):
-        few = f"{plural(budget.epochs, 'epoch')} of {budget.of}"
+    epochs = budget.epochs if any(recipe.trained for recipe in compared.scores) else None
+    if epochs:
+        few = f"{plural(epochs, 'epoch')} of {budget.of}"
         progress.say(f"auto: the encoder is trained for {few}, to keep to the budget (--budget)")
     shift = f"rare classes get more weight (logit adjustment {config.logit_adjustment:g}); "
     progress.say(
@@ -594,7 +596,7 @@ def _told(decision: _Decision, compared: _Compared, config: Config, progress: Pr
         "compared": compared.where,
         "standard_error": decision.error,
         "seconds": round(seconds, 1),
-        "epochs": budget.epochs,
+        "epochs": epochs,
         "recipes": table,
     }
     own = chosen.config(config)

@@ -107,6 +107,20 @@ def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
     assert len(folds.recipe.folds) == 1, "the first fold is fitted however little time there is"
 
 
+@pytest.mark.parametrize(("minutes", "fewer"), [(0.35, True), (60.0, False), (0.0, None)])
+def test_controls_are_fitted_once_however_often_training_begins(monkeypatch, minutes, fewer):
+    """With a clock that every look at it puts a second forward."""
+    seconds = iter(range(1_000_000))
+    monkeypatch.setattr("time.process_time", lambda: float(next(seconds)))
+    prepared = []
+    config = resolve({**AUTO, "epochs": None, "budget": minutes})
+    rows = dataset(30), config, dataset(60, seed=1), Progress()
+    _, choice = fit_on_dev(*rows, on_prepared=prepared.append)
+    assert len(prepared) == 1
+    assert ("trained" in choice.facts["recipes"]) == (fewer is not None)
+    assert (choice.facts["epochs"] is not None) == bool(fewer)
+
+
 @pytest.mark.parametrize(("trained", "chosen"), [(0.0001, "ngrams"), (0.0, "trained")])
 def test_a_trained_encoder_is_not_taken_where_all_are_nearly_right(trained, chosen, monkeypatch):
     """By how little it is better: 0.0004 of log loss on each row alike, or 0.004."""
