@@ -255,9 +255,10 @@ class WordIndexer(TextIndexer):
         return {"words": len(self.oov_vectors), "buckets": buckets}
 
     def pruned(self, expected: Sequence[str] | None) -> WordIndexer:
-        """Buckets of n-grams that no known word falls into were never trained on one; they hold
-        what they were initialised with, and go. Words beside the training text go where
-        `expected` texts lack them; they are then composed of n-grams, as other unseen words are.
+        """Buckets of n-grams that no known word falls into go: they hold what they were initialised
+        with, or what a pretrained encoder has learned of words that the table lacks. Words beside
+        the training text go where `expected` texts lack them; they are then composed of n-grams, as
+        other unseen words are.
         """
         kept, words = self.oov_vectors, list(self.oov_vectors.words)
         if expected is not None:

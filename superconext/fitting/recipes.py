@@ -232,12 +232,12 @@ def choose(
     cv.make_ready(untrained)
     began = clock()
     _begun(recipes, config, progress)
+    # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
+    first = sum(fold.repeat == 0 for fold in cv.folds)
     cv.add(
         dict.fromkeys([TFIDF, NGRAMS, *untrained]),
         began + _FOR_THE_QUICK * seconds,
     )
-    # Where so few rows are dealt three times or more, encoders are trained on the first deal alone.
-    first = sum(fold.repeat == 0 for fold in cv.folds)
     once, budget = dealt > 2 * first, EpochBudget(checkpoint)
     if any(recipe.trained for recipe in recipes):
         cv.add_encoder(began + seconds, first if once else None, budget)
@@ -329,7 +329,10 @@ def fit_on_dev(
         def train_encoder(config: Config, hooks: Sequence[Callback]) -> Fitted:
             every = [*hooks, *callbacks]
             given = {**watched, "on_prepared": prepared.pop() if prepared else None}
-            return fit_model(train, config, dev, **shared, callbacks=every, **given)
+            fitted = fit_model(train, config, dev, **shared, callbacks=every, **given)
+            if fitted.interrupted:  # what some of its epochs predict is not what it would
+                raise KeyboardInterrupt
+            return fitted
 
         with contextlib.suppress(OutOfTime):
             latest = began + 60 * config.budget

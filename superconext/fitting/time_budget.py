@@ -1,8 +1,9 @@
 """The time that a training may take: fewer epochs where it would take longer.
 
-After a few steps the time of an epoch is known. Where the epochs would not be done before a
-deadline, training begins again with those that will be, and a resumed run has the same number. An
-encoder of fewer epochs predicts a little worse, and shows whether training is worth its time.
+After a few steps the time of an epoch is known, and after the first what is done between two. Where
+the epochs would not be done before a deadline, training begins again with those that will be, and a
+resumed run has the same number. An encoder of fewer epochs predicts a little worse, and shows
+whether training is worth its time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeVar
 from superconext.config.parameters import Config
 from superconext.core.errors import RunError
 from superconext.core.files import write_json
-from superconext.training.callbacks import Callback
+from superconext.training.callbacks import Callback, Record
 from superconext.training.trainer import Trainer
 
 #: Steps after which the time of an epoch is known.
@@ -50,31 +51,37 @@ class _TooLong(Exception):
 
 
 class _Timer(Callback):
-    """Raises _TooLong, or calls `passed`, after the first `TIMED` steps, those of one epoch, or the
-    first past the deadline."""
+    """Raises _TooLong after the first `TIMED` steps, those of one epoch, or the first past the
+    deadline. With the first epoch it is known what stands between epochs, as scores on dev: then it
+    raises _TooLong or calls `passed`."""
 
     def __init__(self, deadline: float, passed: Callable[[], None]) -> None:
         self.deadline, self.passed = deadline, passed
-        self._steps, self._began = 0, 0.0
+        self._steps, self._began, self._of_step, self._latest = 0, 0.0, 0.0, 0.0
 
     def on_train_begin(self, trainer: Trainer) -> None:
         self._steps, self._began = 0, clock()
 
     def on_step_end(self, trainer: Trainer, step: int, loss: float) -> None:
-        self._steps += 1
-        last, now = min(TIMED, trainer.batches.steps), clock()
-        if self._steps == last or (self._steps < last and now > self.deadline):
-            self._judge(trainer, (now - self._began) / max(self._steps - 1, 1), now)
+        self._steps, self._latest = self._steps + 1, clock()
+        last = min(TIMED, trainer.batches.steps)
+        if self._steps == last or (self._steps < last and self._latest > self.deadline):
+            self._of_step = (self._latest - self._began) / max(self._steps - 1, 1)
+            self._judge(trainer, self._of_step * trainer.batches.steps)
         if self._steps == 1:  # slower than the others, as it makes what these use again
             self._began = clock()
 
-    def _judge(self, trainer: Trainer, seconds: float, now: float) -> None:
-        """seconds: of a step."""
-        an_epoch, left = trainer.batches.steps, (self.deadline - now) / seconds
-        if trainer.epochs * an_epoch - trainer.steps_done <= left:
+    def on_epoch_end(self, trainer: Trainer, record: Record) -> None:
+        if trainer.epoch == 1:
+            between = clock() - self._latest
+            self._judge(trainer, self._of_step * trainer.batches.steps + between)
             self.passed()
-        else:
-            raise _TooLong(max(int(_OF_TIME * left / an_epoch), 0), trainer.epochs)
+
+    def _judge(self, trainer: Trainer, seconds: float) -> None:
+        """seconds: of an epoch."""
+        left = (self.deadline - clock()) / seconds
+        if trainer.epochs - trainer.steps_done / trainer.batches.steps > max(left, 0.0):
+            raise _TooLong(max(int(_OF_TIME * left), 0), trainer.epochs)
 
 
 class EpochBudget:

@@ -104,8 +104,10 @@ def rows_of(
     # One emoji of each sentence: the first after a shuffle.
     pairs = random_stream(seed, PRETRAINING_EMOJI).permutation(pairs, axis=1)
     found, first = np.unique(pairs[0], return_index=True)
-    labels = place[pairs[1, first]]
-    if len(chosen) < 2 or len(found) < fewest_sentences or len(np.unique(labels)) < len(chosen):
+    # An emoji that is always beside others may be drawn of no sentence.
+    drawn, labels = np.unique(place[pairs[1, first]], return_inverse=True)
+    chosen = chosen[drawn]
+    if len(chosen) < 2 or len(found) < fewest_sentences:
         return None
     kept = (kind < 0) & np.isin(row, found)
     offsets = np.append(0, np.cumsum(beside[found]))

@@ -1,6 +1,7 @@
 """How many epochs an encoder is trained for where time is short."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -15,10 +16,12 @@ CONFIG = resolve({**TINY, "epochs": None})
 
 
 class Machine:
-    """Trains by name only: so many seconds for each step, the first slower than the others."""
+    """Trains by name only: so many seconds for each step, the first slower than the others, and
+    after each epoch."""
 
-    def __init__(self, monkeypatch, steps=20, seconds=1.0, first=30.0):
+    def __init__(self, monkeypatch, steps=20, seconds=1.0, first=30.0, between=0.0):
         self.now, self.steps, self.seconds, self.first = 0.0, steps, seconds, first
+        self.between = between
         self.begun = []
         monkeypatch.setattr(time_budget, "clock", lambda: self.now)
 
@@ -34,6 +37,12 @@ class Machine:
             self.now += self.first if step == 0 and len(self.begun) == 1 else self.seconds
             for callback in callbacks:
                 callback.on_step_end(trainer, step % self.steps, 0.5)
+            trainer.epoch, beyond = divmod(step + 1, self.steps)
+            if beyond:
+                continue
+            self.now += self.between
+            for callback in callbacks:
+                callback.on_epoch_end(trainer, {})
         return epochs
 
 
@@ -83,6 +92,20 @@ def test_it_decides_within_the_first_epoch_so_that_no_checkpoint_is_of_more(monk
     budget = EpochBudget()
     budget.train(watched, CONFIG, 30.0 + 6 * steps)
     assert ended[0] <= 30 + steps and budget.epochs < 15
+
+
+def test_what_stands_between_epochs_takes_time_too(monkeypatch):
+    machine, budget = Machine(monkeypatch, between=40.0), EpochBudget()
+    assert budget.train(machine.fit, CONFIG, 600.0) == 7
+    # After an epoch, at 89 seconds, 511 are left, of which nine tenths hold seven of 60 seconds.
+    assert machine.begun == [15, 7] and budget.of == 15
+    assert 400 < machine.now <= 600
+
+
+def test_with_time_for_the_only_epoch_it_is_not_given_up_at_its_end(monkeypatch):
+    machine, budget = Machine(monkeypatch, between=1000.0), EpochBudget()
+    assert budget.train(machine.fit, replace(CONFIG, epochs=1), 100.0) == 1
+    assert machine.begun == [1]
 
 
 def test_slower_than_it_seemed_is_shortened_again(monkeypatch):

@@ -55,6 +55,16 @@ def test_sentences_with_emoji_are_kept_without_them():
         assert rows.names[rows.labels[k]] == face
 
 
+def test_emoji_that_are_always_beside_others_are_left_out_alone():
+    crowd = ["🎉", "🔥", "💯", "🙏", "✨", "💔"]
+    lines = [*told(450), *[["a", "b", *crowd]] * 10]
+    rows, _ = rows_of_lists(lines, [*FACES, *crowd], 0)
+    drawn = set(rows.names)
+    assert {"😂", "😭"} < drawn < {"😂", "😭", *crowd}, "ten sentences cannot draw all six"
+    assert sorted(set(rows.labels)) == [*range(len(rows.names))]
+    assert [rows.names[k] for k in rows.labels[:2]] == [lines[0][-1], lines[1][-1]]
+
+
 @pytest.mark.parametrize(
     "lines",
     [

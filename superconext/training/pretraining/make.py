@@ -85,7 +85,7 @@ from superconext.vectors.training import cached_vectors
 from superconext.vectors.training import emoji_scores as word_scores
 
 #: What training makes of the same text beyond its settings; raise it with any change there.
-_TRAINING = 9
+_TRAINING = 10
 
 #: What n-grams learn is so many times the mean of their vectors; and numbers in a table of n-grams
 #: beyond which they learn nothing, as the optimiser needs three such tables.
@@ -327,7 +327,7 @@ def _key(
     """Hash of everything the weights follow from."""
     facts = {
         "text": text.identity(),
-        "vectors": vectors.sha256 or vectors.content_sha256(),
+        "vectors": vectors.content_sha256(),
         "settings": asdict(settings),
         "threads": threads,
         "versions": [torch.__version__, _TRAINING],
@@ -497,7 +497,7 @@ def _learned(
     """The word vectors with what their n-grams have learned in them."""
     assert isinstance(encoder, BiLSTMEncoder) and vectors.subwords is not None
     embedding = encoder.embedding
-    trained = embedding.table().numpy()[2:]
+    trained = embedding.table().numpy()[1:]
     change = (TIMES * embedding.ngrams.detach()).numpy()
     subwords = vectors.subwords.plus(change)
     added, _ = SubwordTable(change, subwords.min_n, subwords.max_n).compose_many(vectors.words)
@@ -507,8 +507,9 @@ def _learned(
         return WordVectors(words, rows, subwords, name=vectors.name, notes=vectors.notes)
 
     learned = as_named(vectors.words, rows)
-    # A word that was found in another spelling had the vector of that one and its own n-grams.
-    words = corpus.vocabulary.words[2:]
+    # A word that was found in another spelling had the vector of that one and its own n-grams, and
+    # the unknown word's n-grams have not learned with it.
+    words = corpus.vocabulary.words[1:]
     read, _ = learned.lookup(words)
     other = np.flatnonzero(np.abs(read - trained).max(axis=1) > 1e-3 * np.abs(trained).max())
     if len(other):

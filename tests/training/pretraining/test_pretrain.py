@@ -328,6 +328,23 @@ def test_vectors_of_ngrams_learn_and_are_in_the_word_vectors_of_the_folder(cache
     assert np.array_equal(before[:2], embedding.table().numpy()[:2]), "no word has no n-grams"
 
 
+def test_word_vectors_of_the_same_file_cut_short_make_another_encoder(cached):
+    text, file = text_file(cached), cached / "words.vec"
+    draw = np.random.default_rng(0)
+    rows = [" ".join([word, *map(str, draw.random(6))]) for word in [*GOOD, *BAD, *COMMON]]
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert call_main("vectors", "convert", file, "--out", cached / "whole")[0] == 0
+    assert call_main("vectors", "convert", file, "--limit", 3, "--out", cached / "cut")[0] == 0
+    for name, cached_already in (("whole", False), ("cut", False), ("whole", True)):
+        out = cached / f"from_{name}"
+        words = ("pretrain", text, "--vectors", cached / name, "--out", out, "--hidden-size", 5)
+        code, said, error = call_main(*words, "--json", "--force")
+        assert code == 0, error
+        assert json.loads(said)["cached"] is cached_already
+    made = [WordVectors.load(cached / f"from_{name}").matrix for name in ("whole", "cut")]
+    assert not np.array_equal(*made)
+
+
 def test_a_word_found_in_another_case_keeps_what_the_encoder_has_read(cached, monkeypatch):
     made, out = watched(monkeypatch), cached / "pre"
     draw = np.random.default_rng(0)
@@ -345,6 +362,8 @@ def test_a_word_found_in_another_case_keeps_what_the_encoder_has_read(cached, mo
         held.lookup(words)[0], trainer.encoder.embedding.table().numpy()[2:], atol=2e-3
     )
     assert names[0] in held.words
+    unknown = corpus.vocabulary.words[1]  # among 50 n-grams some are those of words
+    np.testing.assert_array_equal(held.lookup([unknown])[0][0], before[1])
 
 
 def test_tables_of_very_many_ngrams_stay_as_they_are(cached, monkeypatch):
