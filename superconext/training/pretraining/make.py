@@ -515,8 +515,11 @@ def _learned(
     if len(other):
         more = [*vectors.words, *(words[i] for i in other)]
         learned = as_named(more, np.concatenate([rows, trained[other]]))
+    learned.emoji_scores = vectors.emoji_scores
     if vectors.emoji_scores is not None:
-        learned.emoji_scores = word_scores(text, learned, 0)
+        found = word_scores(text, learned, 0)
+        if found is not None and len(found) >= len(vectors.emoji_scores):
+            learned.emoji_scores = found  # else that text had more emoji, and told more
     return learned
 
 

@@ -366,6 +366,24 @@ def test_a_word_found_in_another_case_keeps_what_the_encoder_has_read(cached, mo
     np.testing.assert_array_equal(held.lookup([unknown])[0][0], before[1])
 
 
+@pytest.mark.parametrize(("emoji", "relearned"), [("", False), ("😂😭", False), ("😂😭🔥", True)])
+def test_scores_of_emoji_are_learned_anew_of_text_with_as_many(cached, emoji, relearned):
+    text, file = text_file(cached), cached / "more.txt"
+    lines = text.read_text(encoding="utf-8").splitlines()
+    told = [f"{line} {'😂😭🔥'[k % 3]}" for k, line in enumerate([*lines, *lines])]
+    file.write_text("\n".join(told) + "\n", encoding="utf-8")
+    words = ("vectors", "train", file, "--out", cached / "first", "--dimension", 6, "--quiet")
+    assert call_main(*words)[0] == 0
+    if emoji:
+        lines = [f"{line} {emoji[k % len(emoji)]}" for k, line in enumerate(lines)]
+        text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = ("--vectors", cached / "first", "--out", cached / "pre", "--hidden-size", 5)
+    assert call_main("pretrain", text, *options, "--quiet")[0] == 0
+    old, new = (WordVectors.load(cached / name).emoji_scores for name in ("first", "pre"))
+    assert len(old) == 3
+    assert np.array_equal(old, new) != relearned
+
+
 def test_tables_of_very_many_ngrams_stay_as_they_are(cached, monkeypatch):
     monkeypatch.setattr("superconext.training.pretraining.make.MOST_LEARNED", 299)
     rows, buckets = np.ones((1, 6), np.float32), np.ones((50, 6), np.float32)
