@@ -97,7 +97,12 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
-        from superconext.fitting.checks import check_config, needs_every_row, warn_where_slow
+        from superconext.fitting.checks import (
+            check_config,
+            needs_every_row,
+            warn_where_slow,
+            warn_where_unread,
+        )
         from superconext.fitting.fit import fit_model
         from superconext.fitting.recipes import check_open, fit_cross_validated, fit_on_dev
 
@@ -106,6 +111,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         check_config(config)
         progress = TerminalProgress() if self.verbose else Progress()
         warn_where_slow([config], progress)
+        warn_where_unread(config, progress)
         defaults = {row.name: None if row.governed else row.default for row in PARAMETERS}
         given = self._given()
         named = {name: value for name, value in given.items() if value != defaults[name]}
@@ -120,6 +126,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
         chosen = config.preset == "auto"
+        self.__dict__.pop("cv_", None)
         if config.cv or (chosen and config.cv is None):
             fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
         else:
@@ -319,8 +326,9 @@ model_ : superconext.fitting.model.Model
     The fitted model.
 cv_ : dict
     Only with `cv` or `preset="auto"`: the cross-validated metrics. `cv_["probabilities"]` are those
-    of each row out of fold, float64 [N, C] (NaN if no fold held the row out), and, with the preset,
-    `cv_["recipes"]` what was compared."""
+    of each row out of fold, float64 [N, C] (NaN if no fold held the row out), the mean over folds
+    that are dealt repeatedly, and so better than one model's, which the metrics tell; with the
+    preset `cv_["recipes"]` is what was compared."""
 
 #: Those of the table, a preset's being None by default, `callbacks` and `verbose`.
 _PARAMETERS = [

@@ -27,12 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from superconext._version import __version__
+from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import BY_NAME, resolve, with_files
 from superconext.config.presets import FORMER_PRESETS
 from superconext.core import locks
 from superconext.core.environment import made_with
-from superconext.core.errors import DataError, RunError, VectorsError
-from superconext.core.files import file_sha256, sync, write_json
+from superconext.core.errors import RunError
+from superconext.core.files import sync, write_json
 from superconext.core.progress import Progress
 from superconext.experiments.plan import Fit, Key, Request, key_of
 from superconext.experiments.row_sources import RowSource
@@ -109,28 +110,6 @@ RECORD = "comparison.json"
 RECORD_FORMAT = 2
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
-
-
-class Fingerprints:
-    """Identities of the files that parameters name: hashes of their content, wherever they are."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], str] = {}
-
-    def of(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters with files as their hashes. Raises for files that are not there."""
-        known = {}
-        for name, value in parameters.items():
-
-            def print_of(path: Any, name: str = name) -> str:
-                key = name, str(path)
-                if key not in self._seen:
-                    self._seen[key] = _content_sha256(Path(path), name)
-                return f"sha256 {self._seen[key]}"
-
-            prints = with_files(name, value, print_of)
-            known[name] = list(prints) if isinstance(prints, tuple) else prints  # as JSON has it
-        return known
 
 
 def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, Any]) -> str:
@@ -324,18 +303,3 @@ def first_of_identities(saved: Mapping[str, Any], identity: Mapping[str, Any]) -
 
 def _words(objective: str, parameters: Mapping[str, Any]) -> str:
     return ", ".join([objective, *(f"{name} = {value!r}" for name, value in parameters.items())])
-
-
-def _content_sha256(path: Path, content: str) -> str:
-    """Hash of a file, or of every file below a folder with its name."""
-    error = VectorsError if content == "vectors" else DataError
-    if not path.is_dir():
-        # `archive.zip:member` names a file in an archive.
-        file = path if path.exists() else Path(str(path).rpartition(":")[0] or path)
-        if not file.is_file():
-            raise error(f"{path}: no such file; expected what {content} names: check the path")
-        return file_sha256(file)
-    digest = hashlib.sha256()
-    for file in sorted(item for item in path.rglob("*") if item.is_file()):
-        digest.update(f"{file.relative_to(path).as_posix()} {file_sha256(file)}\n".encode())
-    return digest.hexdigest()

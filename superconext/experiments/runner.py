@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from superconext._version import __version__
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
+from superconext.config.fingerprints import Fingerprints
 from superconext.core.errors import ConfigError, OptionError, RunError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report, with_folds
@@ -34,7 +35,6 @@ from superconext.experiments.plan import (
 )
 from superconext.experiments.record import (
     RESULTS,
-    Fingerprints,
     ResultsFile,
     check_folder,
     check_systems,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import torch
 
-from superconext.config.parameters import Config
+from superconext.config.parameters import Config, names_of
 from superconext.core.arithmetic import bfloat16_slowdown
 from superconext.core.errors import ConfigError
 from superconext.core.progress import Progress
@@ -17,6 +17,7 @@ from superconext.encoders import encoder_class
 from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.cross_validation import check_folds
+from superconext.fitting.preprocess import learns_from_text
 from superconext.fitting.stages import reads_dev
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
@@ -134,6 +135,19 @@ def check_device(name: str) -> None:
             f"device = {name!r} is not one that torch can train on here; expected 'cpu', or 'cuda' "
             "where there is a GPU and a build of torch for it: use cpu"
         ) from None
+
+
+def warn_where_unread(config: Config, progress: Progress) -> None:
+    """Warn of unlabelled text that nothing learns from."""
+    pool = objective_class(config.objective).needs_pool and not config.freeze
+    if config.unlabelled and not (pool or learns_from_text(config)):
+        brought = f"init = {config.init!r}" if config.init else f"encoder = {config.encoder!r}"
+        brought = f"vectors = {config.vectors!r}" if config.vectors else brought
+        progress.warn(
+            f"unlabelled = {names_of(config.unlabelled)}: found nothing that learns from it beside "
+            f"{brought}, expected a run that trains word vectors or pretrains: leave one of them "
+            "out, or use pretrain where the encoder can be pretrained"
+        )
 
 
 def warn_where_slow(configs: Iterable[Config], progress: Progress) -> None:

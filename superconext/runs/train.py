@@ -9,18 +9,19 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config, with_files
 from superconext.core.errors import ConfigError, RunError, StoppedEarly
 from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN
 from superconext.encoders.pretrained import resolve_sized
-from superconext.fitting.checks import check_config, warn_where_slow
+from superconext.fitting.checks import check_config, warn_where_slow, warn_where_unread
 from superconext.fitting.recipes import check_open, pretrains
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
@@ -98,6 +99,7 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
     if pretrains(request.given, config, progress):
         request = replace(request, given={**request.given, "pretrain": True})
         config = resolve_sized(request.given, "train")
+    warn_where_unread(config, progress)
     return request, config
 
 
@@ -147,7 +149,7 @@ def _saved_request(
     """What the run was asked to do, and its rows, which must be what they were."""
     try:
         saved = json.loads((stopped / CHECKPOINT / "request.json").read_text(encoding="utf-8"))
-        hashes = saved.pop("sha256")
+        hashes, prints = saved.pop("sha256"), saved.pop("files", {})
         request = replace(TrainRequest(**saved), out=str(folder), force=True)
         request = replace(request, command=tuple(request.command))
         config = resolve_sized(request.given, "resume")
@@ -157,13 +159,21 @@ def _saved_request(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None
     splits = read_splits(request, config, progress)
-    for name, corpus in splits.named().items():
-        if hashes.get(name) != corpus.sha256:
-            raise RunError(
-                f"{corpus.source}: its content is not what {folder} was trained on; expected the "
-                "file as it was: put it back, or start again with --force"
-            )
+    changed = [c.source for name, c in splits.named().items() if hashes.get(name) != c.sha256]
+    now = _prints(request.given) if prints else {}
+    changed += [f"{n} = {request.given[n]}" for n in prints if now.get(n) != prints[n]]
+    if changed:
+        raise RunError(
+            f"{changed[0]}: its content is not what {folder} was trained on; expected the "
+            "file as it was: put it back, or start again with --force"
+        )
     return request, config, splits
+
+
+def _prints(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Hashes of the files that parameters name."""
+    named = {n: v for n, v in given.items() if with_files(n, v, lambda _: None) != v}
+    return Fingerprints().of(named)
 
 
 def _metrics(run: Path) -> dict[str, Any]:
@@ -270,9 +280,8 @@ def _save_request(folder: Path, request: TrainRequest, splits: Splits) -> None:
     given = {name: with_files(name, value, absolute) for name, value in request.given.items()}
     paths = {name: absolute(getattr(request, name)) for name in ("train", "dev", "test", "store")}
     hashes = {name: corpus.sha256 for name, corpus in splits.named().items()}
-    write_json(
-        folder / "request.json", {**asdict(request), **paths, "given": given, "sha256": hashes}
-    )
+    prints = {"sha256": hashes, "files": _prints(given)}
+    write_json(folder / "request.json", {**asdict(request), **paths, "given": given, **prints})
 
 
 def distributed(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:

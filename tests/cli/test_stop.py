@@ -191,6 +191,20 @@ def test_ctrl_c_in_a_later_member_keeps_the_earlier_ones(call, data, tmp_path):
     check_whole(call, run, tmp_path / "whole")
 
 
+def test_a_run_is_not_resumed_with_other_files_than_it_began_with(call, data, tmp_path):
+    text, run = tmp_path / "text.txt", tmp_path / "run"
+    lines = [f"film zwin {word} bzaf" for word in "abcdefgh"]
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with interrupted_at(2):
+        assert "after 2 of 5" in call(*train_words(data, run, "--unlabelled", text)).err
+    text.write_text("\n".join(lines[1:]) + "\n", encoding="utf-8")
+    said = call("train", "--resume", run)
+    assert said.code == 1 and f"unlabelled = {text}: its content is not what" in said.err
+    assert status(run) == "interrupted"
+    text.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert call("train", "--resume", run).code == 0
+
+
 def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypatch):
     run = tmp_path / "run"
 

@@ -1,7 +1,10 @@
 import pytest
 
 from superconext import SuperConTextClassifier
+from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError
+from superconext.core.progress import Progress
+from superconext.fitting.checks import warn_where_unread
 
 TEXTS, LABELS = ["zwin bzaf", "khayb bzaf"] * 8, ["pos", "neg"] * 8
 
@@ -23,3 +26,25 @@ def test_what_cannot_be_is_refused_before_vectors_are_read(given, told):
     """A missing vector file would be the next thing to be told of."""
     with pytest.raises(ConfigError, match=told):
         SuperConTextClassifier(**{"vectors": "missing.txt", **given}).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("given", "unread"),
+    [
+        ({}, False),
+        ({"pretrain": True, "vectors": "some.vec"}, False),
+        ({"objective": "css_lm", "vectors": "some.vec"}, False),
+        ({"vectors": "some.vec"}, True),
+        ({"init": "encoder"}, True),
+        ({"encoder": "transformer", "model": "bert"}, True),
+        ({"encoder": "transformer", "model": "bert", "objective": "css_lm", "freeze": True}, True),
+    ],
+)
+def test_unlabelled_text_that_nothing_learns_from_is_told(given, unread):
+    said = []
+    progress = Progress()
+    progress.warn = said.append
+    warn_where_unread(resolve({"unlabelled": "text.txt", **given}), progress)
+    assert len(said) == unread and all("text.txt: found nothing that learns" in s for s in said)
+    warn_where_unread(resolve(given), progress)
+    assert len(said) == unread, "without text there is nothing to tell"

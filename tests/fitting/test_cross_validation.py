@@ -108,6 +108,7 @@ def test_the_classifier_is_fitted_on_all_rows_with_what_the_folds_chose():
     assert all(f"n{row}" in words for row in range(30)), "no row was held back"
     weights = model.model_.ensemble.settings["pool_weights"]
     assert min(weights.values()) >= 0 and sum(weights.values()) > 0
+    assert not hasattr(model.set_params(cv=0).fit(data.texts, data.labels), "cv_")
 
 
 def test_what_needs_dev_rows_is_refused_beside_folds():

@@ -1,9 +1,9 @@
-"""What a line of an experiment stands for."""
+"""What tells the files that parameters name apart."""
 
 import pytest
 
+from superconext.config.fingerprints import Fingerprints
 from superconext.core.errors import DataError, VectorsError
-from superconext.experiments.record import Fingerprints
 
 
 @pytest.mark.parametrize("name", ["vectors", "init", "unlabelled"])
