@@ -160,6 +160,9 @@ def export(
                 manifest = without_examples(manifest) | {"vocabulary_min_count": min_count}
             if pruned:
                 manifest["pruned"] = facts["pruned"]
+            alone = [encoder.standing_alone(model.config) for encoder in model.encoders]
+            if alone:
+                model.encoders, model.config = [one for one, _ in alone], alone[0][1]
             write_manifest(fresh, manifest, save_model(model, fresh))
         facts["bytes"] = sum(path.stat().st_size for path in fresh.rglob("*") if path.is_file())
     _show(facts, as_json)

@@ -235,6 +235,16 @@ class Encoder(nn.Module):
         """Arrays from which `oov_vectors` are made where the graph runs, by name."""
         raise RunError(NO_ONNX.format(type(self).__name__))
 
+    @property
+    def has_adapters(self) -> bool:
+        """Whether its other weights stay where they were read from."""
+        return False
+
+    def standing_alone(self, config: Config) -> tuple[Encoder, Config]:
+        """An encoder of the same vectors that keeps all its weights, and its configuration; itself
+        where none are elsewhere."""
+        return self, config
+
     def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
         """Write the encoder as modules of the library sentence-transformers itself, for which
         nothing else need be installed.

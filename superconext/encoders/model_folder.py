@@ -224,7 +224,9 @@ def width_of(architecture: Mapping[str, Any]) -> int:
     """Size of the token states. Raises ConfigError where there is none."""
     try:
         return int(import_transformers().AutoConfig.for_model(**architecture).hidden_size)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except SuperConTextError:
+        raise
+    except Exception as error:  # its library has errors of its own
         raise ConfigError(
             f"model: its config.json cannot be used ({' '.join(str(error).split())[:300]}); "
             "expected that of a pretrained encoder: choose another"

@@ -19,7 +19,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from superconext.config.parameters import (
     parse_options,
 )
 from superconext.core import cache
-from superconext.core.errors import ConfigError, RunError
+from superconext.core.errors import ConfigError, RunError, SuperConTextError
 from superconext.core.files import cache_dir, write_json
 from superconext.core.progress import Progress
 from superconext.data.token_store import TokenRows
@@ -214,7 +214,9 @@ class TransformerEncoder(Encoder):
         assert isinstance(indexer, SubwordIndexer)
         try:
             shell = shell_of(indexer.architecture, _folder(config).weights())
-        except (LookupError, RuntimeError, TypeError, ValueError, OSError) as error:
+        except SuperConTextError:
+            raise
+        except Exception as error:  # whatever transformers finds wrong with a foreign folder
             raise _unusable(config, error) from None
         indexer.limit(_room(shell, indexer, class_tokens))
 
@@ -228,13 +230,15 @@ class TransformerEncoder(Encoder):
         try:
             model = transformer_of(indexer.architecture, tensors)
             _check_ids(model, indexer)
-        except (LookupError, RuntimeError, TypeError, ValueError, OSError) as error:
+        except SuperConTextError:
+            raise
+        except Exception as error:
             raise _unusable(config, error) from None
         encoder = cls(model, indexer, config, class_tokens)
         if config.freeze:
             options = encoder.options
             settings: tuple[Any, ...] = (found.sha256(), options.layer, config.pooling)
-            settings += (indexer.prefix, "unit") if options.unit else (indexer.prefix,)
+            settings += (indexer.prefix, indexer.suffix, options.unit)
             encoder.cache = VectorCache(cache_dir() / "transformers", repr(settings))
         return encoder
 
@@ -334,9 +338,13 @@ class TransformerEncoder(Encoder):
     def kept_bytes(self) -> int:
         return 4 * _KEPT_NUMBERS * self.layers * self.sentence_size
 
+    @property
+    def has_adapters(self) -> bool:
+        return any("lora_" in name for name, _ in self.model.named_parameters())
+
     def merged(self) -> TransformerEncoder:
         """The same encoder without adapters: what they add is in the weights."""
-        if not any("lora_" in name for name, _ in self.model.named_parameters()):
+        if not self.has_adapters:
             return self
         twin = copy.deepcopy(self)
         for name, part in [*twin.model.named_modules()]:
@@ -344,6 +352,11 @@ class TransformerEncoder(Encoder):
                 part.merge()  # type: ignore[operator]
                 twin.model.set_submodule(name, part.get_base_layer())  # type: ignore[operator]
         return twin
+
+    def standing_alone(self, config: Config) -> tuple[Encoder, Config]:
+        parts = (config.options or "").split(",")
+        rest = [part for part in parts if part.partition("=")[0].strip() != "lora"]
+        return self.merged(), replace(config, options=",".join(rest) or None)
 
     def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
         """A transformer and a pooling; not of an inner layer, of class tokens or of text that is
@@ -509,6 +522,9 @@ def _add_adapters(model: nn.Module, rank: int) -> None:
 
 def _without_base(module: nn.Module, tensors: dict[str, Any], prefix: str, _: Any) -> None:
     """Leave the weights out that adapters stand beside: they are the base model's."""
+    assert isinstance(module, TransformerEncoder)
+    if not module.has_adapters:  # merged
+        return
     for name in [n for n in tensors if n.startswith(f"{prefix}model.") and "lora_" not in n]:
         del tensors[name]
 

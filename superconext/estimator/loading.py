@@ -342,8 +342,19 @@ class LoadedClassifier(PredictMixin):
         return self._model().features(check_texts(X, some=False))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
-        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`.
+
+        Raises DataError where there is not a label of the classes' type for each text.
+        """
+        predicted = self.predict(X)
+        truth = check_labels(y, len(predicted), type(self).__name__)
+        kinds = ["text" if a.dtype.kind in "OU" else "numbers" for a in (truth, self.classes_)]
+        if kinds[0] != kinds[1]:
+            raise DataError(
+                f"found labels that are {kinds[0]}, such as {truth[0]!r}; expected {kinds[1]}, as "
+                f"the classes of the model are, such as {self.classes_[0]!r}: convert them"
+            )
+        return float(np.mean(predicted == truth))
 
     def save(self, path: str | Path) -> None:
         """Write the model to a new folder. Raises RunError if `path` exists."""

@@ -17,6 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import DataError
 from superconext.data.dataset import Texts
 from superconext.data.duplicates import near_duplicate_groups, text_keys
@@ -64,6 +65,7 @@ def suggest(
     known, groups = groups[: len(labelled)], groups[len(labelled) :]
     first = np.sort(np.unique(groups, return_index=True)[1])
     rows = first[~np.isin(groups[first], known)]
+    rows = rows[[not is_blank(texts.texts[row]) for row in rows]]
     if not len(rows):
         raise DataError(
             f"{texts.source}: found no text that is still unlabelled, expected some: check the file"

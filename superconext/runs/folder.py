@@ -37,7 +37,7 @@ from torch import Tensor
 
 from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
-from superconext.config.parameters import Config, resolve, upgrade
+from superconext.config.parameters import Config, resolve, upgrade, with_files
 from superconext.core import locks
 from superconext.core.errors import RunError, StoppedEarly, SuperConTextError, UnregisteredError
 from superconext.core.files import (
@@ -213,7 +213,10 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     from safetensors.torch import save_file as save_tensors
 
     earlier = {"second_objective": model.second_objective}
-    write_config(folder / "config.toml", model.config, earlier)
+    config = model.config
+    if any(encoder.has_adapters for encoder in model.encoders):  # wherever the run is opened
+        config = replace(config, model=with_files("model", config.model, os.path.abspath))
+    write_config(folder / "config.toml", config, earlier)
     document, arrays = model.indexer.to_saved()
     write_json(folder / "vocabulary.json", {"classes": model.classes, **document})
 

@@ -75,6 +75,7 @@ def test_only_adapters_change_and_a_resumed_training_is_the_same(model, tmp_path
     ids = whole.model.store(NEW[:2]).pad(np.arange(2))
     expected = encoder(*map(torch.from_numpy, ids)).sentence
     merged = encoder.merged()
+    assert len(merged.state_dict()) > 10
     assert not any("lora" in name for name in merged.state_dict())
     assert torch.allclose(merged(*map(torch.from_numpy, ids)).sentence, expected, atol=1e-5)
     again = encoder(*map(torch.from_numpy, ids)).sentence
@@ -90,3 +91,24 @@ def test_an_exported_folder_has_merged_weights(model, tmp_path):
     outcome = call_main("export", run, "--format", "sentence-transformers", "--out", out)
     assert outcome.code == 0, outcome.err
     assert not any("lora" in name for name in load_file(out / "model.safetensors"))
+
+
+def test_an_exported_run_needs_no_model_beside_it(model, tmp_path):
+    run = tmp_path / "run"
+    SuperConTextClassifier(**ADAPTED, model=model).fit(TEXTS, LABELS).save(run)
+    alone, texts = tmp_path / "alone", b"zwin bzaf\nkhayb\n"
+    assert call_main("export", run, "--out", alone).code == 0
+    expected = call_main("predict", run, "--proba", "--quiet", stdin=texts).out
+    shutil.rmtree(model)
+    assert "no such folder" in call_main("predict", run, stdin=b"zwin\n").err
+    outcome = call_main("predict", alone, "--proba", "--quiet", stdin=texts)
+    assert outcome.code == 0, outcome.err
+    assert expected and outcome.out == expected
+
+
+def test_a_run_of_a_model_beside_it_opens_from_anywhere(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    SuperConTextClassifier(**ADAPTED, model="base").fit(TEXTS, LABELS).save("run")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(superconext.load(tmp_path / "run").predict(NEW)) == len(NEW)

@@ -125,6 +125,16 @@ def test_frozen_vectors_are_kept_by_text_and_model(model, copied, monkeypatch):
         assert connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0] > 0
 
 
+def test_kept_vectors_are_of_the_special_tokens_behind_a_text_too(model, copied):
+    path = copied / "tokenizer.json"
+    spelling = json.loads(path.read_text(encoding="utf-8"))
+    single = spelling["post_processor"]["single"]
+    assert "SpecialToken" in single[-1]
+    del single[-1]
+    path.write_text(json.dumps(spelling), encoding="utf-8")
+    assert not np.allclose(frozen(model).transform(NEW), frozen(copied).transform(NEW), atol=1e-3)
+
+
 def test_a_run_needs_neither_the_model_nor_the_network(copied, tmp_path, monkeypatch):
     table = [(label, text) for text, label in zip(TEXTS, LABELS, strict=True)]
     train, test = (write_table(tmp_path / f"{n}.tsv", table) for n in ("train", "test"))
@@ -478,6 +488,7 @@ def elsewhere(folder):
         (lambda folder: edit(folder, hidden_size=10**7), "cannot be used"),
         (lambda folder: edit(folder, vocab_size=5), "cannot be used"),
         (lambda folder: edit(folder, model_type="no_such"), "cannot be used"),
+        (lambda folder: edit(folder, pad_token_id=10**8), "cannot be used"),
         (lambda folder: T5Config().save_pretrained(folder), "no encoder alone|cannot be used"),
     ],
 )

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import superconext
 from superconext import SuperConTextClassifier
+from superconext.core.errors import DataError
 from superconext.estimator.loading import LoadedClassifier
 from tests.estimator.test_contract import LABELS, NEW, TEXTS, TINY
 
@@ -96,6 +97,14 @@ def test_the_estimator_of_a_run(fitted, tmp_path, estimator_of):
     asked = model.get_params()
     assert asked["callbacks"] is None and asked["layers"] == 1
     assert {name: asked[name] for name in TINY} == TINY
+
+
+def test_scores_are_of_one_label_of_the_same_type_for_each_text(loaded, fitted):
+    column = np.array(LABELS)[:, None]
+    assert loaded.score(TEXTS, column) == loaded.score(TEXTS, LABELS) == fitted.score(TEXTS, LABELS)
+    for wrong in (LABELS[:1], LABELS[0], [0] * len(TEXTS), None):
+        with pytest.raises(DataError):
+            loaded.score(TEXTS, wrong)
 
 
 def test_in_the_hands_of_scikit_learn(loaded):

@@ -67,6 +67,13 @@ def test_suggestions_are_among_the_least_certain_and_sorted(model, texts):
     assert found == suggest(model, pool(texts), 5)
 
 
+def test_blank_texts_are_not_suggested(model, texts):
+    (chosen,) = suggest(model, pool(["", "  ", texts[0]]), 1)
+    assert chosen.text == texts[0] and chosen.line == 3
+    with pytest.raises(DataError, match="no text that is still unlabelled"):
+        suggest(model, pool(["", " "]), 1)
+
+
 def test_near_duplicates_once_and_no_labelled_text(model, texts):
     text = "had lfilm dyal lbare7 kan momtaz bzaf ou l9issa zwina"
     copies = [text, text.upper(), text + " !", *texts[:3]]
