@@ -85,6 +85,7 @@ SYSTEMS = {
     "ngrams": ("n-grams", "labels"),
     "plain_vectors_logreg": ("mean word vectors + LR", "labels, text"),
     "vectors_logreg": ("mean word vectors, emoji + LR", "labels, text"),
+    "learned_vectors_logreg": ("mean of the encoder's word vectors, emoji + LR", "labels, text"),
     "pretrained_logreg": ("pretrained encoder, frozen + LR", "labels, text"),
     "cross_entropy": ("cross-entropy, pretrained", "labels, text"),
     "superloss": ("SuperLoss, pretrained", "labels, text"),
@@ -107,6 +108,10 @@ OURS = {
 }
 #: The control that no comparison fits unless it is named.
 PLAIN_CONTROL = OURS["vectors_logreg"]
+#: Comparisons on the draws of another, of whose systems these are taken. Word vectors are those
+#: that pretraining began with; beside an encoder, a comparison has those that it has made of them.
+BESIDE = {"setfit": ("setfit",), "words": (PLAIN_CONTROL, "vectors_logreg")}
+LEARNED = {"vectors_logreg": "learned_vectors_logreg"}
 #: The objective that ours has to beat.
 PLAIN = "cross_entropy"
 #: All that systems are compared with.
@@ -129,12 +134,12 @@ FRONT = (
     "auto",
 )
 #: Left out of the page's tables; the stored ones have them.
-LESSER = ("majority", "tfidf_svm", "nbsvm", "ngrams")
+LESSER = ("majority", "tfidf_svm", "nbsvm", "ngrams", *LEARNED.values())
 #: Beside the published figures.
 COMPARED = ("tfidf_logreg", "superloss")
 #: Systems of MTEB's task.
 MTEB = {
-    "vectors_mteb": "mean word vectors (ours)",
+    "vectors_mteb": "mean of its word vectors (ours)",
     "pretrained_mteb": "pretrained encoder, frozen (ours)",
     "tfidf_logreg": "TF-IDF + LR, tuned on the same rows",
 }
@@ -196,8 +201,8 @@ class Step:
 
 def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
     """All steps in the order they are run."""
-    encoder = out / "encoder"
-    planned = learned(data, texts, out / "vectors", encoder)
+    vectors, encoder = out / "vectors", out / "encoder"
+    planned = learned(data, texts, vectors, encoder)
     split = out / "msac"
     planned.append(
         step(
@@ -207,16 +212,19 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
         )
     )  # fmt: skip
     for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
-        to, peer = out / f"few-{name}", out / f"setfit-{name}"
+        to, words, peer = (out / f"{kind}few-{name}" for kind in ("", "words-", "setfit-"))
         rows = ("fewshot", folder / "train.tsv", "--test", folder / "test.tsv", "--seeds", 5)
-        planned.append(
+        planned += [
             step(
                 to.name, to / "table.csv", *rows, "--shots", SHOTS,
-                "--objectives", f"{PLAIN_CONTROL},ngrams,cross_entropy,superloss,auto",
-                "--init", encoder,
+                "--objectives", "ngrams,cross_entropy,superloss,auto", "--init", encoder,
                 "--out", to,
-            )
-        )  # fmt: skip
+            ),
+            step(
+                words.name, words / "table.csv", *rows, "--shots", SHOTS,
+                "--objectives", PLAIN_CONTROL, "--vectors", vectors, "--out", words,
+            ),
+        ]  # fmt: skip
         if os.environ.get("SETFIT_MODEL"):
             planned.append(
                 step(
@@ -231,12 +239,15 @@ def steps(data: Path, texts: list[str], out: Path) -> list[Step]:
         ),
         *(
             compared(
-                name, names, data, out,
-                "--objectives",
-                ",".join(["nbsvm", "fasttext", "ngrams", PLAIN_CONTROL, *list(OURS)[2:]]),
-                "--seeds", seeds, "--init", encoder, "--logit-adjustment", ADJUSTED,
+                f"{kind}{name}", names, data, out,
+                "--objectives", ",".join(systems), *words,
+                "--seeds", seeds, "--logit-adjustment", ADJUSTED,
             )
             for name, (names, seeds) in FULL.items()
+            for kind, systems, words in (
+                ("", ["nbsvm", "fasttext", "ngrams", *list(OURS)[2:]], ("--init", encoder)),
+                ("words-", [PLAIN_CONTROL], ("--vectors", vectors)),
+            )
         ),
     ]  # fmt: skip
     return planned
@@ -367,10 +378,8 @@ def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
     rows = []
     for folder in folders:
         path = folder / "results.jsonl"
-        if not path.exists():
-            sys.exit(f"error: {path}: not there; run the step {folder.name} first")
         groups: dict[str, list[dict[str, Any]]] = {}
-        for line in [*read_lines(path), *peer_lines(folder)]:
+        for line in [*own_lines(path), *peer_lines(folder)]:
             groups.setdefault(str(line[key]), []).append(line)
         for reference in REFERENCES:
             table = to_long_rows(key, make_tables(groups, reference))
@@ -381,25 +390,38 @@ def read_tables(folders: list[Path], key: str) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        sys.exit(f"error: {path}: not there; run the step {path.parent.name} first")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def peer_lines(folder: Path) -> list[dict[str, Any]]:
-    """SetFit's fits on the draws of a folder, if there are any.
-
-    Raises SystemExit where TF-IDF has other predictions beside it: then the draws differ.
-    """
-    path = folder.with_name(folder.name.replace("few-", "setfit-")) / "results.jsonl"
-    if path.parent == folder or not path.exists():
-        return []
+def own_lines(path: Path) -> list[dict[str, Any]]:
+    """The fits of a comparison beside an encoder, whose word vectors have learned with it."""
     lines = read_lines(path)
-    expected = {(line["split"], line["seed"]): line for line in read_lines(folder / path.name)
-                if line["system"] == TFIDF}  # fmt: skip
-    for line in lines:
-        own = expected.get((line["split"], line["seed"]))
-        if line["system"] == TFIDF and (not own or own["predictions"] != line["predictions"]):
-            sys.exit(f"error: {path}: other draws than {folder}'s; run both again")
-    return [line for line in lines if line["system"] == "setfit"]
+    return [{**line, "system": LEARNED.get(line["system"], line["system"])} for line in lines]
+
+
+def peer_lines(folder: Path) -> list[dict[str, Any]]:
+    """Fits of other comparisons on the draws of a folder; SetFit's may be missing.
+
+    Raises SystemExit where TF-IDF has other predictions beside them: then the draws differ.
+    """
+    expected = {
+        (line.get("dataset"), line["split"], line["seed"]): line["predictions"]
+        for line in read_lines(folder / "results.jsonl")
+        if line["system"] == TFIDF
+    }
+    found = []
+    for kind, systems in BESIDE.items():
+        path = folder.with_name(f"{kind}-{folder.name}") / "results.jsonl"
+        if kind == "setfit" and not path.exists():
+            continue
+        for line in read_lines(path):
+            draw = line.get("dataset"), line["split"], line["seed"]
+            if line["system"] == TFIDF and expected.get(draw) != line["predictions"]:
+                sys.exit(f"error: {path}: other draws than {folder}'s; run both again")
+            found += [line] * (line["system"] in systems)
+    return found
 
 
 def correct(rows: list[dict[str, Any]]) -> None:

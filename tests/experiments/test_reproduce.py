@@ -41,7 +41,7 @@ def data(script, tmp_path):
 def test_every_step_is_a_command_that_has_these_options(script, data, tmp_path):
     """Files that are missing are complained of, options that do not exist come before that."""
     planned = script.steps(data, ["text.txt"], tmp_path / "out")
-    assert len({one.name for one in planned}) == len(planned) == 9
+    assert len({one.name for one in planned}) == len(planned) == 14
     for one in planned:
         words = one.command[3:]
         options = cli.commands[words[0]]
@@ -86,7 +86,8 @@ def test_goes_on_where_it_was(script, data, tmp_path, monkeypatch, capsys):
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             script.run(data, ["text.txt"], tmp_path / "out", None, listed=False)
-    assert done == ["vectors", "encoder", "msac", "few-msac", "few-arq", "mteb", "mteb"]
+    few = ["few-msac", "words-few-msac", "few-arq", "words-few-arq"]
+    assert done == ["vectors", "encoder", "msac", *few, "mteb", "mteb"]
     assert "encoder: there already" in capsys.readouterr().err
 
 
@@ -125,16 +126,20 @@ def results(tmp_path):
         "few-msac": [{"shots": n, "draw": f"shots{n}", "overlap": 0.1} for n in (8, 16)],
         "few-arq": [{"shots": 8, "draw": "shots8", "overlap": 0.1}],
     }.items():
-        (out / name).mkdir(parents=True)
-        lines = [
-            line(system, seed, predicted, **one)
-            for one in more
-            for system, predicted in (("tfidf_logreg", wrong), ("superloss", right))
-            for seed in (0, 1)
-        ]
-        text = "".join(json.dumps(one) + "\n" for one in lines)
-        (out / name / "results.jsonl").write_text(text, encoding="utf-8")
-        (out / name / "table.csv").touch()
+        for folder, systems in (
+            (name, {"tfidf_logreg": wrong, "vectors_logreg": right, "superloss": right}),
+            (f"words-{name}", {"tfidf_logreg": wrong, "vectors_logreg": wrong}),
+        ):
+            (out / folder).mkdir(parents=True)
+            lines = [
+                line(system, seed, predicted, **one)
+                for one in more
+                for system, predicted in systems.items()
+                for seed in (0, 1)
+            ]
+            text = "".join(json.dumps(one) + "\n" for one in lines)
+            (out / folder / "results.jsonl").write_text(text, encoding="utf-8")
+            (out / folder / "table.csv").touch()
     return out
 
 
@@ -163,8 +168,20 @@ def test_pages_say_what_the_tables_say(script, results, tmp_path):
     assert text.startswith("before\n") and text.endswith("<!-- end -->\nafter\n")
 
 
+def test_word_vectors_are_those_that_pretraining_began_with(script, results, tmp_path):
+    stored = tmp_path / "scripts" / "results"
+    script.collect(results, stored)
+    for name in ("few-labels", "all-labels"):
+        rows = script.read_csv(stored / f"{name}.csv")
+        score = {row["system"]: float(row["accuracy_mean"]) for row in rows}
+        assert score["vectors_logreg"] == 0.5 and score["learned_vectors_logreg"] == 1.0
+    shutil.rmtree(results / "words-few-arq")
+    with pytest.raises(SystemExit, match="run the step words-few-arq first"):
+        script.collect(results, stored)
+
+
 def test_setfit_counts_only_on_the_draws_of_all_others(script, results, tmp_path):
-    peer = results / "setfit-msac"
+    peer = results / "setfit-few-msac"
     peer.mkdir()
     more = {"shots": 16, "draw": "shots16", "overlap": 0.1}
 
