@@ -176,7 +176,9 @@ def inspect(
     for found in report.get("unlabelled", ()):
         said = f"{found['said']} of {found['texts']} texts of {found['part']}"
         click.echo(f"in {listed}: {said}")
-    advice = " ".join(note for part in parts.values() for note in part.notes)
+    notes = [note for part in parts.values() for note in part.notes]
+    advice = " ".join(notes)
+    refused |= any("not counted here" in n and "--drop-incomplete" not in n for n in notes)
     if named_encoding := re.search(r"give --encoding (\S+) if", advice):
         say_next(
             f"superconext data inspect {' '.join(map(shlex.quote, named.values()))} --encoding "

@@ -268,8 +268,8 @@ def explain(
     """Show how much each word contributes to the prediction of RUN for each TEXT.
 
     A word's contribution is how far the log-odds of the predicted class fall without it. A run
-    keeps no training texts: give the file with --train to see the nearest ones. Prints a row for
-    each word as TSV; on a terminal, coloured sentences.
+    keeps no training texts: give the file with --train to see the nearest ones, on a terminal or
+    with --json. Prints a row for each word as TSV; on a terminal, coloured sentences.
     """
     from superconext.core.progress import TerminalProgress
     from superconext.data.reading import read_labelled, read_texts
@@ -290,7 +290,10 @@ def explain(
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
-    if train is not None:
+    in_colour = not as_json and out is None and sys.stdout.isatty()
+    if train is not None and not (as_json or in_colour):
+        echo_notes(["a table of words has no place for the nearest sentences: add --json"])
+    elif train is not None:
         rows = read_labelled(train, known=_known(model), drop_unlabelled=True, **reading)
         near = [
             [
@@ -304,7 +307,7 @@ def explain(
         more = [{"nearest": similar} if train else {} for similar in near]
         told = [{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)]
         _give_json(told, out, len(told))
-    elif out is None and sys.stdout.isatty():
+    elif in_colour:
         for one, similar in zip(found, near, strict=True):
             _show_words(one)
             for row in similar:

@@ -51,7 +51,8 @@ class Prepared:
         likeliest class.
     shares: the share of each class in the target of each training row, float64 `[N, C]`; None where
         each target is one class.
-    taught: the tokens of the rows that have soft labels and no other, which come last.
+    taught: the tokens of the rows beside those of the file: related ones, and those that have soft
+        labels and no other, which come last.
     dev, dev_labels: the same of the dev rows with a known label, or None.
     pool: token ids of unlabelled sentences, where the objective asks for them, or None.
     facts: profile, vocabulary size, vector source, words of each split unknown to the
@@ -206,7 +207,7 @@ def preprocess(
         cells=balanced_cells(train.texts, labels) if config.prior_groups == BY_SCRIPT else None,
         pieces=pieces,
         shares=shares,
-        taught=own.soft.tokens if own.soft else [],
+        taught=own.tokens[len(train.texts) :] if own.tokens is not None else [],
     )
 
 

@@ -349,6 +349,8 @@ def load_model(folder: Path | str) -> Model:
         reason = " ".join(str(error).split())[:300]
         if isinstance(error, UnregisteredError):
             raise RunError(f"{folder}: {_unknown(error, manifest) or reason}") from None
+        if isinstance(error, RunError):  # of the model that adapters belong to
+            raise RunError(f"{folder}: {reason}") from None
         raise RunError(
             f"{folder}: the files do not fit together ({reason}); copy the run again"
         ) from None

@@ -13,6 +13,7 @@ from superconext.data.dataset import Dataset
 from superconext.fitting.fit import fit_model
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.probe.logistic_regression import fit_probe
+from tests.cli.conftest import call_main
 
 QUICK = {"epochs": 3, "batch_size": 16, "hidden_size": 8, "vector_dimension": 8}
 TEXTS = [f"{word} {filler} w{n}" for n in "abcdefgh" for word, filler in
@@ -132,5 +133,7 @@ def test_the_run_says_so(file, tmp_path):
     main(words)
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["related"]["rows"] == 5 and manifest["related"]["other_label"] == 1
+    said = call_main("evaluate", tmp_path / "run", file)
+    assert "5 of" in said.err and "texts are among the rows of the run (5 train)" in said.err
     card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     assert "also learnt from 5 labelled rows of tunisian.tsv" in card

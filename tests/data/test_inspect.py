@@ -13,6 +13,7 @@ from superconext.data.inspect import (
     inspect_parts,
     named_parts,
 )
+from tests.cli.conftest import call_main
 
 LONG = "had lfilm zwin bzaf ou l9issa dyalo momti3a men lbdaya 7etta lnihaya"
 
@@ -89,6 +90,18 @@ def test_to_the_letter_without_near_duplicates_and_examples():
     assert report["conflicts"] == {"texts": 1, "rows": 2, "examples": []}
     near = inspect_parts(PARTS, "none", 0.8, examples=0)["near_duplicates"]
     assert near["groups"] and near["examples"] == []
+
+
+def test_what_follows_is_to_mend_a_file_that_train_refuses(tmp_path):
+    file = tmp_path / "d.csv"
+    rows = ["text,label", *["zwin bzaf,pos", "khayb bzaf,neg"] * 3]
+    file.write_text("\n".join([*rows, '"mzyan,pos', "ghali,neg"]) + "\n", encoding="utf-8")
+    said = call_main("data", "inspect", file)
+    assert said.code == 0 and "a quote that is never closed" in said.err
+    assert "next: mend what is said above" in said.err + said.out
+    file.write_text("\n".join([*rows, "mzyan,"]) + "\n", encoding="utf-8")
+    said = call_main("data", "inspect", file)
+    assert "d.csv --drop-incomplete --out RUN" in said.err + said.out
 
 
 def test_what_cannot_be_done():

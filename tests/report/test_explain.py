@@ -113,6 +113,8 @@ def test_a_row_for_each_word_and_json_and_a_file(finished):
     assert len(document) == 12 and len(document[0]["nearest"]) == 3
     assert [row["word"] for row in document[0]["words"]] == text.split()
     assert "nearest" not in json.loads(call_main(*words).out)[0]
+    said = call_main(*words[:-1], "--train", finished.data.train)
+    assert said.code == 0 and "no place for the nearest sentences: add --json" in said.err
 
 
 def test_a_terminal_gets_coloured_words_and_numbers(capsys):
