@@ -485,7 +485,8 @@ def few_gain(few: list[dict[str, str]], system: str, reference: str) -> str:
     """Points of a system above another, mean over sets and rows per class."""
     own = [r for r in few if (r["system"], r["reference"]) == (system, reference)]
     own = [row for row in own if row["difference"]]
-    return f"{sum(100 * float(row['difference']) for row in own) / max(len(own), 1):.1f}"
+    mean = sum(100 * float(row["difference"]) for row in own) / max(len(own), 1)
+    return f"{round(mean, 1) + 0.0:.1f}"  # no -0.0
 
 
 def level_or_behind(full: list[dict[str, str]], system: str, reference: str) -> str:
