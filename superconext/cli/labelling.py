@@ -291,9 +291,7 @@ def explain(
         found = explain_texts(model, asked)
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     in_colour = not as_json and out is None and sys.stdout.isatty()
-    if train is not None and not (as_json or in_colour):
-        echo_notes(["a table of words has no place for the nearest sentences: add --json"])
-    elif train is not None:
+    if train is not None:
         rows = read_labelled(train, known=_known(model), drop_unlabelled=True, **reading)
         near = [
             [
@@ -303,6 +301,8 @@ def explain(
             ]
             for one in nearest(model, asked, rows.texts)
         ]
+        if not (as_json or in_colour):
+            echo_notes(["a table of words has no place for the nearest sentences: add --json"])
     if as_json:
         more = [{"nearest": similar} if train else {} for similar in near]
         told = [{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)]

@@ -83,6 +83,7 @@ def test_only_adapters_change_and_a_resumed_training_is_the_same(model, tmp_path
 
 
 def test_an_exported_folder_has_merged_weights(model, tmp_path):
+    pytest.importorskip("sentence_transformers")
     table = [(label, text) for text, label in zip(TEXTS, LABELS, strict=True)]
     train, run, out = write_table(tmp_path / "train.tsv", table), tmp_path / "run", tmp_path / "out"
     words = "--encoder", "transformer", "--model", model, "--options", "lora=2", "--epochs", 1
