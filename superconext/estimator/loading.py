@@ -348,11 +348,13 @@ class LoadedClassifier(PredictMixin):
         """
         predicted = self.predict(X)
         truth = check_labels(y, len(predicted), type(self).__name__)
+        if not len(truth):
+            raise DataError("found no texts; expected one or more, each with its label: pass some")
         kinds = ["text" if a.dtype.kind in "OU" else "numbers" for a in (truth, self.classes_)]
         if kinds[0] != kinds[1]:
             raise DataError(
-                f"found labels that are {kinds[0]}, such as {truth[0]!r}; expected {kinds[1]}, as "
-                f"the classes of the model are, such as {self.classes_[0]!r}: convert them"
+                f"found labels that are {kinds[0]}, such as {truth[0]}; expected {kinds[1]}, as "
+                f"the classes of the model are, such as {self.classes_[0]}: convert them"
             )
         return float(np.mean(predicted == truth))
 

@@ -17,7 +17,6 @@ from superconext.encoders import encoder_class
 from superconext.encoders.compiled_gates import warn_without_kernel
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.cross_validation import check_folds
-from superconext.fitting.preprocess import learns_from_text
 from superconext.fitting.stages import reads_dev
 from superconext.objectives.base import Shape
 from superconext.objectives.catalogue import objective_class
@@ -138,15 +137,14 @@ def check_device(name: str) -> None:
 
 
 def warn_where_unread(config: Config, progress: Progress) -> None:
-    """Warn of unlabelled text that nothing learns from."""
+    """Warn of unlabelled text beside an encoder that learns nothing from it. Of word vectors that
+    are given, and so not trained on it, is told where they are read."""
     pool = objective_class(config.objective).needs_pool and not config.freeze
-    if config.unlabelled and not (pool or learns_from_text(config)):
-        brought = f"init = {config.init!r}" if config.init else f"encoder = {config.encoder!r}"
-        brought = f"vectors = {config.vectors!r}" if config.vectors else brought
+    if config.unlabelled and encoder_class(config.encoder).reads_text and not pool:
         progress.warn(
-            f"unlabelled = {names_of(config.unlabelled)}: found nothing that learns from it beside "
-            f"{brought}, expected a run that trains word vectors or pretrains: leave one of them "
-            "out, or use pretrain where the encoder can be pretrained"
+            f"unlabelled = {names_of(config.unlabelled)} with encoder = {config.encoder!r}: found "
+            "nothing that learns from it, expected word vectors to train, or objective css_lm: "
+            "leave it out"
         )
 
 

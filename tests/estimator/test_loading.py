@@ -105,6 +105,8 @@ def test_scores_are_of_one_label_of_the_same_type_for_each_text(loaded, fitted):
     for wrong in (LABELS[:1], LABELS[0], [0] * len(TEXTS), None):
         with pytest.raises(DataError):
             loaded.score(TEXTS, wrong)
+    with pytest.raises(DataError, match="found no texts"):
+        loaded.score([], [])
 
 
 def test_in_the_hands_of_scikit_learn(loaded):
