@@ -116,7 +116,7 @@ class Baseline(ABC):
             assert shares is not None
             return shares
 
-        return out_of_fold(class_indices(train, None)[1], predict)
+        return out_of_fold(class_indices(train, None)[1], predict, train[0])
 
 
 class AdjustedBaseline(Baseline):

@@ -65,7 +65,7 @@ class TfidfLogisticRegression(ProbabilisticBaseline):
             own, others = counts.fold(fitted, held)
             return TfidfFeatures(own, labels[fitted]).along_c(own, others)(self.model.c)
 
-        return out_of_fold(labels, predict)
+        return out_of_fold(labels, predict, train[0])
 
 
 class NgramPool(ProbabilisticBaseline):
@@ -119,7 +119,7 @@ class TfidfSvm(Baseline):
             return lambda c: _svm(rows, labels, c).predict(others)
 
         split = labels, dev_labels, of_fold, of_dev
-        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, whole_grid=True).c
+        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, True, train[0]).c
         self.model = _svm(rows, labels, c)
         self.settings = {"C": c}
         return self
@@ -152,7 +152,7 @@ class NbSvm(Baseline):
             return lambda c: _predicted(others, *machines.fit(c))
 
         split = labels, dev_labels, of_fold, of_dev
-        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, whole_grid=True).c
+        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, True, train[0]).c
         self.weights, self.bias = machines.fit(c)
         self.settings = {"C": c}
         return self

@@ -462,7 +462,7 @@ REMOVED: dict[str, str] = {
     "finetune": "use {finetune_epochs 15}",
     "finetune_frozen": "the probe is a classifier on the frozen encoder: leave it out, or train "
     "all weights with {finetune_epochs 15}",
-    "finetune_learning_rate": "the rate of fine-tuning is 0.001: leave it out, or change "
+    "finetune_learning_rate": "the rate of fine-tuning is 0.001 at most: leave it out, or change "
     "{finetune_epochs}",
     "keep_best": "use {keep best}",
     "read_limit": "the epochs follow from the number of rows: leave it out, or use {epochs}",

@@ -72,6 +72,11 @@ def text_keys(
     return {name: list(map(key, texts)) for name, texts in parts.items()}, profile
 
 
+def key_of_words(text: str, words: Sequence[str]) -> str:
+    """The key of a text that was cut into these normalised words."""
+    return text if _NO_WORDS.issuperset(words) else " ".join(words)
+
+
 def keys_of(texts: Sequence[str]) -> list[str]:
     """The keys of texts `[N]` by themselves; those of the last texts are kept, because several
     steps and the fits of a comparison ask for the same."""

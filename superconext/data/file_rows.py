@@ -43,7 +43,7 @@ from superconext.core.files import (
     write_json,
 )
 from superconext.core.process import processors
-from superconext.data.duplicates import SeenTexts, text_hashes
+from superconext.data.duplicates import SeenTexts, key_of_words, text_hashes
 from superconext.data.file_format import Block
 from superconext.data.reading import RowStream
 from superconext.data.splits import quotas
@@ -52,6 +52,9 @@ from superconext.text.tokenize import Tokenizer, Vocabulary
 
 #: Blocks given to each process before the next ones are read.
 _AHEAD = 4
+
+#: Changes with what a store holds.
+_STORE = 2
 
 #: What reading a store that is not there, or damaged, may raise.
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
@@ -70,7 +73,8 @@ def tokenise_block(tokenizer: Tokenizer, texts: Sequence[str]) -> Tokenised:
         dtype=np.int32,
     )
     chosen, edges = pieces.spread()
-    return list(index), ids[chosen], np.diff(edges).astype(np.int32), text_hashes(texts)
+    keys = list(map(key_of_words, texts, pieces.lists()))
+    return list(index), ids[chosen], np.diff(edges).astype(np.int32), text_hashes(keys)
 
 
 def tokenise_file(
@@ -324,7 +328,7 @@ def tokenised_rows(
 
     Raises DataError for rows that cannot be read, OSError where the store cannot be written.
     """
-    facts = [sha256, Path(file).suffixes, columns, tokenizer.to_dict(), __version__]
+    facts = [sha256, Path(file).suffixes, columns, tokenizer.to_dict(), __version__, _STORE]
     # A header that is said not to be there is another reading than one that is looked for.
     said = {name for name in reading if reading[name] or (name, reading[name]) == ("header", False)}
     facts += [[name, reading[name]] for name in sorted(said)]

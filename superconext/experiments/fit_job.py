@@ -25,7 +25,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, TrainingError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
-from superconext.data.duplicates import keys_of, leaks
+from superconext.data.duplicates import keys_of, leaks, text_keys
 from superconext.experiments.plan import (
     HELD_OUT,
     Fit,
@@ -312,10 +312,11 @@ def _transferred(
     fit: Fit, parts: Mapping[str, Labelled], source: TransferSource
 ) -> tuple[dict[str, Any], Predicted]:
     """Facts for the line, and the predictions on "dev" and "test" of the target, whose `parts` are
-    given. Rows of the source whose text is one of its dev or test texts are left out of training;
-    `source_left_out` counts them.
+    given. Rows of the source whose text is a copy of one of its dev or test texts are left out;
+    `source_left_out` counts those of train.
     """
     from superconext.probe import probe_class
+    from superconext.probe.base import log_shares, shifted
 
     model, facts = _source_encoder(fit, parts, source)
     classes = sorted(set(parts["train"][1]))
@@ -325,11 +326,14 @@ def _transferred(
         name: np.array([index.get(label, -1) for label in labels])
         for name, (_, labels) in parts.items()
     }
-    kind = probe_class(fit_config(source.given, fit.system, fit.seed).probe_features)
+    config = fit_config(source.given, fit.system, fit.seed)
+    kind = probe_class(config.probe_features)
     probe = kind.fit(features["train"], truth["train"], features["dev"], truth["dev"])
+    shift = config.logit_adjustment * log_shares(truth["train"], len(classes))
     scored = {}
     for name in ("dev", "test"):
         shares = probe.probabilities(features[name])
+        shares = shifted(shares, shift) if config.logit_adjustment else shares
         predicted = [classes[k] for k in shares.argmax(axis=1)]
         scored[name] = Scored.of(parts[name], predicted, classes, shares)
     return {**facts, **probe.settings}, {"probe": scored}
@@ -345,10 +349,13 @@ def _source_encoder(
     whole = Fit(fit.system, fit.seed, whole_split(scheme_of(source.rows), fit.seed))
     split = cut(source.rows, whole)
     target = [*parts["dev"][0], *parts["test"][0]]
-    texts, labels = split["train"]
-    leaked = set(leaks(target, texts).tolist())
-    texts = [text for row, text in enumerate(texts) if row not in leaked]
-    labels = [label for row, label in enumerate(labels) if row not in leaked]
+    keys, _ = text_keys({"target": target, **{name: split[name][0] for name in ("train", "dev")}})
+    kept, left_out = {}, 0
+    for name in ("train", "dev"):
+        leaked = leaks(keys["target"], keys[name])
+        kept[name] = pick(split[name], np.setdiff1d(np.arange(len(keys[name])), leaked))
+        left_out += len(leaked) * (name == "train")
+    texts, labels = kept["train"]
     config = fit_config(source.given, fit.system, fit.seed)
     key = config, tuple(texts), tuple(labels), tuple(target)
     if key not in _last_encoder:
@@ -356,14 +363,14 @@ def _source_encoder(
         fitted = fit_model(
             Dataset(texts, labels),
             config,
-            Dataset(*split["dev"]),
+            Dataset(*kept["dev"]),
             test_texts=target,
             monitor=False,
         )
         if fitted.interrupted:
             raise KeyboardInterrupt
         _last_encoder.clear()
-        facts = {"source_left_out": len(leaked), "collapsed": fitted.collapse["collapsed"]}
+        facts = {"source_left_out": left_out, "collapsed": fitted.collapse["collapsed"]}
         _last_encoder[key] = fitted.model, facts
     return _last_encoder[key]
 

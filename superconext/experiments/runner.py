@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from superconext._version import __version__
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
 from superconext.config.fingerprints import Fingerprints
+from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, OptionError, RunError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report, with_folds
@@ -279,6 +280,8 @@ def _check_parameters(request: Request, progress: Progress) -> None:
             try:
                 check_config(config, data.rest_unlabelled or data.drop_unlabelled)
                 check_folds(replace(config, cv=data.cv))
+                if system.source:
+                    _check_transferred(config)
                 if system.is_baseline:
                     check_run(system.objective, config)
             except OptionError as error:
@@ -286,6 +289,23 @@ def _check_parameters(request: Request, progress: Progress) -> None:
             except ConfigError as error:
                 raise ConfigError(f"{system.name}: {error}") from None
     warn_where_slow(configs, progress)
+
+
+def _check_transferred(config: Config) -> None:
+    """Raise ConfigError for what the probe of an encoder of other rows does not do."""
+    from superconext.probe.ensemble import ENSEMBLES
+    from superconext.probe.group_priors import NO_GROUPS
+
+    lacks = {
+        f"probe_features = {config.probe_features!r}": config.probe_features in ENSEMBLES,
+        "calibrate": config.calibrate,
+        f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
+    }
+    if lack := next((name for name, found in lacks.items() if found), ""):
+        raise ConfigError(
+            f"found {lack} for an encoder of another data set; expected a linear probe alone: "
+            "leave it out"
+        )
 
 
 def progress_line(

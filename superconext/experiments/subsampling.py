@@ -2,9 +2,10 @@
 
 A draw is named by its kind (see `KINDS`) and a number, and a split by the draw and the seed. Dev
 and test rows are never damaged. Draws that take fewer rows are nested: what a seed draws as
-`rows20` is part of what it draws as `rows100`, so that a curve shows what more rows do, not what
-other rows do. With `shots` dev rows may be drawn too, from the other end of the same shuffle, as
-many as training rows: a system with 8 labels a class must not choose its settings on hundreds.
+`rows20` is part of what it draws as `rows100` (but for a row where rounding takes one from a class
+as another gets two), so that a curve shows what more rows do, not what other rows do. With `shots`
+dev rows may be drawn too, from the other end of the same shuffle, as many as training rows: a
+system with 8 labels a class must not choose its settings on hundreds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from superconext.core.errors import ConfigError, DataError
-from superconext.data.duplicates import Rows
+from superconext.data.duplicates import Rows, keys_of
 
 Labelled = tuple[list[str], list[str]]
 
@@ -122,31 +123,35 @@ def drawn(
 def draw_rows(rows: Labelled, draw: Draw, seed: int, *, dev: bool = False) -> tuple[Rows, Rows]:
     """Sorted rows to train on and to choose on, of a draw that takes fewer.
 
-    A text is drawn once however often it stands there, and never if it has two labels.
+    A text is drawn once however often its copies (`duplicates.text_keys`) stand there, and never
+    if they have two labels.
 
     Args:
         dev: whether as many dev rows are drawn; else there are none.
 
     Raises DataError where a class has too few texts.
     """
-    by_class = distinct_rows(*rows)
-    counts = counts_of(draw, {label: len(places) for label, places in by_class.items()})
+    keys, labels = keys_of(rows[0]), rows[1]
+    drawable = distinct_rows(keys, labels)
+    counts = counts_of(draw, {label: len(places) for label, places in drawable.items()})
     train, dev_rows = [], []
-    for index, (label, places) in enumerate(by_class.items()):
-        count = counts[label]
+    # Shuffled are the distinct texts, of which those that only look distinct are then left out.
+    for index, (label, places) in enumerate(distinct_rows(*rows).items()):
+        count, kept = counts[label], drawable[label]
         needed = 2 * count if dev else count
-        if len(places) < needed:
+        if len(kept) < needed:
             more, advice = f"{draw}", "leave this draw out, or give more rows"
             if draw.kind == "shots":
                 more = f"{draw.amount} shots" + " and as many dev rows" * dev
-                enough = dev and all(len(of) >= count for of in by_class.values())
+                enough = dev and all(len(of) >= count for of in drawable.values())
                 advice = "give fewer --shots" + ", or rows to choose on with --dev" * enough
             raise DataError(
-                f"class {label!r} has {len(places)} distinct texts to draw from; expected "
+                f"class {label!r} has {len(kept)} distinct texts to draw from; expected "
                 f"{needed} for {more}: {advice}"
             )
         # The legacy generator: its stream is frozen, so a seed draws the same everywhere.
         order = np.array(places)[np.random.RandomState([seed, index]).permutation(len(places))]
+        order = order[np.isin(order, kept)]
         train.append(order[:count])
         dev_rows.append(order[len(order) - count :] if dev else order[:0])
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(dev_rows))
@@ -185,7 +190,8 @@ def mteb_rows(labels: Sequence[str], count: int, experiment: int) -> tuple[Rows,
 
 def expected_overlap(rows: Labelled, draw: Draw) -> float:
     """The share of a draw's training rows that another draw is expected to have too."""
-    sizes = {label: len(places) for label, places in distinct_rows(*rows).items()}
+    drawable = distinct_rows(keys_of(rows[0]), rows[1])
+    sizes = {label: len(places) for label, places in drawable.items()}
     counts = counts_of(draw, sizes)
     shared = sum(count * min(1.0, count / sizes[label]) for label, count in counts.items())
     return float(shared / sum(counts.values()))
@@ -265,8 +271,8 @@ def pick(rows: Labelled, places: Rows) -> Labelled:
 
 
 def distinct_rows(texts: Sequence[str], labels: Sequence[str]) -> dict[str, list[int]]:
-    """The rows of each class, classes sorted, that may be drawn: the first of equal texts,
-    none of a text with several labels."""
+    """The rows of each class, classes sorted, that may be drawn: the first of equal texts, or
+    keys, none of one with several labels."""
     first: dict[str, int] = {}
     several = set()
     for row, text in enumerate(texts):

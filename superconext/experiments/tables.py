@@ -254,6 +254,8 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             notes.append(
                 f"{name}: the recipe that train chooses with the same dev rows: {told}. train also "
                 "gives rare classes more weight; logit_adjustment = 0.5 does so in all systems."
+                + " Its word vectors have not read the texts of the fold that is held out, those "
+                "of the other systems have." * (design == "folds")
             )
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:

@@ -85,7 +85,8 @@ class _OnFrozenVectors(ProbabilisticBaseline):
 
     def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
         labels = class_indices(train, None)[1]
-        return probe_out_of_fold(self.probe, self._features(train[0]), labels)
+        features = self._features(train[0])
+        return probe_out_of_fold(self.probe, features, labels, texts=train[0])
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
@@ -127,6 +128,7 @@ class VectorsLogisticRegression(_OnFrozenVectors):
             learned=False,
             unit_length=True,
             beside=self._indexer.emoji_scores if self.reads_emoji else None,
+            texts=train[0],
         )
         self.settings = {"C": self.probe.c}
         return self
@@ -182,6 +184,7 @@ class PretrainedLogisticRegression(_OnFrozenVectors):
                 learned=False,
                 unit_length=True,
                 beside=frozen_scores(self.run, pooling),
+                texts=train[0],
             )
             loss = 0.0
             if dev_features is not None and dev_labels is not None:

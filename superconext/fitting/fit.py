@@ -129,6 +129,11 @@ def fit_model(
         if train.on_disk is not None:
             give_back_freed_memory()
         config = decided(config, len(prepared.labels))
+        if config.keep == "best" and not config.freeze and prepared.dev is None:
+            progress.warn(
+                "keep = 'best': found no dev rows to tell the best epoch by; expected some; the "
+                "last one is kept: give more rows, or a dev file"
+            )
         planned = total_epochs(config)
         members = train_members(prepared, config, progress, callbacks, checkpoint, monitor)
         config, encoders = members.config, members.encoders
@@ -142,7 +147,8 @@ def fit_model(
             features = member_features(encoders, prepared.probe_split[0])
             held = None if prepared.dev is None else member_features(encoders, prepared.dev)
             if settings is None:
-                probe = _final_probe(prepared, hard, features, held, config, progress)
+                rows = hard, train.texts
+                probe = _final_probe(prepared, *rows, features, held, config, progress)
             else:
                 probe = _refitted_probe(prepared, features, config, settings, progress)
         if settings is None:
@@ -239,12 +245,14 @@ def _seen(train: Dataset, prepared: Prepared) -> SeenTexts:
 def _final_probe(
     prepared: Prepared,
     hard: np.ndarray,
+    texts: Sequence[str],
     features: np.ndarray,
     dev_features: np.ndarray | None,
     config: Config,
     progress: Progress,
 ) -> Probe:
-    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads."""
+    """hard: class indices of the rows that have a label, whose shares `logit_adjustment` reads;
+    texts: theirs."""
     dev_labels, shares = prepared.dev_labels, prepared.probe_shares
     labels = prepared.probe_split[1] if shares is None else shares
     kind = probe_class(config.probe_features)
@@ -252,7 +260,8 @@ def _final_probe(
         labels = labels.argmax(axis=1)
     fit: Callable[..., Probe] = kind.fit
     if config.freeze and kind is LogisticRegressionProbe:
-        fit = partial(fit_frozen_probe, beside=prepared.emoji_scores(config))
+        whole = texts if len(texts) == len(features) else None
+        fit = partial(fit_frozen_probe, beside=prepared.emoji_scores(config), texts=whole)
     probe = fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
@@ -362,7 +371,10 @@ def _group_priors(
     assert isinstance(probe, LogisticRegressionProbe)
     temperature = prepared.facts.get("probe_temperature", 1.0)
     rows = features, prepared.probe_split[1]
-    shares = probe_out_of_fold(probe, *rows, config.logit_adjustment, temperature)
+    settings = config.logit_adjustment, temperature
+    shares = probe_out_of_fold(
+        probe, *rows, *settings, texts if len(texts) == len(rows[0]) else None
+    )
     return fit_group_priors(texts, probe.probabilities(features) if shares is None else shares)
 
 

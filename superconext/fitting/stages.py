@@ -43,7 +43,7 @@ from superconext.training.trainer import Trainer, decided_epochs
 #: C of the quick probe after each epoch; the final probe's C is chosen on dev.
 EPOCH_PROBE_C = 0.01
 
-#: Adam's step size in the second stage.
+#: Adam's step size in the second stage, at most: a pretrained encoder keeps its own, lower one.
 FINETUNING_RATE = 0.001
 
 
@@ -84,7 +84,7 @@ def second_stage(config: Config) -> Config | None:
         objective="cross_entropy",
         options=own_options(config.options, encoder_class(config.encoder).options_type),
         epochs=config.finetune_epochs,
-        learning_rate=FINETUNING_RATE,
+        learning_rate=min(FINETUNING_RATE, config.learning_rate or FINETUNING_RATE),
         finetune_epochs=0,
     )
 

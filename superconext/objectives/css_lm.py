@@ -527,6 +527,7 @@ class CSSLMST(CSSLM):
     """
 
     options_type: type = CSSLMSTOptions
+    reads_dev_score = False
 
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Loss of `batch.sentence` `[N, d]` and `batch.pool`.

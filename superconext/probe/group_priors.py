@@ -101,7 +101,9 @@ def fit_group_priors(
 
 
 def out_of_fold(
-    labels: np.ndarray, predict: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    labels: np.ndarray,
+    predict: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    texts: Sequence[str] | None = None,
 ) -> np.ndarray | None:
     """Probabilities `[N, C]` of each row by a model fitted without it; None where a class has a
     single row, so that there are no folds.
@@ -109,8 +111,9 @@ def out_of_fold(
     Args:
         labels: class indices `[N]`.
         predict: from row numbers (fitted on `[n]`, held out `[m]`) to probabilities `[m, C]`.
+        texts: of the N rows, whose copies one fold holds out.
     """
-    parts = folds(labels)
+    parts = folds(labels, texts)
     if not parts:
         return None
     shares = np.empty((len(labels), int(labels.max()) + 1))
@@ -125,12 +128,14 @@ def probe_out_of_fold(
     labels: np.ndarray,
     strength: float = 0.0,
     temperature: float = 1.0,
+    texts: Sequence[str] | None = None,
 ) -> np.ndarray | None:
     """The same of a linear probe on features `[N, d]`, with the C that was chosen.
 
     Args:
         strength: of its `adjusted`.
         temperature: what its scores are divided by.
+        texts: of the N rows, whose copies one fold holds out.
     """
 
     def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -141,7 +146,7 @@ def probe_out_of_fold(
         of_fold = adjusted(of_fold, labels[fitted], strength)
         return softmax(of_fold.decision(features[held]) / temperature)
 
-    return out_of_fold(labels, predict)
+    return out_of_fold(labels, predict, texts)
 
 
 def balanced_cells(texts: Sequence[str], labels: np.ndarray) -> np.ndarray:

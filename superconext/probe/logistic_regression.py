@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from superconext.data.duplicates import keys_of
 from superconext.probe.base import (
     FEWEST_DEV_ROWS,
     Probe,
@@ -60,11 +61,16 @@ class Choice(NamedTuple):
     held_out: np.ndarray | None
 
 
-def folds(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def folds(
+    labels: np.ndarray, texts: Sequence[str] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Row numbers (fitted on, held out) of stratified folds of class indices `[N]`.
 
     They are `FOLDS`, or as many as the rarest class has rows; none where it has a single row or
-    there is one class only. The same labels give the same folds.
+    there is one class only. The same rows give the same folds.
+
+    texts: of the rows, `[N]`. The copies of one (`duplicates.keys_of`) join the fold of the first,
+        unless a fold would then have no row of some class to fit on.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -73,7 +79,28 @@ def folds(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     if count < 2 or len(counts) < 2:
         return []
     split = StratifiedKFold(count, shuffle=True, random_state=0)
-    return list(split.split(np.zeros(len(labels)), labels))
+    parts = list(split.split(np.zeros(len(labels)), labels))
+    return parts if texts is None else _together(parts, labels, keys_of(texts))
+
+
+def _together(
+    parts: list[tuple[np.ndarray, np.ndarray]], labels: np.ndarray, keys: Sequence[str]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The folds with rows of equal keys held out by one of them, or as they are."""
+    first: dict[str, int] = {}
+    for row, key in enumerate(keys):
+        first.setdefault(key, row)
+    if len(first) == len(keys):
+        return parts
+    dealt = np.empty(len(labels), dtype=np.int64)
+    for number, (_, held) in enumerate(parts):
+        dealt[held] = number
+    dealt = dealt[[first[key] for key in keys]]
+    classes = len(np.unique(labels))
+    numbers = np.unique(dealt)
+    if len(numbers) < 2 or any(len(np.unique(labels[dealt != n])) < classes for n in numbers):
+        return parts
+    return [(np.flatnonzero(dealt != n), np.flatnonzero(dealt == n)) for n in numbers]
 
 
 def log_loss(probabilities: np.ndarray, labels: np.ndarray) -> float:
@@ -90,6 +117,7 @@ def choose_c(
     of_dev: Callable[[], Predictor],
     loss: Callable[[np.ndarray, np.ndarray], float] = log_loss,
     whole_grid: bool = False,
+    texts: Sequence[str] | None = None,
 ) -> Choice:
     """The C with the lowest loss, the smallest of equals.
 
@@ -106,12 +134,13 @@ def choose_c(
         loss: of predictions and class indices.
         whole_grid: whether every C is tried however many rows there are, for a loss that goes
             up and down along C.
+        texts: of the rows of train, whose copies one fold holds out.
     """
     from sklearn.exceptions import ConvergenceWarning
 
     whole_grid = whole_grid or len(labels) < MANY_ROWS
     dev_rows = 0 if dev_labels is None else int((dev_labels >= 0).sum())
-    parts = [] if of_fold is None or dev_rows >= LARGE_DEV else folds(labels)
+    parts = [] if of_fold is None or dev_rows >= LARGE_DEV else folds(labels, texts)
     paths: list[list[tuple[float, np.ndarray]]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -247,6 +276,7 @@ def fit_probe(
     default: float = DEFAULT_C,
     unit_length: bool = False,
     beside: np.ndarray | None = None,
+    texts: Sequence[str] | None = None,
 ) -> LogisticRegressionProbe:
     """Fit on `[N, d]` and class indices `[N]`; C has the lowest log loss of `grid`.
 
@@ -259,6 +289,7 @@ def fit_probe(
         default: C where there are too few rows for either, unless the grid has only one.
         unit_length: whether features have unit length and all dimensions one scale.
         beside: weights `[K, d]` of scores that stand beside features of unit length.
+        texts: of the N rows, whose copies one fold holds out.
     """
     if len(grid) == 1:
         return _with_c(features, labels, grid[0], unit_length, beside)
@@ -271,7 +302,7 @@ def fit_probe(
         return along_c(features, labels, dev_features, unit_length, beside)
 
     within = None if learned else of_fold
-    c = choose_c(grid, default, labels, dev_labels, within, of_dev).c
+    c = choose_c(grid, default, labels, dev_labels, within, of_dev, texts=texts).c
     return _with_c(features, labels, c, unit_length, beside)
 
 
@@ -281,13 +312,16 @@ def fit_frozen_probe(
     dev_features: np.ndarray | None = None,
     dev_labels: np.ndarray | None = None,
     beside: np.ndarray | None = None,
+    texts: Sequence[str] | None = None,
 ) -> LogisticRegressionProbe:
     """`fit_probe` on features that were learned from no label, at unit length. Fewer rows than
     `FEWEST_FOLDED`, and shares of the classes, leave the choice of C to dev, and that without dev
     to `FROZEN_C`."""
     learned = len(labels) < FEWEST_FOLDED or labels.ndim > 1
     rows = features, labels, dev_features, dev_labels
-    return fit_probe(*rows, learned=learned, default=FROZEN_C, unit_length=True, beside=beside)
+    return fit_probe(
+        *rows, learned=learned, default=FROZEN_C, unit_length=True, beside=beside, texts=texts
+    )
 
 
 def adjusted(

@@ -21,7 +21,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -265,6 +265,7 @@ class NgramCounts:
     """Counts of word and of character n-grams in N texts, made once for all that is fitted.
 
     tokenizer: cuts the texts; by default the `ngram_tokenizer` for them.
+    texts: those counted.
     names: the n-grams of both, words first.
     counts: of both, sparse float64 `[N, V]`.
 
@@ -274,6 +275,7 @@ class NgramCounts:
     def __init__(self, texts: Sequence[str], tokenizer: Tokenizer | None = None) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
 
+        self.texts = texts
         self.tokenizer = ngram_tokenizer(texts) if tokenizer is None else tokenizer
         texts = spaced(texts, self.tokenizer)
         if not any(texts):
@@ -489,9 +491,10 @@ def fit_ngrams(
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         features = kind(counts.counts, labels)
-        c, held = choose_c(kind.grid, kind.default, labels, dev_labels, of_fold, of_dev)
+        choose = partial(choose_c, of_fold=of_fold, of_dev=of_dev, texts=counts.texts)
+        c, held = choose(kind.grid, kind.default, labels, dev_labels)
         if held_out and held is None:
-            held = choose_c((c,), c, labels, None, of_fold, of_dev).held_out
+            held = choose((c,), c, labels, None).held_out
         return features.fitted(counts, c), held
 
 

@@ -212,7 +212,9 @@ def _fill(
     auto, choice, folds, settings = config.preset == "auto", None, None, None
     started = time.perf_counter()
     if splits.folds:
-        cv = CrossValidation(splits.train, config, splits.folds, progress, test_texts)
+        dev_texts = splits.dev.texts if splits.dev else ()
+        dealt = splits.train, config, splits.folds, progress
+        cv = CrossValidation(*dealt, test_texts, not_drawn=dev_texts)
         if auto:
             choice, folds, settings = choose(cv, progress, partial / CHECKPOINT)
             config = choice.config

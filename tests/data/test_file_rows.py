@@ -15,6 +15,7 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.core.files import file_sha256
 from superconext.data import reading, token_store
+from superconext.data.duplicates import keys_of
 from superconext.data.file_rows import FileRows, TrainingRows, tokenised_rows
 from superconext.data.reading import RowStream, read_labelled
 from superconext.data.token_store import build_store
@@ -203,6 +204,21 @@ def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
     np.testing.assert_array_equal(rows.hold_back(0.2, seed=1)[1], held)
     assert not np.array_equal(rows.hold_back(0.2, seed=2)[1], held)
     assert len(rows.hold_back(0.999, seed=0)[0]) >= 6  # every class keeps two texts
+
+
+def test_spellings_of_a_text_stay_on_one_side_as_in_memory(tmp_path):
+    names = ["@a film {} zwin", "@b Film {} ZWIN", "@c FILM {} zwin"]
+    lines = [f"{'xy'[k % 2]}\t{name.format('abcdefgh'[k // 8] + 'ijklmnop'[k % 8] * 2)}"
+             for name in names for k in range(60)]  # fmt: skip
+    lines += [f"{'xy'[k % 2]}\t@user{k}" for k in range(6)]  # of no words: no copies
+    table = tmp_path / "spelt.tsv"
+    table.write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    texts = read_labelled(table).texts
+    keys = keys_of(texts)
+    assert len(set(keys)) == 66
+    kept, held = tokenised(table, tmp_path).hold_back(0.3, seed=1)
+    assert len(held) > 30
+    assert not {keys[i] for i in kept} & {keys[i] for i in held}
 
 
 def test_many_small_classes_give_their_share_together(tmp_path):

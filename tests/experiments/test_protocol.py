@@ -197,7 +197,8 @@ def test_a_frozen_encoder_is_probed_on_another_data_set(tiny, request_of, data, 
     wanted = request_of(reference="", name="toy")
     (first,) = wanted.datasets
     rows = (data / "train.tsv").read_text("utf-8").splitlines()
-    rows += (data / "test.tsv").read_text("utf-8").splitlines()[1:6]
+    leaked = (data / "test.tsv").read_text("utf-8").splitlines()[1:6]
+    rows += [f"{label}\t{text.upper()}" for label, text in (line.split("\t") for line in leaked)]
     (tmp_path / "other.tsv").write_text("\n".join(rows) + "\n", "utf-8")
     second = DataSet(
         "other", str(tmp_path / "other.tsv"), dev=first.dev, test=str(data / "dev.tsv")
@@ -211,4 +212,10 @@ def test_a_frozen_encoder_is_probed_on_another_data_set(tiny, request_of, data, 
     assert moved == {("toy", "other"), ("other", "toy")}
     (line,) = (x for x in lines if x.get("source") == "other" and x["draw"] == "rows12")
     assert line["system"] == "moved from other" and line["rows"]["train"] == 12
-    assert line["source_left_out"] == 5  # toy's test texts that stand in the other's train
+    assert (
+        line["source_left_out"] == 5
+    )  # toy's test texts that stand in the other's train, in capitals
+    given = {**wanted.given, "probe_features": "encoder+ngrams"}
+    request = expand(protocol, protocol.studies[0], changed(wanted, given=given), seeds=1)
+    with pytest.raises(ConfigError, match="encoder of another data set"):
+        run_study(protocol, protocol.studies[0], request, Heard())

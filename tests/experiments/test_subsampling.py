@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from superconext.baselines import ALWAYS_FITTED
 from superconext.core.errors import ConfigError, DataError
+from superconext.data.duplicates import keys_of
 from superconext.experiments.plan import Fit, cut, make_plan
 from superconext.experiments.subsampling import (
     RAREST,
     counts_of,
     damaged_words,
     draw_of,
+    draw_rows,
     expected_overlap,
     mteb_rows,
     parse_draw,
@@ -197,3 +199,24 @@ def test_mteb_is_judged_on_the_first_test_rows_and_takes_copies_as_they_stand():
         cut({"train": (train[0][:27], train[1][:27]), "test": test}, fit("mteb8-0"))
     with pytest.raises(DataError, match="give --test"):
         cut({"all": train}, fit("mteb8-0"))
+
+
+def test_copies_of_a_text_are_drawn_once_and_never_on_both_sides():
+    plain = [f"@user{k} Film number {k} zwin" for k in range(60)]
+    texts = plain + [f"@other{k} film number {k} ZWIN" for k in range(60)]
+    labels = ["ab"[k % 2] for k in range(60)] * 2
+    labels[60] = "b"  # the text of row 0 has two labels behind different mentions
+    keys = np.array(keys_of(texts))
+    for name in ("shots14", "shots7"):
+        for seed in range(5):
+            train, dev = draw_rows((texts, labels), parse_draw(name), seed, dev=True)
+            drawn = keys[np.concatenate([train, dev])].tolist()
+            assert len(set(drawn)) == len(drawn) and keys[0] not in drawn
+    with pytest.raises(DataError, match="class 'a' has 29 distinct texts to draw from"):
+        draw_rows((texts, labels), parse_draw("shots15"), 0, dev=True)
+    # Where no two texts are copies the draw is that of the texts themselves.
+    apart = draw_rows((plain, labels[:60]), parse_draw("shots7"), 1, dev=True)
+    assert [len(part) for part in apart] == [14, 14]
+    assert expected_overlap((texts, labels), parse_draw("shots14")) == pytest.approx(
+        14 / 29.5, abs=0.01
+    )

@@ -17,8 +17,11 @@ from superconext.fitting.cross_validation import (
     CrossValidation,
     cross_validate,
     deal,
+    lacks_folds,
     repeats,
 )
+from superconext.runs.splits import TrainRequest
+from superconext.runs.train import train_run
 
 TINY = {
     "epochs": 1,
@@ -29,6 +32,18 @@ TINY = {
     "vector_method": "random",
     "subwords": False,
 }
+
+
+class Said(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, line):
+        self.lines.append(line)
+
+    warn = say
+
+
 WORDS = {"good": ["zwin", "top", "hayla"], "bad": ["khayb", "walo", "3iyan"], "so": ["fin", "wach"]}
 
 
@@ -40,6 +55,12 @@ def dataset(rows=30, seed=0):
         for row, label in enumerate(labels)
     ]
     return Dataset(texts, labels, range(1, rows + 1), "rows.tsv")
+
+
+def test_what_reads_dev_scores_cannot_be_cross_validated():
+    lacks = {name: lacks_folds(resolve({"objective": name})) for name in ("css_lm", "css_lm_st")}
+    assert lacks == {"css_lm": "objective = 'css_lm'", "css_lm_st": ""}
+    assert lacks_folds(resolve({"keep": "best"})) == "keep = 'best'"
 
 
 def test_few_rows_are_dealt_oftener():
@@ -117,3 +138,33 @@ def test_what_needs_dev_rows_is_refused_beside_folds():
             check_config(resolve({"cv": 5, name: value}))
     with pytest.raises(ConfigError, match="at least 2 folds"):
         check_config(resolve({"cv": 1}))
+
+
+def test_folds_of_train_read_neither_dev_nor_test_texts(tmp_path, monkeypatch):
+    """Few dev rows decide nothing, but what is chosen is judged on them all the same."""
+    rows = dataset(90)
+    names = ("train", 0, 60), ("dev", 60, 72), ("test", 72, 90)
+    files = {}
+    for name, first, last in names:
+        lines = [f"{rows.labels[k]}\t{rows.texts[k]}" for k in range(first, last)]
+        files[name] = tmp_path / f"{name}.tsv"
+        files[name].write_text("\n".join(["label\ttext", *lines]) + "\n", encoding="utf-8")
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(rows.texts[60:]) + "\n", encoding="utf-8")
+    seen = []
+    made = CrossValidation.__init__
+
+    def watched(self, *given, **named):
+        made(self, *given, **named)
+        seen.append(self)
+        raise KeyError("enough")
+
+    monkeypatch.setattr(CrossValidation, "__init__", watched)
+    paths = {name: str(path) for name, path in files.items()}
+    given = {"preset": "auto", "vector_dimension": 8, "unlabelled": str(text), "baselines": False}
+    request = TrainRequest(**paths, out=str(tmp_path / "run"), given=given)
+    with pytest.raises(KeyError, match="enough"):
+        train_run(request, Said())
+    seen[0].progress.lines.clear()
+    assert seen[0].prepared
+    assert any("30 of 30 unlabelled lines" in line for line in seen[0].progress.lines)

@@ -31,6 +31,11 @@ def test_a_model_nobody_watched_is_the_same(given):
     assert not any("dev_score" in record for record in alone.history)
 
 
+def test_the_best_epoch_without_dev_rows_is_the_last_and_that_is_said():
+    with pytest.warns(UserWarning, match="keep = 'best': found no dev rows"):
+        fit_model(Dataset(TEXTS, LABELS), resolve({**SMALL, "keep": "best"}))
+
+
 @pytest.mark.parametrize("given", [{"keep": "best"}, {"objective": "css_lm"}], ids=str)
 def test_training_that_reads_the_score_has_it(given, tmp_path):
     pool = tmp_path / "pool.txt"

@@ -226,7 +226,10 @@ def test_what_the_second_stage_is_told():
     config = resolve({**config.to_dict(), "finetune_epochs": 5})
     second = second_stage(config)
     assert (second.objective, second.options) == ("cross_entropy", None)
-    assert (second.epochs, second.learning_rate) == (5, stages.FINETUNING_RATE)
+    assert second.epochs == 5
+    for rate in (2e-5, 0.5):  # as low as before, but never as high
+        tuned = second_stage(resolve({**config.to_dict(), "learning_rate": rate}))
+        assert tuned.learning_rate == min(rate, stages.FINETUNING_RATE)
     assert second_stage(second) is None and total_epochs(config) == 2 * (7 + second.epochs)
 
 

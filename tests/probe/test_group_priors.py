@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from superconext import SuperConTextClassifier, load
 from superconext.baselines.baseline import AdjustedBaseline, baseline_report, fit_baseline
@@ -18,6 +17,7 @@ from superconext.data.sampler import BalancedBatches
 from superconext.fitting.checks import check_config
 from superconext.fitting.fit import fit_model
 from superconext.probe.group_priors import FILE, GroupPriors, balanced_cells, fit_group_priors
+from superconext.probe.logistic_regression import folds
 from superconext.runs.folder import load_model, save_run
 from superconext.text.characters import OTHER, script_groups
 from tests.probe.test_cross_validation import tfidf
@@ -143,8 +143,7 @@ def test_the_baseline_is_corrected_by_what_it_says_out_of_fold(exact):
     truth = np.array([label == "pos" for label in train[1]], dtype=int)
     expected = np.empty((240, 2))
     texts = np.array(train[0], dtype=object)
-    split = StratifiedKFold(5, shuffle=True, random_state=0).split(texts, truth)
-    for fitted, held in split:
+    for fitted, held in folds(truth, train[0]):
         features = tfidf()
         model = LogisticRegression(C=plain.model.c, max_iter=1000)
         model.fit(features.fit_transform(texts[fitted]), truth[fitted])
