@@ -155,6 +155,7 @@ def _show(
         agreement_line,
         score_table,
         script_table,
+        told_overlap,
         verdict,
     )
 
@@ -162,6 +163,8 @@ def _show(
         echo_json(metrics)
         return
     click.echo(score_table(metrics))
+    if "overlap" in metrics:
+        tell(f"warning: test: {told_overlap(metrics['overlap'])}")
     if "agreement" in metrics:
         click.echo(agreement_line(metrics["agreement"]))
     if scripts := script_table(metrics):

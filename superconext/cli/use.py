@@ -663,7 +663,7 @@ def report(
 
     refuse_swapped([run], file)
     read_manifest(Path(run))  # what is no run is told before what is not installed
-    from superconext.report.page import write_page
+    from superconext.report.page import expected, write_page
     from superconext.runs.page import PAGE, folder_page, other_page
 
     name = PAGE if file is None else f"report-{Path(file).name.split('.')[0] or 'rows'}.html"
@@ -689,6 +689,9 @@ def report(
         unknown_labels(corpus, model.classes, run)
         rows = None if train is None else read(train)
         with TerminalProgress().bar("drawing the page"):
-            write_page(path, other_page(Path(run), model, corpus, rows))
+            context = other_page(Path(run), model, corpus, rows)
+            write_page(path, context)
+        if context.seen is not None and context.seen.any():
+            click.echo(f"warning: {corpus.source}: {' '.join(expected(context))}", err=True)
     click.echo(path)
     say_next(f"open {path} in a browser")

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from superconext.core.blank import is_blank
 from superconext.core.errors import plural
 from superconext.probe.metrics import probability_metrics
+from superconext.report.table import told_overlap
 
 if TYPE_CHECKING:  # exports are told of their texts too, without torch
     from superconext.fitting.model import Model
@@ -96,18 +99,8 @@ class Familiarity:
         """What a user must not miss; `overlap` is an `overlap_report` of the same texts."""
         lines = []
         if self.seen:
-            places = [f"{self.seen[name]} {name}" for name in ("train", "dev") if self.seen[name]]
-            line = f"{self.seen.total()} of {self.texts} texts are among the rows of the run"
-            line += f" ({' and '.join(places)})"
-            if overlap is not None:
-                rest = overlap["without"]
-                line += (
-                    "; there are no others to evaluate it on"
-                    if rest is None
-                    else f"; accuracy without them {rest['accuracy']:.3f} "
-                    f"({plural(rest['n'], 'row')})"
-                )
-            lines.append(line)
+            told = overlap or {"train": self.seen["train"], "dev": self.seen["dev"]}
+            lines.append(told_overlap({"texts": self.texts, **told}))
         if self.cut:
             texts = plural(self.texts, "text")
             lines.append(
@@ -125,6 +118,13 @@ class Familiarity:
                 "(superconext predict --details shows which)"
             ]
         return []
+
+
+def seen_by(model: Model, texts: Sequence[str]) -> np.ndarray | None:
+    """Whether each text is among the rows of the run, bool `[N]`; None where that is not known."""
+    if model.seen is None:
+        return None
+    return np.array([bool(fact and fact.get("seen_in")) for fact in facts_of(model, texts)], bool)
 
 
 def overlap_report(

@@ -29,6 +29,7 @@ from superconext.report.table import (
     judged,
     markdown,
     may_be_chance,
+    told_overlap,
     wilson,
 )
 
@@ -195,6 +196,10 @@ _SCHEMA: dict[str, Any] = {
     "baselines": {_EACH: _SCORED},
     "freeze": _flag,
     "pool_weights": {_EACH: _number},
+    "overlap": {
+        **dict.fromkeys(("texts", "train", "dev"), _whole),
+        "without": {"n": _whole, "accuracy": _number},
+    },
     "command": _command,
     "data": dict.fromkeys(_SPLITS, _FILE),
     "related": {"rows": _whole, "file": _text},
@@ -346,7 +351,12 @@ def _results(facts: Mapping[str, Any]) -> dict[str, Any]:
         "count": count,
         "texts": None if texts == count else texts,
         "compared": _table(compared, "model", *_SCORES) if split in model else "",
-        "verdict": _verdict(model[split], baselines, texts) if split in model else "",
+        "verdict": " ".join(
+            [
+                *([_verdict(model[split], baselines, texts)] if split in model else ()),
+                *([_seen(facts["overlap"])] if split == "test" else ()),
+            ]
+        ).strip(),
         "other_splits": _table(others, "split", *_SCORES),
         "baselines": baselines,
         "classes": _table(of_classes, "class", "precision", "recall", "F1", "rows"),
@@ -364,6 +374,17 @@ def _count(scores: Mapping[str, Any] | None) -> float | None:
     total = sum(supports) if supports and None not in supports else None
     count = total if scores["n"] is None else scores["n"]
     return count if count is not None and count > 0 else None
+
+
+def _seen(overlap: Mapping[str, Any]) -> str:
+    """The test texts that the run has seen, in a sentence; empty where it has seen none."""
+    counts = {name: overlap[name] or 0 for name in ("train", "dev")}
+    if not any(counts.values()):
+        return ""
+    rest = overlap["without"]
+    known = None not in rest.values()
+    told = told_overlap({**overlap, **counts, "without": rest if known else None})
+    return f"{told[0].upper()}{told[1:]}."
 
 
 def _verdict(

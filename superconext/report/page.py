@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import listed, plural
 from superconext.core.files import write_text
 from superconext.report.audit import Audit
 from superconext.report.explain import Explanation, word_spans
@@ -94,6 +95,7 @@ class PageContext:
         others: metrics of baselines, controls and parts of the model on the same rows, by name.
         train: the training rows, where known.
         unknown: share of the words of each row `[N]` that training did not see, where known.
+        seen: whether the run learned from each row or was chosen by it, bool `[N]`, where known.
         layout: the map, float64 `[N, 2]`, rows of the figure `map`; map_title: its method.
         history: a mapping for each epoch, as the rows of history.csv.
         made: tables of how the model was made: a title, and (what, value) pairs.
@@ -110,6 +112,7 @@ class PageContext:
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     train: PageRows | None = None
     unknown: np.ndarray | None = None
+    seen: np.ndarray | None = None
     layout: np.ndarray | None = None
     map_title: str = ""
     history: Sequence[Mapping[str, Any]] = ()
@@ -170,7 +173,7 @@ def render_page(context: PageContext) -> str:
         colours=class_colours(names),
         scores=scores,
         domain=_domain([row["interval"] for row in scores if row["interval"]]),
-        verdict=verdict(context.rows_of, scores),
+        verdict=verdict(context.rows_of, scores, expected(context)),
         counts=counts.tolist(),
         shares=(counts / np.maximum(columns, 1)).tolist(),
         per_class=judged(context.metrics.get("per_class", {})),
@@ -257,8 +260,44 @@ def _domain(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return max(low, 0.0), min(high, 1.0)
 
 
-def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the scores mean, in sentences that claim no more than they may."""
+def expected(context: PageContext) -> list[str]:
+    """What to expect of new sentences where some rows say nothing of them; empty where all do."""
+    classes, labels = set(context.classes), context.rows.labels
+    foreign = np.array([label not in classes for label in labels], dtype=bool)
+    seen = np.zeros(len(labels), dtype=bool) if context.seen is None else context.seen
+    fresh = ~(foreign | seen)
+    said = []
+    if count := int(seen.sum()):
+        verb = "is" if count == 1 else "are"
+        said.append(
+            f"{plural(count, 'row')} {verb} among those that it was trained on or chosen by."
+        )
+    if count := int(foreign.sum()):
+        names = listed(sorted(set(labels) - classes))
+        verb, other = ("has", "counts") if count == 1 else ("have", "count")
+        said.append(
+            f"{plural(count, 'row')} {verb} a class that training never saw ({names}) and {other} "
+            "as wrong."
+        )
+    if said and fresh.any():
+        share, rest = float(context.right[fresh].mean()), int(fresh.sum())
+        low, high = wilson(share, rest)
+        said.append(
+            f"Of the other {plural(rest, 'row')}, {share:.1%} {'is' if rest == 1 else 'are'} "
+            f"labelled correctly: of new sentences expect {low:.1%} to {high:.1%} right."
+        )
+    elif said:
+        said.append("No row tells what to expect of new sentences.")
+    return said
+
+
+def verdict(
+    split: str, scores: Sequence[Mapping[str, Any]], expected: Sequence[str] = ()
+) -> list[str]:
+    """What the scores mean, in sentences that claim no more than they may.
+
+    expected: what to expect of new sentences, where that is not what the scores are.
+    """
     model, others = scores[0], [row for row in scores[1:] if row["baseline"] and row["accuracy"]]
     if not model["interval"]:
         return ["No row was judged."]
@@ -267,7 +306,7 @@ def verdict(split: str, scores: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{model['accuracy']:.1%} ({low:.1%} to {high:.1%}) of {model['n']} sentences of {split} "
         "are labelled correctly"
     )
-    said = [
+    said = [*expected] or [
         f"Of other sentences of the same kind, expect {low:.1%} to {high:.1%} right (95% interval "
         "for so few sentences, without the variation between seeds)."
     ]

@@ -315,6 +315,21 @@ BASELINE_NAMES |= {name + ADJUSTED: f"{title}, adjusted" for name, title in BASE
 METRIC_TITLES = {"accuracy": "accuracy", "f1_macro": "macro F1", "f1_weighted": "weighted F1"}
 
 
+def told_overlap(overlap: Mapping[str, Any]) -> str:
+    """What `familiarity.overlap_report` found, or its counts, as a sentence without full stop."""
+    places = [f"{overlap[name]} {name}" for name in ("train", "dev") if overlap[name]]
+    count, of = overlap["train"] + overlap["dev"], overlap.get("texts")
+    whole = f"{count} of {of} texts" if of else plural(count, "text")
+    line = f"{whole} {'is' if count == 1 else 'are'} among the rows of the run"
+    line += f" ({' and '.join(places)})"
+    if "without" not in overlap:
+        return line
+    rest = overlap["without"]
+    if rest is None:
+        return f"{line}; there are no others to evaluate it on"
+    return f"{line}; accuracy without them {rest['accuracy']:.3f} ({plural(rest['n'], 'row')})"
+
+
 def score_table(metrics: Mapping[str, Any]) -> str:
     """Scores on the reported split of baselines, native prediction and probe, as text.
 

@@ -15,7 +15,9 @@ from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import keys_of
 from superconext.fitting.cross_validation import CrossValidated, OutOfFold, deal
+from superconext.fitting.familiarity import Familiarity, overlap_report
 from superconext.fitting.fit import Fitted
+from superconext.fitting.model import Model
 from superconext.probe.metrics import Evaluation, collapse_warning
 from superconext.report.figures import RunContext, draw_figures
 from superconext.report.page import write_page
@@ -72,6 +74,8 @@ class RunResults:
             if done.encoder_alone is not None:
                 blocks["combined"][name] = done.metrics
                 blocks["encoder_alone"][name] = done.encoder_alone
+        if "test" in evaluations and (overlap := _overlap(model, splits, evaluations["test"])):
+            metrics["overlap"] = overlap
         if folds is not None:
             evaluations["cv"], judged = _out_of_fold(
                 fitted, splits.train, folds.recipe, splits.folds
@@ -96,6 +100,17 @@ class RunResults:
         if agreement is not None:
             metrics["agreement"] = agreement
         return cls(metrics, evaluations, judged)
+
+
+def _overlap(model: Model, splits: Splits, tested: Evaluation) -> dict[str, Any]:
+    """How many test texts the run has seen, and the scores without them; empty for none."""
+    assert splits.test is not None
+    seen = Familiarity()
+    facts = seen.add(model, splits.test.texts)
+    if not seen.seen:
+        return {}
+    found = overlap_report(facts, seen.seen, tested, splits.test.labels, model.classes)
+    return {"texts": seen.texts, **(found or {})}
 
 
 def _out_of_fold(

@@ -16,6 +16,7 @@ from superconext.config.files import read_toml
 from superconext.config.parameters import OF_ENCODER, OF_TRAINING
 from superconext.core.errors import DataError, RunError
 from superconext.data.dataset import Dataset
+from superconext.fitting.familiarity import seen_by
 from superconext.fitting.model import Model, evaluate
 from superconext.probe.ensemble import predicting
 from superconext.probe.metrics import Evaluation
@@ -24,7 +25,7 @@ from superconext.report.explain import Explanation, explain, word_spans
 from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
-from superconext.report.table import BASELINE_NAMES
+from superconext.report.table import BASELINE_NAMES, told_overlap
 from superconext.runs.manifest import plain_file, read_json, read_manifest
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
@@ -68,6 +69,7 @@ def train_page(
         others=_others(metrics, split),
         train=train,
         unknown=None if known is None else _unknown(judged, known),
+        seen=seen_by(model, rows.texts) if split == "test" else None,
         layout=layout.points,
         map_title=layout.title + _beside(metrics),
         history=history,
@@ -108,6 +110,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         others=others,
         train=beside,
         unknown=None if known is None else _unknown(tokens, known),
+        seen=seen_by(model, corpus.texts),
         layout=layout.points,
         map_title=layout.title + _beside(settings),
         history=_history(run),
@@ -151,7 +154,7 @@ def folder_page(run: Path) -> PageContext:
         metrics=scores,
         others=_others(metrics, split),
         history=_history(run),
-        notes=_notes(scores),
+        notes=[*_notes(scores), *_seen_rows(metrics)],
         **_made(manifest, read_toml(run / "config.toml", "name = value"), metrics),
     )
 
@@ -179,6 +182,14 @@ def _notes(scores: Mapping[str, Any]) -> list[str]:
         "the average of their answers, which is usually right more often than one of them: what a "
         "new sentence can expect is the scores."
     ]
+
+
+def _seen_rows(metrics: Mapping[str, Any]) -> list[str]:
+    """How many test rows a run has seen, as its folder records it."""
+    overlap = metrics.get("overlap")
+    if metrics.get("reported_split") != "test" or not isinstance(overlap, dict):
+        return []
+    return [f"{told_overlap(overlap)}."]
 
 
 def _own_test(run: Path, bare: bool) -> list[str]:

@@ -7,6 +7,7 @@ sample of the training rows, on which the probe and the baselines are fitted.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -162,7 +163,7 @@ def read_splits(request: TrainRequest, config: Config, progress: Progress) -> Sp
             "left out (--cv 0: training learns from the shares of their labels)"
         )
     if test is not None:
-        _check_test(train, dev, test, progress)
+        _check_test(request, train, dev, test, progress)
     if config.preset != "auto" and (flags := flags_naming(request.given)):
         asked = "--budget" in {word.partition("=")[0] for word in request.command}
         unused = ", so --budget is not used" * asked
@@ -249,11 +250,20 @@ def _check_dev(
         progress.warn(
             f"{copies} of {len(dev)} dev texts {'is' if copies == 1 else 'are'} in train too: "
             "settings are chosen on rows that were learned, and scores on them are too high "
-            "(superconext data inspect --deduplicate DIR leaves them out)"
+            f"{_deduplicated(request)}"
         )
 
 
-def _check_test(train: Dataset, dev: Dataset | None, test: Dataset, progress: Progress) -> None:
+def _deduplicated(request: TrainRequest) -> str:
+    """The command that leaves copies out, in brackets."""
+    files = [request.train, request.dev, request.test]
+    quoted = " ".join(shlex.quote(file) for file in files if file)
+    return f"(superconext data inspect {quoted} --deduplicate DIR leaves them out)"
+
+
+def _check_test(
+    request: TrainRequest, train: Dataset, dev: Dataset | None, test: Dataset, progress: Progress
+) -> None:
     """Warn of test rows whose score says less than it seems to. Raises DataError where all their
     labels are unknown."""
     known = train.class_counts().keys()
@@ -269,16 +279,18 @@ def _check_test(train: Dataset, dev: Dataset | None, test: Dataset, progress: Pr
             f"{test.source} has labels that training never sees: "
             f"{_some(unknown)}; they count as wrong{respelt(unknown, known)}"
         )
-    for corpus, name in ((train, "train"), *([] if dev is None else [(dev, "dev")])):
-        copies = corpus.repeats_of(test.texts)
+    parts = {"train": train.repeats_of(test.texts)}
+    if dev is not None:  # rows held out of the training file are in that too
+        name = "dev" if request.dev else "train"
+        parts[name] = parts.get(name, 0) + dev.repeats_of(test.texts)
+    for name, copies in parts.items():
         if copies:
             told = "the score is not that of new texts"
             if copies == len(test):
                 told = "the score says nothing about new texts"
             progress.warn(
                 f"{copies} of {len(test)} test texts {'is' if copies == 1 else 'are'} in {name}"
-                f" too: {told} "
-                "(superconext data inspect --deduplicate DIR leaves them out)"
+                f" too: {told} {_deduplicated(request)}"
             )
 
 

@@ -303,9 +303,19 @@ def test_test_texts_that_training_has_seen_are_named(train, data, tmp_path):
     lines = data.train.read_text(encoding="utf-8").splitlines()
     leaking = tmp_path / "leaking.tsv"
     leaking.write_text("\n".join([*lines[:4], "neg\tكلام آخر"]) + "\n", encoding="utf-8")
-    _, said = train("run", "--dev", data.dev, "--test", leaking, "--budget", "10s")
+    folder, said = train("run", "--dev", data.dev, "--test", leaking, "--budget", "10s")
     told = r"^warning: 3 of 4 test texts are in train too: the score is not that of new texts"
+    told += f" .superconext data inspect {data.train} {data.dev} {leaking} --deduplicate DIR"
     assert re.search(told, said.err, re.MULTILINE)
+    overlap = document(folder)["overlap"]
+    assert (overlap["train"], overlap["dev"], overlap["without"]["n"]) == (3, 0, 1)
+    left = "3 of 4 texts are among the rows of the run (3 train); accuracy without them "
+    left += f"{overlap['without']['accuracy']:.3f} (1 row)"
+    assert f"warning: test: {left}\n" in said.err
+    assert left in (folder / "README.md").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "3 rows are among those that it was trained on or chosen by." in page
+    assert "Of the other 1 row, " in page and "Of other sentences of the same kind" not in page
     assert "note: recipes are not compared, because of --batch-size, --epochs, --hidden" in said.err
     assert ", so --budget is not used\n" in said.err
 

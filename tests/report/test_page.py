@@ -126,6 +126,26 @@ def test_the_verdict_claims_no_more_than_the_interval_allows(model, best, said):
     assert f"{low:.1%} to {high:.1%}" in words
 
 
+def test_what_to_expect_leaves_out_rows_that_were_seen_and_classes_that_were_not():
+    judged = rows()
+    made = context(judged)
+    assert page.expected(made) == []
+    seen = np.arange(len(judged)) % 3 == 0
+    labels = ["new" if k % 5 == 1 else label for k, label in enumerate(judged.labels)]
+    made = context(replace(judged, labels=labels), seen=seen)
+    fresh = [k for k in range(len(labels)) if not seen[k] and labels[k] != "new"]
+    right = [labels[k] == judged.predicted[k] for k in fresh]
+    first, second, last = page.expected(made)
+    assert first.startswith(f"{int(seen.sum())} rows are among those")
+    assert f"{labels.count('new')} rows have a class that training never saw (new)" in second
+    low, high = wilson(sum(right) / len(right), len(right))
+    assert f"Of the other {len(fresh)} rows, {sum(right) / len(right):.1%} are" in last
+    assert f"expect {low:.1%} to {high:.1%} right" in last
+    assert last in render_page(made)
+    whole = page.expected(context(judged, seen=np.ones(len(judged), dtype=bool)))
+    assert whole[1] == "No row tells what to expect of new sentences."
+
+
 def test_reliability_and_slices_agree_with_plain_loops():
     made = context()
     judged = made.rows
