@@ -210,11 +210,6 @@ class LabelReader:
                 f"{WARNING}the {verb.format(named)} garbled by a wrong encoding: "
                 f"{'save the file again' if self.of_file else 'read the labels'} as UTF-8"
             )
-        if several := self._compound():
-            notes.append(
-                f"{WARNING}labels such as {' and '.join(map(self._told, several[:2]))} are classes "
-                "of their own, and not several labels of a text: keep one label for a text"
-            )
         alike: dict[str, list[str]] = {}
         for label in filter(None, self._places):
             alike.setdefault(folded(label), []).append(label)
@@ -226,21 +221,42 @@ class LabelReader:
                     + (" with --fold-label-case" if self.of_file else ", if they are")
                 )
         ratings = self._ratings()
-        for label in self._places:
-            parts = [part.strip() for part in re.split("[;,|/]", label)]
-            if label in ratings and parts[0] in self._places:
-                notes.append(
-                    f"{WARNING}the rating {self._told(label)} is another class than "
-                    f"{shown(parts[0], 24)}: write them alike if they are one"
-                )
-            elif label in ratings or _DECIMAL.fullmatch(label):
-                continue
-            elif len({*parts}) > 1 and self._places.keys() >= {*parts}:
-                notes.append(
-                    f"{WARNING}the label {self._told(label)} is a class of its own, and not "
-                    f"{' and '.join(shown(part, 24) for part in parts)}: keep one label for a text"
-                )
+        notes += [
+            f"{WARNING}the rating {self._told(label)} is another class than "
+            f"{shown(_parts(label)[0], 24)}: write them alike if they are one"
+            for label in ratings
+            if _parts(label)[0] in self._places
+        ]
+        joined = [label for label in self._places if label not in ratings and self._joins(label)]
+        if several := self._compound() or joined[: len(joined) if len(joined) > 2 else 0]:
+            return [
+                *notes,
+                f"{WARNING}labels such as {' and '.join(map(self._told, several[:2]))} are classes "
+                "of their own, and not several labels of a text: keep one label for a text",
+            ]
+        for label in joined:
+            names = [shown(part, 24) for part in dict.fromkeys(_parts(label))]
+            mend = f"and not {' and '.join(names)}: keep one label for a text"
+            if len(names) == 1:
+                mend = f"and not {names[0]}: write it once"
+            notes.append(f"{WARNING}the label {self._told(label)} is a class of its own, {mend}")
         return notes
+
+    def _joins(self, label: str) -> bool:
+        """Whether a label seems to be several in one: one of its parts is a class by itself, or all
+        are the same; between blanks, all are classes."""
+        parts = _parts(label)
+        if (
+            len(parts) < 2
+            or not all(parts)
+            or _DECIMAL.fullmatch(label)
+            or label.casefold() in MISSING
+        ):
+            return False
+        known = self._places.keys() & {*parts}
+        if " ".join(parts) == label:
+            return len({*parts}) > 1 and len(known) == len({*parts})
+        return bool(known) or (len({*parts}) == 1 and not parts[0].isdigit())
 
     def _compound(self) -> list[str]:
         """Labels that seem to be several of fewer ones, with a bar, semicolon or comma between."""
@@ -269,6 +285,17 @@ class LabelReader:
     def _told(self, label: str) -> str:
         places = self._places[label]
         return f"{shown(label, 24)} ({plural(places.count, 'row')}, {places})"
+
+
+def _parts(label: str) -> list[str]:
+    """What may be several labels in one: what marks part, or blanks where there are none; of a list
+    in brackets, without quotes."""
+    listed = re.fullmatch(r"[\[({](.*)[\])}]", label)
+    parts = re.split("[;,|/]", listed[1] if listed else label)
+    if len(parts) == 1 and not listed:
+        words = label.split()
+        return words if 1 < len(words) < 4 else parts
+    return [part.strip().strip("'\"").strip() for part in parts]
 
 
 def _is_damaged(label: str) -> bool:

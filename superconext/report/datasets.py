@@ -219,7 +219,8 @@ def _copies(report: Mapping[str, Any]) -> str:
 
 
 def _conflicts(found: Mapping[str, Any]) -> str:
-    lines = [f"texts with several labels: {found['texts']}, in {plural(found['rows'], 'row')}"]
+    count = f"{found['texts']}, in {plural(found['rows'], 'row')}"
+    lines = [f"texts that have another label in another row: {count}"]
     for case in found["examples"]:
         labels = ", ".join(f"{clean(label)} {count}" for label, count in case["labels"].items())
         lines.append(f"  {clip(clean(case['text']), _WIDTH)}")

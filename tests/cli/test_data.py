@@ -74,7 +74,7 @@ def test_inspect_finds_the_leak_and_warns(folder):
     assert said.err.splitlines()[-1].startswith(
         "next: superconext train train.tsv --dev dev.tsv --test test.tsv --out RUN, and"
     )
-    assert "texts with several labels: 1, in 3 rows" in said.out
+    assert "texts that have another label in another row: 1, in 3 rows" in said.out
     report = document("inspect", "train.tsv", "dev.tsv", "test.tsv")
     assert [part["rows"] for part in report["parts"]] == [82, 20, 24]
     assert report["parts"][0]["classes"] == {"neg": 42, "pos": 40}

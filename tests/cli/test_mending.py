@@ -463,6 +463,33 @@ def test_labels_that_do_not_repeat_are_none(call, tmp_path, name):
     assert "no column 'label'" in blame(call("train", path, "--out", tmp_path / "run"))
 
 
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("neg; sarcasm", "and not 'neg' and 'sarcasm': keep one label for a text"),
+        ("neg|neg", "and not 'neg': write it once"),
+        ("['neg', 'other']", "and not 'neg' and 'other': keep one label"),
+        ("neg pos", "and not 'neg' and 'pos': keep one label"),
+        ("neg,neg", "and not 'neg': write it once"),
+        ("very neg", ""),
+        ("n/a/pos/b", "and not 'n' and 'a' and 'pos' and 'b'"),
+        ("1/1", ""),
+        ("yes/no", ""),
+    ],
+)
+def test_a_cell_of_several_labels_is_told_though_one_of_them_is_a_class(
+    call, tmp_path, label, told
+):
+    path = tmp_path / "x.csv"
+    lines = [f'"{text}","{label}"' for label, text in [*rows(20, seed=1), (label, "kan walo")]]
+    path.write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
+    said = call("data", "inspect", path, "--no-near")
+    if told:
+        assert f"(1 row, line 22) is a class of its own, {told}" in said.err
+    else:
+        assert "of its own" not in said.err
+
+
 def test_labels_that_look_alike_or_are_several(call, tmp_path):
     table = rows(20, seed=1)
     marked = [(label + "\u200f" * (n % 3 == 0), text) for n, (label, text) in enumerate(table)]

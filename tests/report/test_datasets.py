@@ -52,7 +52,7 @@ def test_what_was_found_is_said():
     text = inspection(report)
     assert re.search(r"within train +1 +33.3 +1 +0", text)
     assert re.search(r"test in train +1 +50.0 +1 +1", text)
-    assert "texts with several labels: 1, in 3 rows" in text
+    assert "texts that have another label in another row: 1, in 3 rows" in text
     assert "سلبي 2, إيجابي 1  (train:1, train:3, test:1)" in text
     assert leaks(report) == ["1 of 2 rows of test (50.0%) are in train too"]
     assert "near-duplicates (similarity 0.8 or more): 0 texts in 0 groups" in text
