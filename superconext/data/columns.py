@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from superconext.core.errors import ColumnError, RowsError, listed
@@ -454,8 +455,15 @@ def _with_known(
         by_name = any(s is not None and number_of(s) is None for s in specs) or known.text in first
         header = by_name or _is_header(first, *specs) or _named_by_digits(rows, specs)
         header = header or _header_by_shape(rows, known)
-        header = header or (not labelled and specs == (None, None) and _words_above_numbers(rows))
-        above = not header and _header_above_columns(rows, *specs, known.classes)
+        if not (header or labelled) and specs == (None, None):
+            texts = [cell for cell in _folded(first) if cell in TEXT_NAMES]
+            header = _words_above_numbers(rows) or (len(texts) == 1 and _names_columns(rows, 0))
+        columns: tuple[ColumnSpec, ColumnSpec] = specs
+        if specs == (None, None) and len(first) == 2 and len(rows) > _FEW_ROWS:
+            with suppress(RowsError):
+                place = _label_of_two(rows[1:], source, True, told, known)
+                columns = str(2 - place), str(place + 1)
+        above = not header and _header_above_columns(rows, *columns, known.classes)
         guessed, unsure = above is True, above is None
         header = header or guessed
     if header:
@@ -479,14 +487,19 @@ def _with_known(
             if _tells_apart(rows, label):
                 note = f"no header found: column {2 - label} read as text"
                 return Columns(1 - label, None, False, [note])
-            return Columns(1 - label, label if labelled else None, False, [note], label)
+            notes = [note, *([_unlike_others(first[label])] if unsure and labelled else ())]
+            return Columns(1 - label, label if labelled else None, False, notes, label)
     found = _no_header(first, text_column, label_column, source, labelled, told, known)
     if unsure and found.label is not None:
-        found.notes.append(
-            f"{WARNING}the label of the first row, {shown(first[found.label], 24)}, is that of no "
-            "other row: give --header if it names the column, --no-header if it is a label"
-        )
+        found.notes.append(_unlike_others(first[found.label]))
     return found
+
+
+def _unlike_others(label: str) -> str:
+    return (
+        f"{WARNING}the label of the first row, {shown(label, 24)}, is that of no other row: give "
+        "--header if it names the column, --no-header if it is a label"
+    )
 
 
 def _not_named(

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 from superconext.core.blank import MARKS
-from superconext.core.errors import plural
+from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import WARNING
+from superconext.data.columns import is_annotator
 from superconext.data.dataset import ALIKE, Dataset, folded
 from superconext.data.duplicates import text_keys
 from superconext.data.file_format import Block, Votes
@@ -321,6 +322,7 @@ class Annotated:
 
     texts: `[N]`. votes: `[N]` rows of one label for each of `annotators`. lines: `[N]`, the first
     one that each text stands on. replaced: labels that their annotator changed further on.
+    doubts: warnings of them.
     """
 
     texts: list[str]
@@ -328,6 +330,7 @@ class Annotated:
     annotators: list[str]
     lines: Sequence[int] = ()
     replaced: int = 0
+    doubts: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -399,6 +402,23 @@ class Annotated:
             for row, shares in zip(self.ties, self.shares(self.ties), strict=True)
         ]
 
+    def refuse_class_columns(self, source: str) -> None:
+        """Warn of votes that are 0 and 1 alone, as columns of one class each have them. Raises
+        DataError where each of ten texts or more has a 1 in one column."""
+        marks = [[*map(str.strip, given)] for given in self.votes]
+        if any(map(is_annotator, self.annotators)) or {*chain(*marks)} != {"0", "1"}:
+            return
+        found = f"columns {listed(self.annotators)} have 0 and 1 alone"
+        if len(marks) > 9 and all(given.count("1") == 1 for given in marks):
+            raise DataError(
+                f"{source}: {found}, and one 1 in each row: they are classes, not annotators' "
+                "labels; expected one column with the name of the class: make one"
+            )
+        self.doubts.append(
+            f"{WARNING}{found}: if they are classes, not annotators' labels, train on one of them "
+            "(--label-column NAME)"
+        )
+
     def notes(self) -> list[str]:
         """How rows were made of the votes, for the user."""
         ties, none = Places(), Places()
@@ -419,7 +439,7 @@ class Annotated:
         if self.replaced:
             dropped = plural(self.replaced, "label")
             told.append(f"{dropped} left out, for which their annotator gave another further on")
-        return told
+        return told + self.doubts
 
 
 def agreement_report(annotated: Annotated) -> dict[str, Any]:

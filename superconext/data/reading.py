@@ -428,6 +428,8 @@ def read_labelled(
         by_text = "annotator" in (stream.columns or {})
         annotated = Annotated.of(rows.texts, rows.votes, rows.lines, by_text)
         several = annotated.several
+        if not by_text:
+            annotated.refuse_class_columns(stream.name)
         if by_text and not several:
             rows = Block(rows.texts, [votes[0][1] for votes in rows.votes], rows.lines)
             rows = stream.complete(rows)
