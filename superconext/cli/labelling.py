@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 _SHOWN, _WIDTH = 20, 60
 
 
+#: Conflicts of merged files that are told one by one.
+_CONFLICTS = 20
+
+
 @click.command(short_help="Find labels that are likely to be wrong.")
 @click.argument("file")
 @click.option("--run", metavar="RUN", help="Use the sentence vectors of this run too.")
@@ -374,12 +378,14 @@ def merge(
         f"found {ALIKE}: {'; '.join(alike[:5])}: train makes them one with --fold-label-case"
     ]
     warnings = warnings if alike else classes_apart(first, second)
-    echo_notes(f"{WARNING}{warning}" for warning in warnings)
-    for conflict in merged.conflicts:
+    for conflict in merged.conflicts[:_CONFLICTS]:
         labels = (
             f"{shown(label, 24)} ({', '.join(at)})" for label, at in conflict["labels"].items()
         )
         click.echo(f"conflict: {shown(conflict['text'], 60)} is {' and '.join(labels)}", err=True)
+    if (more := len(merged.conflicts) - _CONFLICTS) > 0:
+        click.echo(f"and {plural(more, 'conflict')} more", err=True)
+    echo_notes(f"{WARNING}{warning}" for warning in warnings)
     click.echo(
         f"{plural(len(merged.rows), 'row')}; left out {merged.repeated} repeated and "
         f"{merged.replaced} replaced; {plural(len(merged.conflicts), 'conflict')}",

@@ -337,6 +337,10 @@ _SAMPLES = {
 }
 
 
+#: The same of a command, where it takes other files than most.
+_OF_COMMANDS = {("inspect", "files"): "train.csv test.csv"}
+
+
 def missing(context: click.Context, *names: str, beside: Sequence[str] = ()) -> click.UsageError:
     """The error of everything that a command still needs: these names, or what was not given of
     what it requires. beside: what else its example has."""
@@ -351,6 +355,7 @@ def missing(context: click.Context, *names: str, beside: Sequence[str] = ()) -> 
             shown = (one.metavar or (one.name or "").upper()).strip("[].")
             given = context.params.get(one.name or "")
             value = _SAMPLES.get(one.name or "", shown)
+            value = _OF_COMMANDS.get((context.info_name or "", one.name or ""), value)
             value = shlex.quote(given) if given and isinstance(given, str) else value
             words.append(value if isinstance(one, click.Argument) else f"{one.opts[0]} {value}")
     said = "; missing ".join(

@@ -182,7 +182,8 @@ class Config:
     objective: str = _objective("superloss", "Training objective, by name.")
     preset: str = _training(
         "fast",
-        "Named set of defaults; auto compares a few recipes on rows held out and takes the best.",
+        "Defaults. fast: one encoder; auto: the best of a few recipes on rows held out; best: four "
+        "encoders and n-grams; paper: as published.",
         choices=(*PRESETS, *FORMER_PRESETS),
     )
     temperature: float = _objective(
@@ -254,9 +255,7 @@ class Config:
         "Epochs of fine-tuning all weights afterwards, with a softmax layer and cross-entropy.",
         low=0,
     )
-    vectors: str | None = _text(
-        None, "Word vector file; unset: the run trains its own, see vector_method."
-    )
+    vectors: str | None = _text(None, "Word vector file; unset: the run trains its own.")
     init: str | None = _text(
         None,
         "Folder of a pretrained encoder (superconext pretrain) to start from; it has word vectors.",
@@ -269,8 +268,8 @@ class Config:
     pretrain: bool = _text(
         False,
         "First pretrain the encoder to predict the words of the unlabelled text, starting from "
-        "init if that is given; kept in the cache. Automatic where train compares recipes, the "
-        "text has 500,000 words and the budget suffices.",
+        "init if that is given; kept in the cache. Unless told not to, train does so where it "
+        "compares recipes, the text has 500,000 words and the budget suffices.",
     )
     related: str | None = _data(
         None,

@@ -341,11 +341,9 @@ def respelt(labels: Iterable[str], known: Iterable[str], folding: bool = True) -
             how, mend = "case or spelling", "add --fold-label-case" if folding else mend
             if unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", label):
                 how = "Unicode form"
-        pair = f"{shown(label, 24)} from {shown(name, 24)}"
+        pair = f"{shown(label, 24)} and {shown(name, 24)}"
         told.setdefault(f"in {how} alone: {mend}", []).append(pair)
-    return "".join(
-        f"; found {' and '.join(pairs[:3])} to differ {how}" for how, pairs in told.items()
-    )
+    return "".join(f"; {', '.join(pairs[:3])} differ {how}" for how, pairs in told.items())
 
 
 def _alike_but_accents(counts: Mapping[str, int], source: str) -> list[str]:

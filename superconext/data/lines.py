@@ -139,7 +139,7 @@ def advice(sample: bytes, asked: str | None = None) -> str:
     foreign = re.compile(r"[^\W\d_a-zA-Z]{3}|[^\x00-\x7f]")  # of punctuation nothing can be told
     found = max(foreign.finditer(text), key=lambda one: len(one[0]), default=None)
     place = found.start() if found else 0
-    start = text.rfind("\n", max(place - 8, 0), place) + 1 or max(place - 8, 0)
+    start = max(text.rfind(mark, 0, place) for mark in "\n \t;,|") + 1
     shown = text[start : place + 40].split("\n")[0]
     how = f"give --encoding {guess}" if named else f"save the file as UTF-8; it is in {guess}"
     return f"{how} if {shown.strip()!r} reads right"

@@ -90,6 +90,9 @@ OPEN = (
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
 WORTH_TRAINING = 0.001
 
+#: And n-grams beside an encoder: a pool may give them no weight.
+WORTH_NGRAMS = 0.001
+
 #: Training rows from which n-grams, and training on the labels, may add to a pretrained encoder.
 ENOUGH_ROWS = 100
 
@@ -466,10 +469,18 @@ def _gain(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     return float(difference.mean()), float(difference.std()) / math.sqrt(len(difference))
 
 
+def _lowest(mean: Mapping[Recipe, float]) -> Recipe:
+    """The recipe of the lowest log loss; an encoder alone where n-grams beside it are worth less
+    than `WORTH_NGRAMS`."""
+    best = min(mean, key=lambda recipe: mean[recipe])
+    alone = [r for r in mean if r.encoder and r.encoder == best.encoder and not r.ngrams]
+    return next((r for r in alone if mean[r] - mean[best] < WORTH_NGRAMS), best)
+
+
 def _ready(losses: Mapping[Recipe, np.ndarray], rows: int) -> Recipe:
     """The choice among recipes without an encoder to train, from their log loss on each row `[n]`
     and the number of training rows."""
-    best = min(losses, key=lambda recipe: np.nanmean(losses[recipe]))
+    best = _lowest({recipe: float(np.nanmean(loss)) for recipe, loss in losses.items()})
     expected = Recipe("", PRETRAINED, rows >= ENOUGH_ROWS)
     for recipe in losses:
         if (recipe.encoder, recipe.ngrams) == (expected.encoder, expected.ngrams):
@@ -538,7 +549,7 @@ def _decided(
     ready = ready or _ready({r: loss for r, loss in losses.items() if not r.trained}, rows)
     trained = [recipe for recipe in mean if recipe.trained]
     if trained:
-        best = min(trained, key=lambda r: mean[r])
+        best = _lowest({recipe: mean[recipe] for recipe in trained})
         gain, error = _gain(losses[ready], losses[best])
         if gain > max(error, WORTH_TRAINING):
             return _Decision(mean, ready, best, best, gain, error, ())

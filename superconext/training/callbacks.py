@@ -266,9 +266,11 @@ class EpochLines(Callback):
         self.progress = progress
         self.title = f"member {member + 1} of {members}" if members > 1 else ""
         self.columns: list[tuple[str, str, str]] = []
+        self.mines: str | None = None
 
     def on_train_begin(self, trainer: Trainer) -> None:
         self.columns = []
+        self.mines = getattr(getattr(trainer.objective, "miner", None), "mode", None)
         if self.title:
             self.progress.say(f"{self.title}: {trainer.config.objective}")
 
@@ -291,6 +293,8 @@ class EpochLines(Callback):
 
     def _columns_of(self, record: Record) -> list[tuple[str, str, str]]:
         columns = [column for column in _COLUMNS if column[1] in record]
+        if self.mines == "none":
+            columns = [column for column in columns if column[1] != "kept"]
         known = {key for _, key, _ in _COLUMNS}
         if not {"positive_similarity", "negative_similarity"} & record.keys():
             own = [

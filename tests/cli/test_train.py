@@ -254,7 +254,7 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr(finished):
 
 def test_the_epoch_lines_have_the_columns_that_the_objective_reports(train, data):
     for objective, columns in (
-        ("superloss", ["pos", "sim", "neg", "sim", "neg", "kept"]),
+        ("superloss", ["pos", "sim", "neg", "sim"]),
         ("cross_entropy", ["batch", "accuracy"]),
     ):
         _, said = train(objective, "--dev", data.dev, "--objective", objective)
@@ -262,6 +262,8 @@ def test_the_epoch_lines_have_the_columns_that_the_objective_reports(train, data
         (at,) = (place for place, line in enumerate(lines) if line.startswith("  epoch"))
         assert lines[at].split() == ["epoch", "loss", *columns, "dev", "acc", "seconds"]
         assert len(lines[at]) == len(lines[at + 1]) and " - " not in lines[at + 1]
+    _, said = train("mined", "--dev", data.dev, "--options", "mining=quantile,mining_threshold=0.5")
+    assert " neg kept " in said.err
 
 
 def test_json_is_one_document_the_one_in_the_folder(train):
@@ -353,7 +355,7 @@ def test_unknown_labels_that_differ_in_spelling_alone_are_told(train, call, tmp_
     twins = [(twin if label == "négatif" else label, text) for label, text in others]
     file = write_table(tmp_path / "rows.tsv", table)
     other = write_table(tmp_path / "other.tsv", twins)
-    pair = f"found '{twin}' from 'négatif' to differ {told}"
+    pair = f"; '{twin}' and 'négatif' differ {told}"
     for option in ("--dev", "--test"):
         _, said = train("run", option, other, "--force", file=file)
         assert f"training never sees: '{twin}'" in said.err and pair in said.err

@@ -64,7 +64,7 @@ def test_labels_that_differ_in_spelling_alone_are_told(tmp_path, classes, how):
     path = tmp_path / "x.tsv"
     table = [("nege\u0301" if label == "neg" else label, text) for label, text in OTHERS]
     path.write_text("".join(f"{a}\t{b}\n" for a, b in table), encoding="utf-8")
-    told = f"found 'nege\u0301' from '{classes[0]}' to differ in {how}"
+    told = f"; 'nege\u0301' and '{classes[0]}' differ in {how}"
     tokenizer = make_tokenizer(resolve({}), TEXTS)
     said = auxiliary_rows(str(path), tokenizer, classes, []).summary
     assert "left out 3 of another label" in said and told in said

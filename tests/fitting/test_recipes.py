@@ -138,6 +138,19 @@ def test_a_trained_encoder_is_not_taken_where_all_are_nearly_right(trained, chos
     assert choice.recipe.name == chosen
 
 
+@pytest.mark.parametrize("lower", [0.0005, 0.002])
+def test_n_grams_that_bring_next_to_nothing_are_left_out(lower, monkeypatch):
+    def decided(losses, *rest):
+        values = {"trained": 0.5, "trained+ngrams": 0.5 - lower}
+        losses = {r: np.full(len(loss), values.get(r.name, 1.0)) for r, loss in losses.items()}
+        return real(losses, *rest)
+
+    real = recipes._decided
+    monkeypatch.setattr(recipes, "_decided", decided)
+    _, choice = fit_on_dev(dataset(30), resolve(AUTO), dataset(60, seed=1), Progress())
+    assert choice.recipe.name == ("trained" if lower < 0.001 else "trained+ngrams")
+
+
 @pytest.mark.parametrize(
     ("rows", "lower", "chosen"),
     [
