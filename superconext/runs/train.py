@@ -33,6 +33,7 @@ from superconext.runs.folder import (
     only_run,
     partial_of,
     put_in_place,
+    run_of,
 )
 from superconext.runs.manifest import CHECKPOINT
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
@@ -104,10 +105,14 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
 
 
 def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
-    """Go on with the run that was stopped in `folder`, to the end it was asked for.
+    """Go on with the run that was stopped in `folder`, to the end it was asked for; RUN.partial,
+    where its epochs are, stands for RUN.
 
     Raises RunError when there is nothing to resume, and what `train_run` does.
     """
+    named, folder = folder, run_of(folder)
+    if named != folder:
+        progress.say(f"note: {named} is the unfinished {folder}, which is resumed")
     if not folder.exists() and not partial_of(folder).exists():
         raise _nothing_stopped(folder)
     with only_run(folder, progress.say):

@@ -17,6 +17,7 @@ import pytest
 from safetensors import SafetensorError
 
 from superconext.cli import explain
+from superconext.core.locks import only_writer
 from superconext.data.sampler import BalancedBatches
 from tests.cli.conftest import environment
 
@@ -216,6 +217,33 @@ def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypat
         said = call(*train_words(data, run))
     assert said.code == 1 and f"train --resume {run}" in said.err.splitlines()[-1]
     assert not run.exists()
+    check_whole(call, run, whole)
+
+
+@pytest.mark.parametrize("name", ["run.partial", "run.partial/"])
+def test_the_folder_of_the_epochs_stands_for_the_run(call, data, whole, tmp_path, name):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    partial = tmp_path / "run.partial"
+    partial.mkdir()
+    (run / "checkpoint").rename(partial / "checkpoint")
+    shutil.rmtree(run)
+    held = tmp_path / ".run.lock"
+    with only_writer(held, run, print, "", remove=True):
+        said = call("train", "--resume", f"{tmp_path}/{name}")
+        assert said.code == 1 and f"{run}: process {os.getpid()}" in said.err
+    said = call("train", "--resume", f"{tmp_path}/{name}")
+    assert said.code == 0 and f"run.partial is the unfinished {run}, which" in said.err
+    assert f"run folder: {run}\n" in said.err
+    assert weights(run) == weights(whole) and list(tmp_path.iterdir()) == [run]
+
+
+def test_a_run_may_be_called_so(call, data, whole, tmp_path):
+    run = tmp_path / "my.partial"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    assert status(run) == "interrupted"
     check_whole(call, run, whole)
 
 
