@@ -165,6 +165,44 @@ def test_a_killed_run_can_be_gone_on_with(stopped, call, data, whole, tmp_path):
     assert "5" in epochs and not {"1", "2", "3", "4"} & {*epochs}
 
 
+def test_whoever_uses_an_interrupted_run_is_told(call, data, whole, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    told = f"{run}: training was interrupted after 3 of 5 epochs: "
+    more = f"{told}superconext train --resume {run} goes on"
+    page, out = tmp_path / "page.html", tmp_path / "exported"
+    uses = (
+        ("predict", run, data.test),
+        ("evaluate", run, data.test),
+        ("evaluate", run, whole, data.test),
+        ("embed", run, data.test, "--out", tmp_path / "vectors.npy"),
+        ("report", run),
+        ("report", run, data.test, "--out", page),
+        ("export", run, "--out", out),
+    )
+    for words in uses:
+        said = call(*words)
+        warned = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        assert said.code == 0 and warned.count(f"warning: {more}") == 1, (words, said.err)
+        assert len([line for line in warned if "interrupted" in line]) == 1
+    assert "interrupted" not in call("predict", run, data.test, "--quiet").err
+    assert "interrupted" not in call("predict", whole, data.test).err
+    for path in (run / "report.html", page):
+        assert "Training was interrupted after 3 of 5 epochs: superconext" in path.read_text(
+            "utf-8"
+        )
+    assert "Training was interrupted" not in (whole / "report.html").read_text("utf-8")
+    # What has no checkpoint cannot go on.
+    said = call("predict", out, data.test)
+    assert f"warning: {out}: training was interrupted after 3 of 5 epochs: expect less" in said.err
+    (run / "report.html").unlink()
+    assert call("report", run).code == 0
+    assert "Training was interrupted after 3" in (run / "report.html").read_text("utf-8")
+    assert call("train", "--resume", run).code == 0
+    assert "Training was interrupted" not in (run / "report.html").read_text("utf-8")
+
+
 def test_ctrl_c_before_the_first_epoch_ends_leaves_nothing(call, data, tmp_path):
     with interrupted_at(0):
         said = call(*train_words(data, tmp_path / "runs" / "run"))
