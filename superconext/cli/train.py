@@ -65,8 +65,8 @@ from superconext.config.presets import FORMER_PRESETS
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Resume a run that was interrupted while its encoder trained; of a comparison of recipes "
-    "and of a cross-validation nothing is kept.",
+    help="Resume a run that was interrupted while its encoder trained; of a cross-validation, also "
+    "one that compares recipes, nothing is kept.",
 )
 @CONFIG
 @COLUMNS

@@ -143,8 +143,7 @@ def _nothing_stopped(folder: Path) -> RunError:
     found = "no checkpoint found" if folder.exists() else "no such folder"
     return RunError(
         f"{folder}: {found}; expected a run that was stopped while its encoder trained (of a "
-        "comparison of recipes and of a cross-validation nothing is kept): start a new one with "
-        "superconext train"
+        "cross-validation nothing is kept): start a new one with superconext train"
     )
 
 
