@@ -465,6 +465,23 @@ def test_a_reader_that_leaves_is_no_error_to_talk_about(finished, tmp_path):
     assert all(line.startswith("note: ") for line in err.splitlines())
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_full_disk_under_standard_output_is_named(finished, buffered, words):
+    command = ["-m", "superconext", "predict", finished.folder, finished.data.test, *words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, *map(str, command)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env={**environment(), "PYTHONUNBUFFERED": "" if buffered else "1"},
+        )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("error: standard output: No space left"), last
+
+
 def test_an_interrupt_that_c_code_turned_into_another_error_is_one():
     """As NumPy does where it comes while a buffer's format is read."""
     stopped = ValueError("'T{d:val:}' is not a valid PEP 3118 buffer format string")
