@@ -325,6 +325,22 @@ def test_a_run_goes_on_from_another_folder(call, data, whole, tmp_path, monkeypa
     assert weights(tmp_path / "run") == weights(whole)
 
 
+def test_a_run_of_piped_rows_goes_on_where_they_are_piped_again(call, data, whole, tmp_path):
+    run, rows = tmp_path / "run", data.train.read_bytes()
+    with interrupted_at(3):
+        said = call(*train_words(data._replace(train="-"), run), stdin=rows)
+    assert "after 3 of 5 epochs" in said.err
+    for piped, found in ((b"", "is empty, expected"), (rows + b"neg\tkhayb\n", "is not what")):
+        said = call("train", "--resume", run, stdin=piped)
+        assert said.code == 1 and f"note: {run} was trained on standard input" in said.err
+        last = said.err.splitlines()[-1]
+        assert last.startswith("error: standard input") and found in last
+        assert f"pipe the rows that {run} was trained on" in last
+    assert status(run) == "interrupted"
+    said = call("train", "--resume", run, stdin=rows)
+    assert said.code == 0 and weights(run) == weights(whole)
+
+
 def test_a_run_does_not_go_on_with_other_data(call, data, tmp_path):
     train = tmp_path / "train.tsv"
     train.write_bytes(data.train.read_bytes())
