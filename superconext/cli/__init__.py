@@ -173,7 +173,21 @@ def main(arguments: list[str] | None = None) -> None:
     except MissingExtraError as error:
         _fail(str(error), debug, 2)
     except Exception as error:
+        if isinstance(error, OSError) and not error.filename and _is_of_output(error):
+            error.filename = "standard output"
+            # What is left of it would be refused once more when the program ends.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         _fail(explain(error), debug)
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether the system has refused what was written to standard output."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and any(
+        value is sys.stdout for value in trace.tb_frame.f_locals.values()
+    )
 
 
 def _all_missing(error: click.ClickException) -> click.ClickException:

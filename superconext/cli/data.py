@@ -343,7 +343,7 @@ def pool(
     progress = TerminalProgress(quiet)
     request = PoolRequest(files=files, out=out, near=None if no_near else near, **options)
     lock = Path(out).with_name(f".{Path(out).name}.lock")
-    with only_writer(lock, Path(out), progress.say, "what it wrote", remove=True):
+    with only_writer(lock, Path(out), progress.say, "what it wrote is kept", remove=True):
         report = as_usage(make_pool, request, progress)
     if lost := sum(source["unreadable"] for source in report["sources"]):
         progress.warn(

@@ -20,7 +20,7 @@ from superconext.cli.options import (
     say_next,
     switch,
 )
-from superconext.cli.use import unknown_labels
+from superconext.cli.use import unknown_labels, warn_unfinished
 from superconext.core.errors import plural
 from superconext.core.progress import WARNING
 
@@ -123,6 +123,7 @@ def export(
     from superconext.runs.manifest import read_manifest
 
     model, manifest = load_model(run), read_manifest(Path(run))
+    warn_unfinished(run, manifest)
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
     facts: dict[str, Any] = {"format": form, "out": out}
@@ -300,7 +301,9 @@ def push(
     Needs the extra hub, and a login (hf auth login, or HF_TOKEN).
     """
     from superconext.export.hub import push as upload
+    from superconext.runs.manifest import read_manifest
 
+    warn_unfinished(run, read_manifest(Path(run)))
     address = upload(run, name, private, revision, message)
     if as_json:
         echo_json({"run": run, "name": name, "commit": address})

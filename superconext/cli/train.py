@@ -65,8 +65,8 @@ from superconext.config.presets import FORMER_PRESETS
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Resume a run that was interrupted while its encoder trained; of a comparison of recipes "
-    "and of a cross-validation nothing is kept.",
+    help="Resume a run that was interrupted while its encoder trained; of a cross-validation, also "
+    "one that compares recipes, nothing is kept.",
 )
 @CONFIG
 @COLUMNS
@@ -113,9 +113,11 @@ def train(
                 "--resume takes its files and parameters from RUN; leave out everything but "
                 "--json and --quiet"
             )
+        from superconext.runs.folder import run_of
         from superconext.runs.train import distributed, resume_run
 
-        _show(distributed(lambda: resume_run(Path(resume), progress)), resume, as_json)
+        out = str(run_of(Path(resume)))
+        _show(distributed(lambda: resume_run(Path(resume), progress)), out, as_json)
         return
     if not (train_file and out):
         gone = {"train_file": train_file, "out": out}

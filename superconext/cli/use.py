@@ -31,6 +31,7 @@ from superconext.cli.options import (
 )
 from superconext.core.blank import is_blank
 from superconext.core.errors import listed, plural
+from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -619,7 +620,17 @@ def embed(
 def _load(run: str, threads: int, *expected: str) -> Any:
     from superconext.runs.manifest import load_run
 
-    return load_run(Path(run), threads, *expected)[0]
+    model, manifest = load_run(Path(run), threads, *expected)
+    warn_unfinished(run, manifest)
+    return model
+
+
+def warn_unfinished(run: str, manifest: Mapping[str, Any]) -> None:
+    """A warning on stderr where the training of a run was interrupted."""
+    from superconext.runs.manifest import unfinished
+
+    if told := unfinished(Path(run), manifest):
+        tell(f"{WARNING}{told}")
 
 
 def load_any(run: str, threads: int) -> Any:
@@ -662,7 +673,7 @@ def report(
     from superconext.runs.manifest import read_manifest
 
     refuse_swapped([run], file)
-    read_manifest(Path(run))  # what is no run is told before what is not installed
+    manifest = read_manifest(Path(run))  # what is no run is told before what is not installed
     from superconext.report.page import expected, write_page
     from superconext.runs.page import PAGE, folder_page, other_page
 
@@ -673,6 +684,7 @@ def report(
     if file is None:
         if train:
             raise click.UsageError("--train needs FILE: also name the file to evaluate RUN on.")
+        warn_unfinished(run, manifest)
         if out is None and path.exists():  # of training, which shows more than is recorded
             echo_notes(["the run has its page already"])
         else:

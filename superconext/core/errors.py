@@ -94,7 +94,7 @@ def needs_training(feature: str) -> Iterator[None]:
 
 
 class StoppedEarly(SuperConTextError):
-    """Training was interrupted and the run so far was saved."""
+    """Work was interrupted, and what it has done so far is kept."""
 
 
 def suggestion(name: object, known: Iterable[str], otherwise: str = "take one of these") -> str:

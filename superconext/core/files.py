@@ -51,7 +51,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         sync(path.parent)
     except OSError as error:
         if error.errno is not None:
-            error.filename, error.filename2 = str(path), None
+            _blame(error, str(path))
         raise
     except Exception as error:
         # safetensors puts the system's refusal into the words of an error of its own.
@@ -65,6 +65,23 @@ def atomic_write(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
         if handle >= 0:
             os.close(handle)
+
+
+def _blame(error: OSError, name: str) -> None:
+    """Let an error of the system name this file alone."""
+    error.filename = name
+    if error.filename2 is not None:
+        del error.filename2  # None would be named, too
+
+
+@contextmanager
+def blamed_on(path: Path) -> Iterator[None]:
+    """What the system refuses inside the block names `path`, as an open file's errors do not."""
+    try:
+        yield
+    except OSError as error:
+        _blame(error, str(path))
+        raise
 
 
 def sync(path: Path) -> None:
@@ -189,7 +206,7 @@ def staging_folder(folder: Path) -> Iterator[Path]:
         yield hidden
     except OSError as error:
         if error.errno is not None:
-            error.filename, error.filename2 = _known_as(error.filename, hidden, folder), None
+            _blame(error, _known_as(error.filename, hidden, folder))
         raise
     finally:
         if sys.platform == "win32" and handle >= 0:  # no open file can be removed there

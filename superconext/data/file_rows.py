@@ -10,11 +10,14 @@ distinct words of the block, and numbers. A folder then holds
     texts.npy     uint64 [N], a hash of each text, by which copies are known
     counts.npy    int64 [W], how often each word came
     words.json    the W words
-    rows.json     classes, the reader's notes, the tokenizer, bytes of the others; written last
+    rows.json     classes, the reader's notes, the tokenizer, hashes of the others and of itself;
+                  written last
 
 Its name is made of the file's hash, the columns and the tokenizer, so a second run on the same
 rows finds it; beneath it, named by the rows trained on, `min_count` and `max_length`, stand the
-ids that training reads. What is half written is never found: folders are made beside and renamed.
+ids that training reads, and `files.json`, the hashes of these. What is half written is never
+found, for folders are made beside and renamed. What is damaged is made again: whoever opens a
+folder reads all of it once and compares the hashes.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from superconext._version import __version__
 from superconext.core import cache
 from superconext.core.files import (
     clear_staging,
+    file_sha256,
     replace_folder,
     staging_folder,
     write_array,
@@ -54,7 +58,7 @@ from superconext.text.tokenize import Tokenizer, Vocabulary
 _AHEAD = 4
 
 #: Changes with what a store holds.
-_STORE = 2
+_STORE = 3
 
 #: What reading a store that is not there, or damaged, may raise.
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
@@ -118,9 +122,25 @@ def tokenise_file(
         "classes": names,
         "notes": stream.notes,
         "tokenizer": tokenizer.to_dict(),
-        "sizes": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+        "files": _hashes(folder),
     }
-    write_json(folder / "rows.json", facts)
+    write_json(folder / "rows.json", {**facts, "itself": _hash_of(facts)})
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by name."""
+    return {path.name: file_sha256(path) for path in sorted(folder.iterdir())}
+
+
+def _hash_of(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Raise ValueError, or OSError, where a file is not what it was when it was written."""
+    for name, expected in hashes.items():
+        if file_sha256(folder / name) != expected:
+            raise ValueError(f"{folder / name} is not what was written")
 
 
 def _tokenised(
@@ -156,7 +176,7 @@ def _tokenizer(facts: str) -> Tokenizer:
 
 
 class FileRows:
-    """What `tokenise_file` wrote into a folder.
+    """What `tokenise_file` wrote into a folder. Raises one of `_DAMAGE` for anything else.
 
     classes: the labels in sorted order. counts: how often each word came.
     notes: what the reader decided.
@@ -167,8 +187,9 @@ class FileRows:
 
     def __init__(self, folder: Path) -> None:
         facts = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
-        if any((folder / name).stat().st_size != size for name, size in facts["sizes"].items()):
-            raise ValueError("a file is not as long as it was")
+        if facts.pop("itself") != _hash_of(facts):
+            raise ValueError("rows.json is not what was written")
+        _check_hashes(folder, facts["files"])
         self.folder = folder
         self.classes: list[str] = facts["classes"]
         self.notes: list[str] = facts["notes"]
@@ -302,8 +323,14 @@ class TrainingRows:
         def make(folder: Path) -> None:
             ids = vocabulary.encode(self.source.words())
             write_cut(folder, self.source.tokens, self.source.offsets(), self.rows, ids, max_length)
+            write_json(folder / "files.json", _hashes(folder))
 
-        return _kept(place, open_ids, make)
+        return _kept(place, _open_whole_ids, make)
+
+
+def _open_whole_ids(folder: Path) -> FileStore:
+    _check_hashes(folder, json.loads((folder / "files.json").read_text(encoding="utf-8")))
+    return open_ids(folder)
 
 
 def tokenised_rows(

@@ -11,8 +11,8 @@ Each line is one sentence or post. What is left out, and why:
 
 Memory is bounded: tables of a fixed size remember what is kept, and beyond some ten million lines
 the oldest are forgotten, so that a repeat may stay but nothing is dropped wrongly. The file grows
-beside its place, and a state beside it says how far each source was read; a call that was stopped
-resumes from there, its memory made again from what is kept.
+beside its place (`OUT.part`), and a state beside it (`OUT.part.json`) says how far each source was
+read; a call that was stopped resumes from there, its memory made again from what is kept.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from io import RawIOBase
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, DataError, listed
-from superconext.core.files import sync, write_json
+from superconext._version import __version__
+from superconext.core.errors import ConfigError, DataError, StoppedEarly, listed
+from superconext.core.files import blamed_on, sync, write_json
 from superconext.core.progress import WARNING, Progress
 from superconext.data.duplicates import (
     Decontamination,
@@ -70,6 +72,7 @@ _SAVED = 20_000  # lines between two states
 _SAMPLE = 20_000  # lines that languages are learned from, shared by the sources
 _SAMPLED = 200_000  # lines of a source that they are drawn from
 _SHOWN = 5  # lines left out that are shown for each reason
+_IDENTITY = 64  # letters of a state's identity
 
 _ROWS, _BANDS = 5, 12  # of a signature of 64: at a similarity of 0.8 one pair in 100 is missed
 _SLOTS = 1 << 20  # of each band's table
@@ -217,6 +220,14 @@ class _Hashes:
         self.slots[key & mask] = key
         return True
 
+    def __contains__(self, key: int) -> bool:
+        key, mask = key or 1, len(self.slots) - 1
+        for step in range(32):
+            found = self.slots[(key + step) & mask]
+            if found == key or not found:
+                return bool(found)
+        return False
+
 
 class _Kept:
     """What is kept: the hashes of all wordings, and for near repeats where to look them up."""
@@ -254,8 +265,9 @@ class _Kept:
                 return True
         return False
 
-    def add(self, words: str, bands: np.ndarray, place: int) -> None:
+    def add(self, words: str, key: int, bands: np.ndarray, place: int) -> None:
         """Remember a line that is kept at a place of the file."""
+        self.hashes.add(key)
         if self.near is not None:
             tags = bands >> _PLACE << _PLACE
             self.bands[np.arange(_BANDS), bands % _SLOTS] = tags + place + 1
@@ -269,7 +281,10 @@ class _Kept:
 
 @dataclass
 class _State:
-    """How far a pool has come; written beside it."""
+    """How far a pool has come; written beside it.
+
+    identity: a hash of the request and its files.
+    """
 
     identity: str
     source: int = 0
@@ -278,81 +293,37 @@ class _State:
     counts: list[dict[str, int]] = field(default_factory=list)
     shown: dict[str, list[list[Any]]] = field(default_factory=dict)
 
+    @property
+    def saved(self) -> bool:
+        """Whether the one on the disk is worth going on from."""
+        return bool(self.source or self.line)
+
 
 def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     """Write the pool. Returns `sources` (name, read, kept, and a count for each reason), `kept`,
     and `dropped`: some lines left out by reason.
 
-    Raises DataError for a file that cannot be read, ConfigError where `out` is among the files
-    or one of the texts is standard input.
+    Raises DataError for a file that cannot be read, and where something else stands in the place of
+    `OUT.part`; ConfigError where a file to write is among the texts, or one of these is standard
+    input; StoppedEarly for a KeyboardInterrupt that leaves what the same call goes on from.
     """
     out = Path(request.out)
     if STDIN in request.texts:
         raise ConfigError("-: text is read several times; expected a file: save it as one")
-    if any(Path(path).resolve() == out.resolve() for path in request.files):
-        raise ConfigError(f"{out} is one of the files; expected a new one to write: choose a name")
-    sources = sources_of(request.files, progress.say)
     part, state_path = (out.with_name(out.name + end) for end in (".part", ".part.json"))
-    sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
-    first = (line for some in sample.values() for line in some)
-    tokenizer = Tokenizer(normalizer_of(request.normalize, first))
-    left_out = Decontamination.of_files(request.leave_out, tokenizer, encoding=request.encoding)
-    wanted, unwanted = (
-        [text for path in files for text in read_texts(path, encoding=request.encoding).texts]
-        for files in (request.like, request.unlike)
-    )
-    language = Resemblance(wanted, sample, unwanted) if wanted else None
-    state, kept = _begun(request, sources, state_path, part, tokenizer, progress)
-    total = sum(Path(path).stat().st_size for path in request.files if Path(path).is_file()) or 1
-    with part.open("r+b") as file, progress.bar("pooling") as advance:
-        file.seek(state.size)
-        for number in range(state.source, len(sources)):
-            source = sources[number]
-            counts = Counter(state.counts[number])
-            unread = Counter[str]()
-            doubts = TextDoubts()
-            position = saved = state.line
-            for begin, lines in _batches(source.lines(request, unread, doubts)):
-                position = begin + len(lines)
-                if position <= state.line:
-                    continue
-                lines = lines[max(state.line - begin, 0) :]
-                judged = _judged(lines, source.name, request, tokenizer, left_out, language, kept)
-                for line, words, bands, key, reason in judged:
-                    counts["read"] += 1
-                    # Asked here, for lines of one batch may repeat one another.
-                    if not reason and not kept.hashes.add(key):
-                        reason = "repeat"
-                    elif not reason and kept.near is not None and kept.is_near(words, bands):
-                        reason = "near repeat"
-                    if reason:
-                        counts[reason] += 1
-                        _show(state.shown.setdefault(reason, []), line)
-                        continue
-                    counts["kept"] += 1
-                    kept.add(words, bands, state.size)
-                    data = line.encode("utf-8", "replace") + b"\n"
-                    file.write(data)
-                    state.size += len(data)
-                file.flush()
-                kept.recent.clear()
-                advance(min(state.size / total, 1.0))
-                if position - saved >= _SAVED:
-                    saved = position
-                    os.fsync(file.fileno())
-                    state.counts[number] = dict(counts)
-                    state.source, state.line = number, position
-                    write_json(state_path, asdict(state))
-            for note in [*doubts.garbled(), *doubts.tabular()]:
-                progress.note(f"{WARNING}{source.name}: {note.removeprefix(WARNING)}")
-            counts["unreadable"] = unread["unreadable"]
-            counts["read"] += unread["unreadable"]
-            file.flush()
-            os.fsync(file.fileno())
-            state.counts[number] = dict(counts)
-            state.source, state.line = number + 1, 0
-            write_json(state_path, asdict(state))
+    for path in (out, part, state_path):
+        if any(Path(text).resolve() == path.resolve() for text in request.texts):
+            raise ConfigError(
+                f"{path} is one of the files, and would be written; expected a new one: choose "
+                "another --out"
+            )
+    _check_own(part, state_path)
+    sources = sources_of(request.files, progress.say)
+    state = _begun(request, sources, state_path, part)
+    with _resumable(state, state_path, part):
+        tokenizer = _fill(request, sources, state, state_path, part, progress)
     if not state.size:
+        _remove(part, state_path)
         raise DataError(
             f"{', '.join(request.files)}: no line is kept, expected some text: see the reasons "
             f"({_reasons(state)})"
@@ -373,6 +344,90 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
         ],
         "dropped": {name: [line for _, line in some] for name, some in sorted(state.shown.items())},
     }
+
+
+def _fill(
+    request: PoolRequest,
+    sources: Sequence[Source],
+    state: _State,
+    state_path: Path,
+    part: Path,
+    progress: Progress,
+) -> Tokenizer:
+    """Read what is left of the sources into `part`; returns what the lines are compared by."""
+    sample = {source.name: _sample(source, request, _SAMPLE // len(sources)) for source in sources}
+    first = (line for some in sample.values() for line in some)
+    tokenizer = Tokenizer(normalizer_of(request.normalize, first))
+    left_out = Decontamination.of_files(request.leave_out, tokenizer, encoding=request.encoding)
+    wanted, unwanted = (
+        [text for path in files for text in read_texts(path, encoding=request.encoding).texts]
+        for files in (request.like, request.unlike)
+    )
+    language = Resemblance(wanted, sample, unwanted) if wanted else None
+    kept = _remembered(state, state_path, part, request.near, tokenizer, progress)
+    total = sum(Path(path).stat().st_size for path in request.files if Path(path).is_file()) or 1
+    # Unbuffered, so that nothing is left to fail when it is closed.
+    with part.open("r+b", buffering=0) as file, progress.bar("pooling") as advance:
+        file.seek(state.size)
+        for number in range(state.source, len(sources)):
+            source = sources[number]
+            counts = Counter(state.counts[number])
+            unread = Counter[str]()
+            doubts = TextDoubts()
+            position = saved = state.line
+            for begin, lines in _batches(source.lines(request, unread, doubts)):
+                position = begin + len(lines)
+                if position <= state.line:
+                    continue
+                lines = lines[max(state.line - begin, 0) :]
+                judged = _judged(lines, source.name, request, tokenizer, left_out, language, kept)
+                fresh = bytearray()
+                for line, words, bands, key, reason in judged:
+                    counts["read"] += 1
+                    # Asked here, for lines of one batch may repeat one another.
+                    if not reason and key in kept.hashes:
+                        reason = "repeat"
+                    elif not reason and kept.near is not None and kept.is_near(words, bands):
+                        reason = "near repeat"
+                    if reason:
+                        counts[reason] += 1
+                        _show(state.shown.setdefault(reason, []), line)
+                        continue
+                    counts["kept"] += 1
+                    kept.add(words, key, bands, state.size)
+                    data = line.encode("utf-8", "replace") + b"\n"
+                    fresh += data
+                    state.size += len(data)
+                with blamed_on(part):
+                    _write(file, fresh)
+                kept.recent.clear()
+                advance(min(state.size / total, 1.0))
+                if position - saved >= _SAVED:
+                    saved = position
+                    with blamed_on(part):
+                        os.fsync(file.fileno())
+                    state.counts[number] = dict(counts)
+                    _save(state, number, position, state_path)
+            for note in [*doubts.garbled(), *doubts.tabular()]:
+                progress.note(f"{WARNING}{source.name}: {note.removeprefix(WARNING)}")
+            counts["unreadable"] = unread["unreadable"]
+            counts["read"] += unread["unreadable"]
+            with blamed_on(part):
+                os.fsync(file.fileno())
+            state.counts[number] = dict(counts)
+            _save(state, number + 1, 0, state_path)
+    return tokenizer
+
+
+def _write(file: RawIOBase, data: bytes | bytearray) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _save(state: _State, source: int, line: int, path: Path) -> None:
+    write_json(path, {**asdict(state), "source": source, "line": line})
+    state.source, state.line = source, line
 
 
 def _judged(
@@ -436,37 +491,93 @@ def _show(some: list[list[Any]], line: str) -> None:
         del some[_SHOWN:]
 
 
-def _begun(
-    request: PoolRequest,
-    sources: Sequence[Source],
+def _read_state(path: Path) -> _State | None:
+    """The state of an unfinished pool; None where there is none, or something else."""
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        state = _State(**json.loads(path.read_text(encoding="utf-8")))
+        if isinstance(state.identity, str) and len(state.identity) == _IDENTITY:
+            return state
+    return None
+
+
+def _check_own(part: Path, state_path: Path) -> None:
+    """Raise DataError where what is written on the way would replace what is no unfinished pool."""
+    if _read_state(state_path) is not None:
+        return
+    for path in (part, state_path):
+        if os.path.lexists(path):
+            raise DataError(
+                f"{path} exists and is not of an unfinished pool; expected the name to be free: "
+                "rename or remove it"
+            )
+
+
+def _begun(request: PoolRequest, sources: Sequence[Source], state_path: Path, part: Path) -> _State:
+    """The state of a call that was stopped, where it was the same, or a new one."""
+    stats = [
+        (Path(p).stat().st_size, Path(p).stat().st_mtime_ns) if Path(p).exists() else None
+        for p in request.texts
+    ]
+    facts = [asdict(request), [source.name for source in sources], stats, __version__]
+    identity = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    state = _read_state(state_path)
+    there = part.stat().st_size if part.is_file() else -1
+    if state is None or state.identity != identity or there < state.size:
+        return _State(identity, counts=[{} for _ in sources])
+    return state
+
+
+@contextmanager
+def _resumable(state: _State, state_path: Path, part: Path) -> Iterator[None]:
+    """When the block raises, keep what the same call can go on from, if there is any."""
+    try:
+        yield
+    except BaseException as error:
+        on_disk = _read_state(state_path)
+        if on_disk is None or on_disk.identity != state.identity:
+            raise
+        if not on_disk.saved:
+            _remove(part, state_path)
+        elif isinstance(error, KeyboardInterrupt):
+            raise StoppedEarly(
+                f"interrupted; what was kept so far is in {part}: repeat the command to resume"
+            ) from None
+        raise
+
+
+def _remove(part: Path, state_path: Path) -> None:
+    part.unlink(missing_ok=True)
+    state_path.unlink(missing_ok=True)
+
+
+def _remembered(
+    state: _State,
     state_path: Path,
     part: Path,
+    near: float | None,
     tokenizer: Tokenizer,
     progress: Progress,
-) -> tuple[_State, _Kept]:
-    """The state of a call that was stopped, where it was the same, or a new one."""
-    stats = [(Path(p).stat().st_size, Path(p).stat().st_mtime_ns) for p in request.texts]
-    facts = [asdict(request), [source.name for source in sources], stats]
-    identity = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    kept = _Kept(part, request.near, tokenizer)
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        state = _State(**json.loads(state_path.read_text(encoding="utf-8")))
-        if state.identity == identity and part.stat().st_size >= state.size:
-            with part.open("r+b") as file:
-                file.truncate(state.size)
-                place = 0
-                for _, lines in _batches(line.decode("utf-8").rstrip("\n") for line in file):
-                    wordings = [wording(words) for words in tokenizer.many(lines)]
-                    for row, (key, bands) in enumerate(zip(*kept.keys(wordings), strict=True)):
-                        kept.hashes.add(key)
-                        kept.add(wordings[row], bands, place)
-                        place += len(lines[row].encode()) + 1
-                    kept.recent.clear()
-            progress.say(f"resuming after {state.size} bytes of {part}")
-            return state, kept
-    part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_bytes(b"")
-    return _State(identity, counts=[{} for _ in sources]), _Kept(part, request.near, tokenizer)
+) -> _Kept:
+    """What is kept so far, made again from `part`; that and the state are made where all is new."""
+    kept = _Kept(part, near, tokenizer)
+    if not state.saved:
+        if part.exists():
+            progress.say(f"note: {part}, an unfinished pool, is discarded, and reading starts anew")
+        write_json(state_path, asdict(state))  # first: it tells that `part` is ours
+        with blamed_on(part):
+            part.write_bytes(b"")
+        return kept
+    with part.open("r+b") as file:
+        file.truncate(state.size)
+        place = 0
+        for _, lines in _batches(line.decode("utf-8").rstrip("\n") for line in file):
+            wordings = [wording(words) for words in tokenizer.many(lines)]
+            for row, (key, bands) in enumerate(zip(*kept.keys(wordings), strict=True)):
+                kept.add(wordings[row], key, bands, place)
+                place += len(lines[row].encode()) + 1
+            kept.recent.clear()
+    progress.say(f"resuming after {state.size} bytes of {part}")
+    return kept
 
 
 def _reasons(state: _State) -> str:

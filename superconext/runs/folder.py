@@ -91,6 +91,18 @@ def _partial(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
 
 
+def run_of(folder: Path) -> Path:
+    """RUN where `folder` is RUN.partial, in which RUN is made; else `folder` itself."""
+    name = folder.name.removesuffix(".partial")
+    if name in ("", folder.name) or not (folder / CHECKPOINT).is_dir():
+        return folder
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        request = json.loads((folder / CHECKPOINT / "request.json").read_text(encoding="utf-8"))
+        if Path(request["out"]).name == folder.name:  # asked for under this very name
+            return folder
+    return folder.with_name(name)
+
+
 @contextlib.contextmanager
 def only_run(out: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Let no other process make this run inside the block, and end what a kill cut short.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +84,26 @@ def _found_in(folder: Path, expected: str) -> str:
             "--out RUN"
         )
     return f"found no manifest.json; {expected}: check the path"
+
+
+def cut_short(manifest: Mapping[str, Any]) -> str:
+    """After how much of it the training of this run was interrupted, "" where it was not."""
+    if manifest.get("status") != "interrupted":
+        return ""
+    epochs = [manifest.get(name) for name in ("epochs", "planned_epochs")]
+    known = all(isinstance(number, int) for number in epochs)
+    return "training was interrupted" + f" after {epochs[0]} of {epochs[1]} epochs" * known
+
+
+def unfinished(run: Path, manifest: Mapping[str, Any]) -> str:
+    """What whoever uses a run must know of a training that was interrupted, "" where it was not."""
+    told = cut_short(manifest)
+    if not told:
+        return ""
+    mend = "expect less of it than of a whole training"
+    if (run / CHECKPOINT).is_dir():
+        mend = f"superconext train --resume {shlex.quote(str(run))} goes on"
+    return f"{run}: {told}: {mend}"
 
 
 def plain_file(folder: Path, name: str) -> Path:

@@ -26,7 +26,7 @@ from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
 from superconext.report.table import BASELINE_NAMES, told_overlap
-from superconext.runs.manifest import plain_file, read_json, read_manifest
+from superconext.runs.manifest import CHECKPOINT, cut_short, plain_file, read_json, read_manifest
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
 PAGE = "report.html"
@@ -73,7 +73,7 @@ def train_page(
         layout=layout.points,
         map_title=layout.title + _beside(metrics),
         history=history,
-        notes=_notes(metrics[split]),
+        notes=[*_cut_short(manifest), *_notes(metrics[split])],
         **_looked_into(model, rows, train),
         **_made(manifest, asdict(model.config), metrics),
     )
@@ -86,6 +86,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     """
     from superconext.baselines.baseline import baseline_report
 
+    manifest = read_manifest(run)
     evaluation = evaluate(model, corpus.texts, corpus.labels)
     layout = lay_out(evaluation.features)
     rows = _rows(corpus, evaluation)
@@ -114,9 +115,9 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
         layout=layout.points,
         map_title=layout.title + _beside(settings),
         history=_history(run),
-        notes=_own_test(run, train is None),
+        notes=[*_cut_short(manifest, run), *_own_test(run, train is None)],
         **_looked_into(model, rows, beside),
-        **_made(read_manifest(run), asdict(model.config), settings),
+        **_made(manifest, asdict(model.config), settings),
     )
 
 
@@ -154,7 +155,7 @@ def folder_page(run: Path) -> PageContext:
         metrics=scores,
         others=_others(metrics, split),
         history=_history(run),
-        notes=[*_notes(scores), *_seen_rows(metrics)],
+        notes=[*_cut_short(manifest, run), *_notes(scores), *_seen_rows(metrics)],
         **_made(manifest, read_toml(run / "config.toml", "name = value"), metrics),
     )
 
@@ -169,6 +170,14 @@ def _rows(corpus: Dataset, evaluation: Evaluation) -> PageRows:
         evaluation.probabilities,
         evaluation.features,
     )
+
+
+def _cut_short(manifest: Mapping[str, Any], run: Path | None = None) -> list[str]:
+    """run: where the run is, unless it is just being written."""
+    told = cut_short(manifest).capitalize()
+    if run is None or (run / CHECKPOINT).is_dir():
+        told += ": superconext train --resume RUN goes on"
+    return [f"{told}."] if cut_short(manifest) else []
 
 
 def _notes(scores: Mapping[str, Any]) -> list[str]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config, with_files
-from superconext.core.errors import ConfigError, RunError, StoppedEarly
+from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly
 from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
-from superconext.data.lines import STDIN
+from superconext.data.lines import STDIN, STDIN_NAME
 from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow, warn_where_unread
 from superconext.fitting.recipes import check_open, pretrains
@@ -33,6 +33,7 @@ from superconext.runs.folder import (
     only_run,
     partial_of,
     put_in_place,
+    run_of,
 )
 from superconext.runs.manifest import CHECKPOINT
 from superconext.runs.splits import Splits, TrainRequest, is_big, read_splits
@@ -104,10 +105,14 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
 
 
 def resume_run(folder: Path, progress: Progress) -> dict[str, Any]:
-    """Go on with the run that was stopped in `folder`, to the end it was asked for.
+    """Go on with the run that was stopped in `folder`, to the end it was asked for; RUN.partial,
+    where its epochs are, stands for RUN.
 
     Raises RunError when there is nothing to resume, and what `train_run` does.
     """
+    named, folder = folder, run_of(folder)
+    if named != folder:
+        progress.say(f"note: {named} is the unfinished {folder}, which is resumed")
     if not folder.exists() and not partial_of(folder).exists():
         raise _nothing_stopped(folder)
     with only_run(folder, progress.say):
@@ -138,8 +143,7 @@ def _nothing_stopped(folder: Path) -> RunError:
     found = "no checkpoint found" if folder.exists() else "no such folder"
     return RunError(
         f"{folder}: {found}; expected a run that was stopped while its encoder trained (of a "
-        "comparison of recipes and of a cross-validation nothing is kept): start a new one with "
-        "superconext train"
+        "cross-validation nothing is kept): start a new one with superconext train"
     )
 
 
@@ -158,14 +162,25 @@ def _saved_request(
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"
         ) from None
-    splits = read_splits(request, config, progress)
+    piped = STDIN in (request.train, request.dev, request.test)
+    if piped:
+        progress.say(f"note: {folder} was trained on standard input: its rows are read from there")
+    again = f"pipe the rows that {folder} was trained on, or start again with --force"
+    try:
+        splits = read_splits(request, config, progress)
+    except DataError as error:
+        if not (piped and str(error).startswith(STDIN_NAME)):
+            raise
+        raise DataError(f"{error} ({again})") from error
     changed = [c.source for name, c in splits.named().items() if hashes.get(name) != c.sha256]
     now = _prints(request.given) if prints else {}
     changed += [f"{n} = {request.given[n]}" for n in prints if now.get(n) != prints[n]]
     if changed:
+        mend = "the file as it was: put it back, or start again with --force"
+        if changed[0] == STDIN_NAME:
+            mend = f"the same: {again}"
         raise RunError(
-            f"{changed[0]}: its content is not what {folder} was trained on; expected the "
-            "file as it was: put it back, or start again with --force"
+            f"{changed[0]}: its content is not what {folder} was trained on; expected {mend}"
         )
     return request, config, splits
 

@@ -570,7 +570,8 @@ def cached_vectors(
         vectors.save(folder)
         cache.trim()
     except (OSError, VectorsError) as error:
-        vectors.notes.append(f"not kept in the cache {folder}: {error}")
+        reason = getattr(error, "strerror", None) or error
+        vectors.notes.append(f"not kept in the cache {folder}: {reason}")
     if damage:
         vectors.notes.append(damage)
     return vectors

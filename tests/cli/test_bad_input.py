@@ -321,7 +321,7 @@ def test_a_run_that_is_not_there_cannot_be_resumed(call, finished, tmp_path):
     for folder, found in ((none, "no such folder"), (finished.folder, "no checkpoint found")):
         line = blame(call("train", "--resume", folder))
         assert f"{folder}: {found}; expected a run that was stopped while its" in line
-        assert "of a comparison of recipes and of a cross-validation nothing is kept" in line
+        assert "(of a cross-validation nothing is kept): start a new one" in line
     assert not list(tmp_path.iterdir())
 
 

@@ -297,37 +297,130 @@ def test_labelled_texts_are_left_out(tmp_path):
 # Stops
 
 
-def test_a_pool_that_was_killed_goes_on_to_the_same_bytes(tmp_path, sample):
+SLOW = """
+import superconext.data.pool as p, time, sys; p._BATCH = 50; p._SAVED = 100
+judged = p._judged
+def slow(*a): time.sleep(0.02); return judged(*a)
+p._judged = slow
+from superconext.cli import main; main(sys.argv[1:])
+"""
+
+
+def command_of(*words):
+    return [sys.executable, "-c", SLOW, "data", "pool", *map(str, words)]
+
+
+def stop_at(command, state, line, number):
+    """Send the command this signal once so many lines are on the disk; its exit code and stderr."""
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True)
+    for _ in range(2000):
+        if state.exists() and json.loads(state.read_text())["line"] >= line:
+            break
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    return process.wait(), process.stderr.read()
+
+
+def test_a_pool_that_was_killed_goes_on_to_the_same_bytes_and_counts(tmp_path, sample):
     many = [f"{line} {word}" for word in ("alif", "ba", "ta", "tha", "jim") for line in sample]
+    many += many[200:400]  # repeats of near repeats
     path = write(tmp_path / "a.txt.gz", gzip.compress("\n".join(many).encode()))
     other = write(tmp_path / "b.srt", SRT)
     whole, rows = pooled(tmp_path, path, other)
+    assert rows[0]["near repeat"] > 300
+    shown = json.loads(
+        call_main("data", "pool", path, other, "--out", tmp_path / "shown.txt", "--json").out
+    )["dropped"]
     out = tmp_path / "killed.txt"
-    script = (
-        "import superconext.data.pool as p, time, sys; p._BATCH = 50; p._SAVED = 100\n"
-        "judged = p._judged\n"
-        "def slow(*a): time.sleep(0.02); return judged(*a)\n"
-        "p._judged = slow\n"
-        "from superconext.cli import main; main(sys.argv[1:])"
-    )
-    words = ["data", "pool", path, other, "--out", out, "--json"]
-    command = [sys.executable, "-c", script, *map(str, words)]
+    command = command_of(path, other, "--out", out, "--json")
     state = out.with_name("killed.txt.part.json")
     for line in (100, 600):
-        process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
-        for _ in range(2000):
-            if state.exists() and json.loads(state.read_text())["line"] >= line:
-                break
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        stop_at(command, state, line, signal.SIGKILL)
         assert not out.exists()
     done = subprocess.run(command, env=environment(), capture_output=True, check=True)
+    assert b"was stopped while writing" in done.stderr and b"; what it wrote is kept" in done.stderr
     assert b"resuming" in done.stderr
     assert out.read_text(encoding="utf-8").splitlines() == whole
-    assert json.loads(done.stdout)["sources"] == rows
+    report = json.loads(done.stdout)
+    assert report["sources"] == rows and report["dropped"] == shown
     assert not state.exists() and not out.with_name("killed.txt.part").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_pool_that_is_asked_to_end_says_that_it_can_be_resumed(tmp_path, sample, number):
+    many = [f"{line} {word}" for word in ("alif", "ba", "ta", "tha", "jim") for line in sample]
+    path, out = write(tmp_path / "a.txt", "\n".join(many)), tmp_path / "pool.txt"
+    command = command_of(path, "--out", out)
+    code, err = stop_at(command, tmp_path / "pool.txt.part.json", 100, number)
+    last = err.splitlines()[-1]
+    assert code == 1 and last.startswith("error: interrupted; what was kept so far is in ")
+    assert last.endswith("pool.txt.part: repeat the command to resume")
+    done = subprocess.run(command, env=environment(), capture_output=True, check=True)
+    assert b"resuming after" in done.stderr
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["a.txt", "pool.txt"]
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("end", [".part", ".part.json"])
+def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_pool(tmp_path, end):
+    path = write(tmp_path / "a.txt", "un deux trois\n")
+    own = write(tmp_path / f"pool.txt{end}", "ma liste\n")
+    words = ("data", "pool", path, "--out", tmp_path / "pool.txt")
+    line = blame(call_main(*words))
+    assert f"{own} exists and is not of an unfinished pool" in line and "rename or remove" in line
+    assert own.read_text() == "ma liste\n" and names_in(tmp_path) == ["a.txt", own.name]
+    own.unlink()
+    assert call_main(*words).code == 0
+
+
+@pytest.mark.parametrize("end", ["", ".part", ".part.json"])
+@pytest.mark.parametrize("role", [None, "--leave-out", "--like"])
+def test_a_file_that_is_read_is_not_written(tmp_path, end, role):
+    path = write(tmp_path / "a.txt", "un deux trois\n")
+    read = write(tmp_path / f"pool.txt{end}", "quatre cinq six\n")
+    words = [read] if role is None else [path, role, read]
+    said = call_main("data", "pool", *words, "--out", tmp_path / "pool.txt", "--force")
+    assert said.code == 2
+    line = said.err
+    assert f"{read} is one of the files, and would be written" in line
+    assert read.read_text() == "quatre cinq six\n"
+
+
+def test_a_pool_of_nothing_leaves_nothing(tmp_path):
+    path = write(tmp_path / "a.txt", "seul\n")
+    assert "no line is kept" in blame(call_main("data", "pool", path, "--out", tmp_path / "p.txt"))
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_an_unfinished_pool_of_other_files_is_discarded_with_a_word(tmp_path, sample):
+    path, out = write(tmp_path / "a.txt", "\n".join(sample)), tmp_path / "pool.txt"
+    stop_at(command_of(path, "--out", out), tmp_path / "pool.txt.part.json", 100, signal.SIGKILL)
+    other = write(tmp_path / "b.txt", "un deux trois\n")
+    said = call_main("data", "pool", other, "--out", out)
+    assert said.code == 0 and "pool.txt.part, an unfinished pool, is discarded" in said.err
+    assert out.read_text() == "un deux trois\n"
+    assert names_in(tmp_path) == ["a.txt", "b.txt", "pool.txt"]
+
+
+def test_a_full_disk_is_named(tmp_path, sample):
+    resource = pytest.importorskip("resource")
+    path = write(tmp_path / "a.txt", "\n".join(sample))
+
+    def small():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    command = command_of(path, "--out", tmp_path / "pool.txt")
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, preexec_fn=small
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.startswith(f"error: {tmp_path / 'pool.txt.part'}: File")
 
 
 @pytest.mark.parametrize("role", ["--leave-out", "--like", "--unlike"])

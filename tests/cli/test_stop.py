@@ -17,6 +17,7 @@ import pytest
 from safetensors import SafetensorError
 
 from superconext.cli import explain
+from superconext.core.locks import only_writer
 from superconext.data.sampler import BalancedBatches
 from tests.cli.conftest import environment
 
@@ -164,6 +165,44 @@ def test_a_killed_run_can_be_gone_on_with(stopped, call, data, whole, tmp_path):
     assert "5" in epochs and not {"1", "2", "3", "4"} & {*epochs}
 
 
+def test_whoever_uses_an_interrupted_run_is_told(call, data, whole, tmp_path):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    told = f"{run}: training was interrupted after 3 of 5 epochs: "
+    more = f"{told}superconext train --resume {run} goes on"
+    page, out = tmp_path / "page.html", tmp_path / "exported"
+    uses = (
+        ("predict", run, data.test),
+        ("evaluate", run, data.test),
+        ("evaluate", run, whole, data.test),
+        ("embed", run, data.test, "--out", tmp_path / "vectors.npy"),
+        ("report", run),
+        ("report", run, data.test, "--out", page),
+        ("export", run, "--out", out),
+    )
+    for words in uses:
+        said = call(*words)
+        warned = [line for line in said.err.splitlines() if line.startswith("warning: ")]
+        assert said.code == 0 and warned.count(f"warning: {more}") == 1, (words, said.err)
+        assert len([line for line in warned if "interrupted" in line]) == 1
+    assert "interrupted" not in call("predict", run, data.test, "--quiet").err
+    assert "interrupted" not in call("predict", whole, data.test).err
+    for path in (run / "report.html", page):
+        assert "Training was interrupted after 3 of 5 epochs: superconext" in path.read_text(
+            "utf-8"
+        )
+    assert "Training was interrupted" not in (whole / "report.html").read_text("utf-8")
+    # What has no checkpoint cannot go on.
+    said = call("predict", out, data.test)
+    assert f"warning: {out}: training was interrupted after 3 of 5 epochs: expect less" in said.err
+    (run / "report.html").unlink()
+    assert call("report", run).code == 0
+    assert "Training was interrupted after 3" in (run / "report.html").read_text("utf-8")
+    assert call("train", "--resume", run).code == 0
+    assert "Training was interrupted" not in (run / "report.html").read_text("utf-8")
+
+
 def test_ctrl_c_before_the_first_epoch_ends_leaves_nothing(call, data, tmp_path):
     with interrupted_at(0):
         said = call(*train_words(data, tmp_path / "runs" / "run"))
@@ -219,6 +258,33 @@ def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypat
     check_whole(call, run, whole)
 
 
+@pytest.mark.parametrize("name", ["run.partial", "run.partial/"])
+def test_the_folder_of_the_epochs_stands_for_the_run(call, data, whole, tmp_path, name):
+    run = tmp_path / "run"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    partial = tmp_path / "run.partial"
+    partial.mkdir()
+    (run / "checkpoint").rename(partial / "checkpoint")
+    shutil.rmtree(run)
+    held = tmp_path / ".run.lock"
+    with only_writer(held, run, print, "", remove=True):
+        said = call("train", "--resume", f"{tmp_path}/{name}")
+        assert said.code == 1 and f"{run}: process {os.getpid()}" in said.err
+    said = call("train", "--resume", f"{tmp_path}/{name}")
+    assert said.code == 0 and f"run.partial is the unfinished {run}, which" in said.err
+    assert f"run folder: {run}\n" in said.err
+    assert weights(run) == weights(whole) and list(tmp_path.iterdir()) == [run]
+
+
+def test_a_run_may_be_called_so(call, data, whole, tmp_path):
+    run = tmp_path / "my.partial"
+    with interrupted_at(3):
+        call(*train_words(data, run))
+    assert status(run) == "interrupted"
+    check_whole(call, run, whole)
+
+
 def test_a_kill_while_results_are_written_leaves_no_rest(call, data, whole, tmp_path):
     run = tmp_path / "run"
     with interrupted_at(3):
@@ -257,6 +323,22 @@ def test_a_run_goes_on_from_another_folder(call, data, whole, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert call("train", "--resume", "run").code == 0
     assert weights(tmp_path / "run") == weights(whole)
+
+
+def test_a_run_of_piped_rows_goes_on_where_they_are_piped_again(call, data, whole, tmp_path):
+    run, rows = tmp_path / "run", data.train.read_bytes()
+    with interrupted_at(3):
+        said = call(*train_words(data._replace(train="-"), run), stdin=rows)
+    assert "after 3 of 5 epochs" in said.err
+    for piped, found in ((b"", "is empty, expected"), (rows + b"neg\tkhayb\n", "is not what")):
+        said = call("train", "--resume", run, stdin=piped)
+        assert said.code == 1 and f"note: {run} was trained on standard input" in said.err
+        last = said.err.splitlines()[-1]
+        assert last.startswith("error: standard input") and found in last
+        assert f"pipe the rows that {run} was trained on" in last
+    assert status(run) == "interrupted"
+    said = call("train", "--resume", run, stdin=rows)
+    assert said.code == 0 and weights(run) == weights(whole)
 
 
 def test_a_run_does_not_go_on_with_other_data(call, data, tmp_path):
@@ -397,6 +479,23 @@ def test_a_reader_that_leaves_is_no_error_to_talk_about(finished, tmp_path):
         process.stdout.close()
         err = process.stderr.read()
     assert all(line.startswith("note: ") for line in err.splitlines())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_full_disk_under_standard_output_is_named(finished, buffered, words):
+    command = ["-m", "superconext", "predict", finished.folder, finished.data.test, *words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, *map(str, command)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env={**environment(), "PYTHONUNBUFFERED": "" if buffered else "1"},
+        )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.startswith("error: standard output: No space left"), last
 
 
 def test_an_interrupt_that_c_code_turned_into_another_error_is_one():

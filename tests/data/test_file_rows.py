@@ -189,6 +189,40 @@ def test_a_damaged_store_is_made_again(table, tmp_path, name):
     assert [path.name for path in (tmp_path / "tokens").iterdir()] == [first.folder.name]
 
 
+def altered(path):
+    """Change a number of a file and leave its size alone."""
+    content = bytearray(path.read_bytes())
+    content[-4] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["rows.json", "tokens.bin", "labels.npy", "texts.npy"])
+def test_a_store_that_was_altered_is_made_again(table, tmp_path, name):
+    first = tokenised(table, tmp_path)
+    expected = files_in(first)
+    path = first.folder / name
+    if name == "rows.json":
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("neutre", "NEUTRE"), encoding="utf-8")
+    else:
+        altered(path)
+    again = tokenised(table, tmp_path)
+    assert files_in(again) == expected and again.classes == ["neg", "neutre", "pos"]
+
+
+@pytest.mark.parametrize("name", ["ids.bin", "offsets.npy"])
+def test_ids_that_were_altered_are_made_again(table, tmp_path, name):
+    rows = tokenised(table, tmp_path)
+    vocabulary = whole(rows).vocabulary(1)
+    expected = whole(rows).store(vocabulary, 1, 20)
+    tokens, offsets = expected.tokens.copy(), expected.offsets.copy()
+    (path,) = rows.folder.rglob(f"cut-*/{name}")
+    altered(path)
+    again = whole(rows).store(vocabulary, 1, 20)
+    np.testing.assert_array_equal(again.tokens, tokens)
+    np.testing.assert_array_equal(again.offsets, offsets)
+
+
 def test_copies_stay_on_one_side_and_classes_keep_their_share(table, tmp_path):
     rows = tokenised(table, tmp_path)
     texts = read_labelled(table).texts

@@ -163,7 +163,7 @@ def test_a_failed_write_leaves_the_earlier_file(tmp_path, monkeypatch, name, at)
     path = tmp_path / "x.json"
     write_json(path, 1)
     failing(monkeypatch, name, at)
-    with pytest.raises(OSError, match=r"No space left on device: '.*x\.json'"):
+    with pytest.raises(OSError, match=r"No space left on device: '.*x\.json'$"):
         write_json(path, 2)
     monkeypatch.undo()
     assert path.read_text() == "1\n" and list(tmp_path.iterdir()) == [path]
@@ -234,7 +234,8 @@ def test_a_folder_takes_the_place_of_another(tmp_path, monkeypatch, at_once):
 def test_a_folder_that_cannot_be_put_leaves_the_earlier_one(tmp_path, monkeypatch, at):
     monkeypatch.setattr("superconext.core.files.exchange", lambda one, other: False)
     place = folder_of(tmp_path / "place", "old")
-    with pytest.raises(OSError, match="No space left"), staging_folder(place) as hidden:
+    told = pytest.raises(OSError, match=r"No space left on device: '.*place'$")
+    with told, staging_folder(place) as hidden:
         fresh = folder_of(hidden / "new", "new")
         failing(monkeypatch, "rename", at)
         replace_folder(fresh, place, hidden / "old")

@@ -106,7 +106,8 @@ def check_full(server, files, folder, whole, **fault):
     folder.mkdir()
     said = server(words(files, folder / "pre"), folder, cache=str(folder / "cache"), **fault)
     if said.code:
-        blame(said)
+        last = blame(said)
+        assert "SUPERCONEXT_CACHE" in last or f"{folder / 'cache'}" not in last, last
         if (folder / "pre").exists():  # the last event sends its name to the disk
             assert pretrained(folder / "pre") == whole[0], (fault, said.err)
     go_on(server, files, folder, whole)
@@ -143,6 +144,14 @@ def test_a_disk_that_is_full(server, files, whole, tmp_path):
 def test_a_disk_that_is_full_at_every_event(server, files, whole, tmp_path, how):
     for at in range(1, whole[1].events + 1):
         check_full(server, files, tmp_path / str(at), whole, how=how, at=at, size=400)
+
+
+def test_a_cache_that_cannot_be_written_is_told_of(server, files, tmp_path):
+    (tmp_path / "wall").write_text("a file where the cache should be")
+    last = blame(server(words(files, tmp_path / "pre"), tmp_path, cache=str(tmp_path / "wall")))
+    assert "wall/encoders: Not a directory; expected a cache" in last
+    assert "name a folder elsewhere as SUPERCONEXT_CACHE" in last
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wall"]
 
 
 def test_a_torn_state_falls_back_to_the_one_before_and_says_so(server, files, whole, tmp_path):

@@ -29,7 +29,7 @@ def stored(server, files, tmp_path_factory):
     said = server(words(files, folder), folder)
     assert said.code == 0 and "read in a stream" in said.err, said.err
     found = contents(folder / "store")
-    assert len(found) == 10  # eight of the rows, two of the ids that training reads
+    assert len(found) == 11  # eight of the rows, three of the ids that training reads
     return digest(folder / "run"), found, said.events
 
 
@@ -79,6 +79,20 @@ def test_a_torn_store_is_made_again(server, files, stored, tmp_path, name, kept)
     assert server(words(files, tmp_path), tmp_path).code == 0
     (path,) = (tmp_path / "store").rglob(name)
     path.write_bytes(path.read_bytes()[:kept])
+    (tmp_path / "run").rename(tmp_path / "first")
+    said = server(words(files, tmp_path), tmp_path)
+    assert said.code == 0, said.err
+    assert digest(tmp_path / "run") == stored[0]
+    assert contents(tmp_path / "store") == stored[1]
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "tokens.bin", "ids.bin"])
+def test_a_store_that_was_altered_is_made_again(server, files, stored, tmp_path, name):
+    assert server(words(files, tmp_path), tmp_path).code == 0
+    (path,) = (tmp_path / "store").rglob(name)
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 0x40  # a huge number, or another class
+    path.write_bytes(content)
     (tmp_path / "run").rename(tmp_path / "first")
     said = server(words(files, tmp_path), tmp_path)
     assert said.code == 0, said.err

@@ -1,5 +1,7 @@
 """The cache of trained vectors: what shares an entry, and what happens to a bad one."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -105,6 +107,19 @@ def test_a_cache_that_cannot_be_written_costs_only_a_note(tmp_path, trained):
     vectors = cached_vectors(SENTENCES, cache_dir=tmp_path / "wall", **SMALL)
     assert len(vectors) == 4
     assert "not kept" in vectors.notes[-1]
+
+
+def test_a_full_cache_is_named_once(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(Path, "rename", full)
+    monkeypatch.setattr(os, "rename", full)
+    vectors = cached_vectors(SENTENCES, cache_dir=tmp_path, **SMALL)
+    start = f"not kept in the cache {tmp_path / 'vectors'}"
+    assert vectors.notes[-1].startswith(start)
+    assert vectors.notes[-1].endswith(": No space left on device")
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

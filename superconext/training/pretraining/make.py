@@ -33,7 +33,13 @@ from threadpoolctl import threadpool_limits
 from superconext._version import __version__
 from superconext.config.parameters import BY_NAME, Config, files_of, names_of
 from superconext.core import cache
-from superconext.core.errors import ConfigError, RunError, StoppedEarly, VectorsError
+from superconext.core.errors import (
+    ConfigError,
+    RunError,
+    StoppedEarly,
+    SuperConTextError,
+    VectorsError,
+)
 from superconext.core.files import cache_dir, clear_staging
 from superconext.core.locks import only_writer
 from superconext.core.process import keep_freed_memory
@@ -247,11 +253,49 @@ def made_encoder(
     yet, and whether there was; no other process makes the same inside the block. init: folder of
     the encoder that its training goes on from.
 
-    Where another process is making it, this one waits for it (`wait`) or raises RunError.
+    Where another process is making it, this one waits for it (`wait`) or raises RunError. The
+    latter is raised, too, where the cache is full or cannot be written.
     """
     home = cache_dir() / "encoders"
-    home.mkdir(parents=True, exist_ok=True)
     made = home / _key(text, vectors, settings, threads, init)
+    with (
+        _in_cache(home),
+        _made_there(made, text, vectors, settings, threads, progress, init, wait) as cached,
+    ):
+        yield made, cached
+
+
+@contextmanager
+def _in_cache(home: Path) -> Iterator[None]:
+    """What the system refuses in the cache, or on the way to `home` in it, says what to do."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(str(error.filename or ""))
+        if isinstance(error, SuperConTextError) or not (
+            named.is_relative_to(home) or (error.filename and home.is_relative_to(named))
+        ):
+            raise
+        raise RunError(
+            f"{named}: {error.strerror or error}; expected a cache to make the encoder in: make "
+            "room, or name a folder elsewhere as SUPERCONEXT_CACHE, and run the command again"
+        ) from error
+
+
+@contextmanager
+def _made_there(
+    made: Path,
+    text: Sentences,
+    vectors: WordVectors,
+    settings: Settings,
+    threads: int,
+    progress: Progress,
+    init: str | None,
+    wait: bool,
+) -> Iterator[bool]:
+    """`made_encoder` at its place in the cache; whether it was there."""
+    home = made.parent
+    home.mkdir(parents=True, exist_ok=True)
     cache.use(made)
     states = made.with_name(f"{made.name}.states")
     lock = made.with_name(f".{made.name}.lock")
@@ -268,7 +312,7 @@ def made_encoder(
                 current_world().broadcast({})  # nothing to help with
             # Here and not in `_make`: a stop right after it would leave them for good.
             shutil.rmtree(states, ignore_errors=True)
-            yield made, cached
+            yield cached
         except KeyboardInterrupt:
             if not (any(states.glob("*.safetensors")) or made.exists()):
                 raise
