@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -39,6 +40,9 @@ LONGEST_RUN, LONGEST = 4, 64
 
 #: Pieces whose vectors are remembered, and that are worked on at once.
 _REMEMBERED, _PIECES = 200_000, 1_000
+
+#: Held while what is remembered is read and added to. One for all students: each can be copied.
+_LOCK = Lock()
 
 # The multiplier of FNV-1a, and the golden ratio times 2^32: the top bits of the product are used.
 _STEP, _GOLDEN = np.uint32(0x01000193), np.uint32(0x9E3779B9)
@@ -119,25 +123,25 @@ class StaticModel(ExportedModel):
         counts = np.fromiter(map(len, rows), np.int64, len(rows))
         sums = np.zeros((len(texts), self._table.shape[1]), np.float32)
         if some := np.flatnonzero(counts).tolist():
-            numbers, begin = (
-                self._numbers(list(chain.from_iterable(rows))),
-                np.cumsum(counts) - counts,
-            )
-            parts = np.add.reduceat(self._vectors.take(numbers, axis=0), begin[some], axis=0)
+            begin = np.cumsum(counts) - counts
+            vectors = self._vectors_of(list(chain.from_iterable(rows)))
+            parts = np.add.reduceat(vectors, begin[some], axis=0)
             sums[some] = parts / np.sqrt(counts[some, None]).astype(np.float32)
         return sums
 
-    def _numbers(self, pieces: list[str]) -> np.ndarray:
-        """Rows of `_vectors` that hold the vectors of pieces."""
-        fresh = [piece for piece in dict.fromkeys(pieces) if piece not in self._known]
-        if len(self._known) + len(fresh) > len(self._vectors):
-            fresh = list(dict.fromkeys(pieces))
-            room = max(_REMEMBERED, len(fresh)), self._table.shape[1]
-            self._known, self._vectors = {}, np.empty(room, np.float32)
-        begin, end = len(self._known), len(self._known) + len(fresh)
-        self._vectors[begin:end] = self._composed(fresh)
-        self._known.update(zip(fresh, range(begin, end), strict=True))
-        return np.fromiter(map(self._known.__getitem__, pieces), np.int64, len(pieces))
+    def _vectors_of(self, pieces: list[str]) -> np.ndarray:
+        """The vectors `[n, d]` of pieces; several threads may ask at once."""
+        with _LOCK:
+            fresh = [piece for piece in dict.fromkeys(pieces) if piece not in self._known]
+            if len(self._known) + len(fresh) > len(self._vectors):
+                fresh = list(dict.fromkeys(pieces))
+                room = max(_REMEMBERED, len(fresh)), self._table.shape[1]
+                self._known, self._vectors = {}, np.empty(room, np.float32)
+            begin, end = len(self._known), len(self._known) + len(fresh)
+            self._vectors[begin:end] = self._composed(fresh)
+            self._known.update(zip(fresh, range(begin, end), strict=True))
+            numbers = np.fromiter(map(self._known.__getitem__, pieces), np.int64, len(pieces))
+            return self._vectors.take(numbers, axis=0)
 
     def _composed(self, pieces: Sequence[str]) -> np.ndarray:
         """The vectors `[n, d]` of pieces."""

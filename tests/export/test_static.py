@@ -4,10 +4,12 @@ import asyncio
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -335,6 +337,26 @@ def test_many_pieces_are_forgotten_and_answered_the_same(made, monkeypatch):
     parts = [model.probabilities(texts[first : first + 3]) for first in range(0, 200, 3)]
     assert np.abs(np.concatenate(parts) - expected).max() < 1e-6
     assert len(model._known) < 20
+
+
+def test_several_threads_get_the_answers_of_one(made):
+    place, _ = made
+    texts = [f"{text} kalima{k} {k}" for k, (_, text) in enumerate(rows(2000, seed=12))]
+    expected = superconext.load(place / "out").predict_proba(texts)
+    model = superconext.load(place / "out")
+    parts = [range(first, 2000, 40) for first in range(40)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = pool.map(lambda part: model.predict_proba([texts[k] for k in part]), parts)
+            for part, shares in zip(parts, found, strict=True):
+                assert np.abs(shares - expected[[*part]]).max() < 1e-6
+    finally:
+        sys.setswitchinterval(before)
+    assert np.abs(model.predict_proba(texts) - expected).max() < 1e-6
+    again = pickle.loads(pickle.dumps(model))
+    assert np.abs(again.predict_proba(texts) - expected).max() < 1e-6
 
 
 def test_a_damaged_student_is_refused(made, tmp_path):
