@@ -125,6 +125,7 @@ def export(
     model, manifest = load_model(run), read_manifest(Path(run))
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
+    label_type = str(manifest.get("label_type", "str"))
     facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
@@ -142,14 +143,14 @@ def export(
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
 
-            facts["largest_difference"] = write_onnx(model, fresh, Path(run).resolve().name)
+            name = Path(run).resolve().name
+            facts["largest_difference"] = write_onnx(model, fresh, name, label_type)
         elif static:
-            assert train_file is not None
             assert train_file is not None
             rows = _rows(model, run, train_file, columns | reading)
             dev = _rows(model, run, test, columns | reading) if test else None
             more = _texts(unlabelled, reading)
-            facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more)
+            facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more, label_type)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -217,6 +218,7 @@ def _distil(
     rows: Dataset,
     dev: Dataset | None,
     more: Sequence[str],
+    label_type: str,
 ) -> dict[str, Any]:
     """Write the student, distilled on rows and more texts; its cost is measured on dev, else on the
     rows that training held back."""
@@ -235,7 +237,8 @@ def _distil(
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
         trained = splits.count("train")
     name = Path(run).resolve().name
-    cost = write_static(model, folder, texts, dev, TerminalProgress(), name, trained)
+    progress = TerminalProgress()
+    cost = write_static(model, folder, texts, dev, progress, name, trained, label_type)
     if trained:
         found = f"found {trained} of {len(dev)} rows that the run was trained on"
         mend = "expected others to measure the cost on: give them with --test"

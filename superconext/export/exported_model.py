@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superconext.core.blank import is_blank, uniform_for_blank
+from superconext.core.blank import uniform_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
+from superconext.core.label_types import best_labels
 from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
@@ -42,7 +43,8 @@ class ExportedModel:
 
     Attributes:
         folder: where it is.
-        classes: labels, as the columns of `predict_proba`.
+        classes: labels as text, as the columns of `predict_proba`.
+        classes_: the same `[C]` in the dtype that they were fitted in.
         columns: those of the training file, as in `Model`.
         seen: None; an export goes without the hashes of the training texts.
         titles: as of a `Model`.
@@ -50,6 +52,7 @@ class ExportedModel:
 
     folder: Path
     classes: list[str]
+    classes_: np.ndarray
     seen = None
     titles: ClassVar[dict[str, str]] = {"probe_title": "export"}
 
@@ -63,13 +66,14 @@ class ExportedModel:
             "made from: load that"
         )
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        """The most probable label of each text; "" for a blank one, as `superconext predict`."""
+    def predict(self, texts: Sequence[str]) -> np.ndarray:
+        """The most probable label of each text, `[N]`, in the dtype of `classes_`.
+
+        A blank text gets the label "", as by `superconext predict`; where labels are numbers or
+        bool, `classes_[0]`, with a warning.
+        """
         texts = check_texts(texts, some=False)
-        best = self.probabilities(texts).argmax(axis=1)
-        return [
-            "" if is_blank(text) else self.classes[k] for text, k in zip(texts, best, strict=True)
-        ]
+        return best_labels(texts, self.predict_proba(texts), self.classes_)
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`; of a blank text all alike."""

@@ -16,6 +16,7 @@ import numpy as np
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError, check_texts
 from superconext.core.files import file_sha256
+from superconext.core.label_types import typed_labels
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
@@ -58,6 +59,7 @@ class OnnxModel(ExportedModel):
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
             self.classes = [str(name) for name in facts["classes"]]
+            self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
             self.columns = facts.get("columns")
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
             if "subwords" not in facts and not (folder / "vectors").is_dir():

@@ -3,8 +3,8 @@
 The student (`export.static_model`) learns the probabilities that the run gives to texts (Hinton et
 al., 2015, "Distilling the knowledge in a neural network", at temperature 1): those of its training
 file, and unlabelled ones. Beside what `export.standalone` writes there are `static.json` (format,
-classes, columns, SHA-256 of the weights) and `static.safetensors` (the table float16, the layers
-float32).
+classes, their type, columns, SHA-256 of the weights) and `static.safetensors` (the table float16,
+the layers float32).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def write_static(
     progress: Progress,
     run: str = "a run",
     trained: int = 0,
+    label_type: str = "str",
 ) -> dict[str, Any]:
     """Distil a model and write the student into an existing, empty folder.
 
@@ -54,6 +55,7 @@ def write_static(
         dev: labelled rows that both are measured on.
         run: its name, for the README.
         trained: rows of `dev` that it was trained on, as far as known.
+        label_type: name of the dtype that labels were fitted in.
 
     Returns accuracy and macro F1 of `run` and `student` (not of rows most of which are `trained`),
     `rows`, in how many both `agree`, how many texts were `learned` from, and `trained`. Raises
@@ -71,6 +73,7 @@ def write_static(
     with progress.bar("distilling") as advance:
         write_arrays(folder / WEIGHTS, distil(texts, answers, model.config.seed, advance))
     facts = {"format": FORMAT, "classes": model.classes, "columns": model.columns}
+    facts["label_type"] = label_type
     write_json(folder / FACTS, {**facts, "files": {WEIGHTS: file_sha256(folder / WEIGHTS)}})
     both = [one.probabilities(dev.texts) for one in (model, StaticModel(folder))]
     agree = int((both[0].argmax(axis=1) == both[1].argmax(axis=1)).sum())

@@ -25,6 +25,7 @@ import numpy as np
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError, check_texts
 from superconext.core.files import file_sha256
+from superconext.core.label_types import typed_labels
 from superconext.core.process import gc_paused
 from superconext.export.exported_model import ExportedModel, not_whole
 from superconext.probe.base import softmax
@@ -93,6 +94,7 @@ class StaticModel(ExportedModel):
             if file_sha256(folder / WEIGHTS) != facts["files"][WEIGHTS]:
                 raise ValueError(f"{WEIGHTS} is not what {FACTS} lists")
             self.classes, self.columns = list(map(str, facts["classes"])), facts["columns"]
+            self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
             arrays = read_arrays(folder / WEIGHTS)
             table, *self._layers = (arrays[name] for name in ("table", "A", "a", "B", "b"))
             sizes = [len(array) for array in self._layers]

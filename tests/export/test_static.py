@@ -96,10 +96,52 @@ def test_the_folder_alone_answers_as_in_python(made):
     # A text's answer is its own, whatever stands beside it and was read before it.
     alone = np.vstack([model.probabilities([text]) for text in reversed(texts)])[::-1]
     assert np.abs(alone - expected).max() < 1e-5
-    assert model.probabilities([]).shape == (0, 2) and model.predict([]) == []
+    assert model.probabilities([]).shape == (0, 2)
+    assert model.predict([]).shape == (0,)
     assert (expected[:2] == expected[0]).all()
     with pytest.raises(DataError, match="found one string; expected a list"):
         model.predict("khayb bzaf")  # else each letter would be labelled
+
+
+@pytest.mark.parametrize("form", ["onnx", "static"])
+@pytest.mark.parametrize(
+    "labels", [[1, -1], [True, False], np.float32([2, 1]), ["b", "a"], np.array(["b", "a"], object)]
+)
+def test_labels_are_of_the_type_that_they_were_fitted_in(tmp_path, form, labels):
+    if form == "onnx":
+        pytest.importorskip("onnxruntime")
+    texts = ["zwin bzaf", "khayb bzaf", "film zwin", "film khayb"] * 6
+    given = {"vector_method": "random", "epochs": 2, "hidden_size": 4, "vector_dimension": 4}
+    superconext.SuperConTextClassifier(**given).fit(texts, [*labels] * 12).save(tmp_path / "run")
+    train = write_table(tmp_path / "a.tsv", zip(map(str, [*labels] * 12), texts, strict=True))
+    test = write_table(tmp_path / "b.tsv", [(str(labels[0]), "zwin had chi")])
+    more = ("--train", train, "--test", test) if form == "static" else ()
+    said = call_main("export", tmp_path / "run", "--format", form, *more, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    run, export = superconext.load(tmp_path / "run"), superconext.load(tmp_path / "out")
+    assert export.classes_.dtype == run.classes_.dtype and (export.classes_ == run.classes_).all()
+    assert export.classes == run.model_.classes
+    found, expected = export.predict(texts), run.predict(texts)
+    assert isinstance(found, np.ndarray) and found.dtype == expected.dtype
+    assert (found == expected).mean() >= (1 if form == "onnx" else 0.5)
+    if run.classes_.dtype.kind in "OU":
+        assert export.predict([" "]).tolist() == [""]
+    else:
+        with pytest.warns(UserWarning, match=r"found 1 blank of 1 text \(at 0\)"):
+            assert export.predict([" "]) == run.classes_[:1]
+    printed = call_main("predict", tmp_path / "out", stdin=b"zwin\n\n").out.splitlines()
+    assert printed[0].split("\t")[0] in export.classes and printed[1] == "\t"
+    words = [sys.executable, str(tmp_path / "out" / "classify.py")]
+    alone = subprocess.run(words, input=b"zwin\n\n", capture_output=True, check=False)
+    assert alone.stdout.decode().splitlines() == printed, alone.stderr
+    name = "model.json" if form == "onnx" else FACTS
+    facts = json.loads((tmp_path / "out" / name).read_text())
+    old = {key: value for key, value in facts.items() if key != "label_type"}
+    (tmp_path / "out" / name).write_text(json.dumps(old))
+    assert superconext.load(tmp_path / "out").predict(["zwin"]).tolist()[0] in run.model_.classes
+    (tmp_path / "out" / name).write_text(json.dumps({**facts, "label_type": "complex64"}))
+    with pytest.raises(RunError, match="label_type 'complex64' does not fit the labels"):
+        superconext.load(tmp_path / "out")
 
 
 @pytest.mark.parametrize("folder", ["run", "out"])
