@@ -228,17 +228,27 @@ def _distil(
     from superconext.runs.splits import HELD_BACK
 
     texts = list(rows.texts)
+    # Who names rows to measure on vouches for them where the run cannot tell.
+    trained = None if dev is None else 0
     if dev is None:
         kept, held = stratified_holdout(rows.texts, rows.labels, HELD_BACK, model.config.seed)
         dev, texts = rows.select(held), rows.select(kept).texts
     texts += more
-    trained = 0
     if seen is not None and model.indexer is not None:
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
         trained = splits.count("train")
     name = Path(run).resolve().name
     progress = TerminalProgress()
     cost = write_static(model, folder, texts, dev, progress, name, trained, label_type)
+    if trained is None:
+        echo_notes(
+            [
+                f"{run} does not tell which texts it was trained on (an exported or pulled folder "
+                "cannot), so no score is told; expected rows that it was not trained on: give them "
+                "with --test"
+            ],
+            dev.source,
+        )
     if trained:
         found = f"found {trained} of {len(dev)} rows that the run was trained on"
         mend = "expected others to measure the cost on: give them with --test"

@@ -318,6 +318,26 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     assert "trained on" not in (place / "out" / "README.md").read_text(encoding="utf-8")
 
 
+def test_no_score_is_told_where_it_is_unknown_what_the_run_was_trained_on(made):
+    place, _ = made
+    assert call_main("export", place / "run", "--out", place / "bare").code == 0
+    given = ("--format", "static", "--train", place / "train.tsv")
+    said = call_main("export", place / "bare", *given, "--out", place / "unknown")
+    assert said.code == 0 and said.out == "", said.out
+    told = f"train.tsv: {place / 'bare'} does not tell which texts it was trained on"
+    [note] = [line for line in said.err.splitlines() if told in line]
+    assert note.startswith("note: ") and note.endswith("give them with --test")
+    readme = (place / "unknown" / "README.md").read_text(encoding="utf-8")
+    assert " of 30 texts that the run may have been trained on" in readme
+    assert "accuracy" not in readme
+    said = call_main("export", place / "bare", *given, "--json", "--out", place / "unknown2")
+    cost = json.loads(said.out)["cost"]
+    assert cost["trained"] is None and "run" not in cost and cost["rows"] == 30
+    more = ("--test", place / "dev.tsv", "--out", place / "vouched")
+    said = call_main("export", place / "bare", *given, *more)
+    assert said.out.startswith("run     accuracy ") and "does not tell" not in said.err
+
+
 def test_scores_are_told_where_most_rows_are_new(made):
     place, _ = made
     known = rows(400, seed=5)[:40]
