@@ -314,8 +314,9 @@ def _layout(mark: str, quoted: bool) -> dict[str, Any]:
 def _rows(
     lines: Iterable[str], mark: str, quoted: bool, name: str, first: int, fewest: int, most: int
 ) -> Iterator[list[str]]:
-    """The cells of each row that is not blank; `first` is the line that the first is on, `fewest`
-    how many cells a row has to have, `most` how many it may have, if more than one.
+    """The cells of each row, of several columns without the blank ones; `first` is the line that
+    the first is on, `fewest` how many cells a row has to have, `most` how many it may have, if more
+    than one.
 
     Raises DataError for a shorter row, for a longer one, whose text has separators, and for a quote
     that is never closed or closes within a cell, which would make one cell of many rows; of one
@@ -339,7 +340,8 @@ def _rows(
                 f"warning: {name}: the quoted cell of line {begins} goes over {len(inner) + 2} "
                 "lines, which look like rows\n"
             )
-        blank = not row or (most > 1 and len(row) == 1 and not row[0].strip())
+        row = row or [""]
+        blank = most > 1 and len(row) == 1 and not row[0].strip()  # of one column it is a text
         short = len(row) < fewest
         if not blank and (short or (most > 1 and any(row[most:]))):
             raise DataError(

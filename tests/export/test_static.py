@@ -492,6 +492,9 @@ def test_a_row_that_lacks_its_text_stops_the_folder_as_it_stops_the_run(
         ("a.csv", "Post|id\nzwin|1\nkhayb|2\n", "|"),
         ("a.csv", "pos;zwin\nneg;khayb\n", ";"),
         ("a.csv", "Post\nzwin; bzaf\n", ","),
+        ("a.csv", 'Post\nzwin\n\n"khayb, bzaf"\n""\nok\n\n', ","),
+        ("a.csv", "sep=;\nText\n\nzwin\n\nkhayb\n", ";"),
+        ("a.tsv", "Post\nzwin\n\nkhayb\n", ","),
         ("a.tsv", "Post\tid\nzwin\t1\n", ","),
     ],
 )
