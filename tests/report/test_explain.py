@@ -117,6 +117,21 @@ def test_a_row_for_each_word_and_json_and_a_file(finished):
     assert said.code == 0 and "no place for the nearest sentences: add --json" in said.err
 
 
+def test_sentences_are_numbered_as_the_rows_of_the_file(finished, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("id,text\n1,zwin\n2,\n3,khayb bzaf\n", encoding="utf-8")
+    said = call_main("explain", finished.folder, "--file", file)
+    rows = [line.split("\t") for line in said.out.splitlines()[1:]]
+    assert [(row[0], row[3]) for row in rows] == [("1", "zwin"), ("3", "khayb"), ("3", "bzaf")]
+    assert f"note: {file}: 1 row without a text, left out" in said.err
+    said = call_main("explain", finished.folder, "--file", file, "--json")
+    assert [one["sentence"] for one in json.loads(said.out)] == [1, 3]
+    file.write_text("id,text\n1,\n2,\n", encoding="utf-8")
+    said = call_main("explain", finished.folder, "--file", file)
+    told = f"error: {file}: found no row with a text, expected some: check the column"
+    assert said.code == 1 and told in said.err.splitlines()
+
+
 def test_a_terminal_gets_coloured_words_and_numbers(capsys):
     from superconext.cli.labelling import _show_words
 
