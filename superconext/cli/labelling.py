@@ -35,7 +35,7 @@ from superconext.cli.options import (
     tables_or_json,
     tell,
 )
-from superconext.cli.use import _known, _load, refuse_swapped
+from superconext.cli.use import _known, _load, refuse_swapped, warn_of_unread
 from superconext.core.blank import is_blank
 from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import WARNING
@@ -299,6 +299,7 @@ def explain(
             )
     with TerminalProgress().bar("explaining"):
         found = explain_texts(model, [*asked.values()])
+    warn_of_unread(model, [*asked.values()], read.source if file else "")
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     in_colour = not as_json and out is None and sys.stdout.isatty()
     if train is not None:

@@ -31,6 +31,7 @@ from superconext.cli.options import (
 )
 from superconext.core.blank import is_blank
 from superconext.core.errors import listed, plural
+from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -607,6 +608,7 @@ def embed(
     vectors[blank] = 0
     rows = f"{plural(len(blank), 'row')} without a text, given a vector of zeros"
     echo_notes([*read.notes, *[rows] * bool(blank)], read.source)
+    warn_of_unread(model, read.texts, read.source)
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
@@ -614,6 +616,15 @@ def embed(
         temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {plural(len(vectors), 'vector')} of {vectors.shape[1]} numbers", err=True)
     say_next(f"numpy.load({out!r}) in Python")
+
+
+def warn_of_unread(model: Model, texts: Sequence[str], source: str = "") -> None:
+    """Warn on stderr where the run does not read the end of some texts."""
+    from superconext.fitting.familiarity import Familiarity
+
+    familiarity = Familiarity()
+    familiarity.add(model, texts)
+    echo_notes((f"{WARNING}{line}" for line in familiarity.unread()), source)
 
 
 def _load(run: str, threads: int, *expected: str) -> Any:

@@ -9,6 +9,7 @@ estimator of the same run.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -195,10 +196,19 @@ class PredictMixin:
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:
         """What each word of each text contributes to its prediction: by how much the log-odds of
-        the predicted class fall without it. Raises DataError for anything but texts."""
+        the predicted class fall without it.
+
+        Of a text that is longer than the model reads, words at its end are left out, with a
+        warning. Raises DataError for anything but texts.
+        """
+        from superconext.fitting.familiarity import Familiarity
         from superconext.report.explain import explain
 
-        return explain(self._model(), check_texts(X))
+        texts, familiarity = check_texts(X), Familiarity()
+        familiarity.add(self._model(), texts)
+        for line in familiarity.unread():
+            warnings.warn(line, stacklevel=2)
+        return explain(self._model(), texts)
 
     def suggest(
         self,
