@@ -20,7 +20,9 @@ import numpy as np
 from superconext.core.blank import uniform_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
 from superconext.core.label_types import best_labels
-from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
+from superconext.data.file_format import RowFile, Wanted
+from superconext.data.formats import tabs_are_quoted
+from superconext.data.lines import STDIN, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
 _TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
@@ -160,7 +162,12 @@ def file_rows(
     if wanted and file.suffix not in _TABLES and not piped:
         column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
-    lines = _lines(file)
+    rows = RowFile(file, Wanted(labelled=False, every_row=True))
+    if rows.first_line() is None:
+        raise DataError(f"{file.name} is empty; expected a text a line: check the file")
+    lines: Iterator[str] = (line + "\n" for _, run in rows.runs() for line in run)
+    # As `superconext predict` decides; between other marks cells may always be quoted.
+    quoted = file.suffix == ".csv" or tabs_are_quoted(rows.head)
     first = next(lines)
     hint = re.fullmatch(r"(?i)sep=([,;\t|])\s*", first) if file.suffix == ".csv" else None
     if hint is None:
@@ -169,7 +176,7 @@ def file_rows(
         marks = hint[1] if hint else _TABLES[file.suffix]
         begins = 2 if hint else 1
         names, texts, mark = _columns(
-            lines, file.name, marks, asked, trained, keep, classes, begins
+            lines, file.name, marks, quoted, asked, trained, keep, classes, begins
         )
         return names, texts, mark if file.suffix == ".csv" else ","
     # What begins with a header of single words that names the column of texts is a table.
@@ -178,29 +185,18 @@ def file_rows(
     alone = [[trained]] if piped and isinstance(trained, str) and not asked else []
     words = [h for h in heads if len(h) > 1 and not any(re.search(r"\s", c.strip()) for c in h)]
     if wanted or heads[:1] == alone or any(name in cells for cells in words):
-        return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
+        names, texts, mark = _columns(
+            lines, file.name, ",;\t|", quoted, asked, trained, keep, classes
+        )
+        return names, texts, mark if mark != "\t" else ","
     return [], ((line.rstrip("\r\n"), []) for line in lines), ","
-
-
-def _lines(file: OpenFile) -> Iterator[str]:
-    """The lines, with their ends. Raises DataError for one that is no text, and where all are
-    blank."""
-
-    def refuse(error: DataError) -> None:
-        raise error
-
-    blank = True
-    for line in chain.from_iterable(lines for _, lines in file.runs(refuse)):
-        blank = blank and not line.strip()
-        yield line + "\n"
-    if blank:
-        raise DataError(f"{file.name} is empty; expected a text a line: check the file")
 
 
 def _columns(
     lines: Iterator[str],
     name: str,
     marks: str,
+    tabs_quoted: bool,
     asked: str | None,
     trained: object,
     keep: Sequence[str],
@@ -209,12 +205,16 @@ def _columns(
 ) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
     """What `file_rows` gives, of a table whose first row is on line `begins`."""
     csv.field_size_limit(1 << 30)
-    first = next(lines, None)
+    above, first = [], next(lines, None)
+    while first is not None and not first.strip():
+        above.append(first)
+        first = next(lines, None)
     if first is None:
         raise DataError(f"{name} is empty; expected a text a line: check the file")
+    begins += len(above)
     heads = []
     for mark in marks:
-        quoted = mark != "\t" or first[:1] == '"'
+        quoted = mark != "\t" or tabs_quoted
         heads.append((next(csv.reader([first], **_layout(mark, quoted)), []), mark, quoted))
     names = [asked] if asked else [trained] if isinstance(trained, str) else []
     if not asked and "text" not in map(str.casefold, names):
@@ -257,7 +257,7 @@ def _columns(
             f"note: {name}: no header read: the first row, {word!r}, is a text (--text-column "
             f"{word} if it names the column)\n"
         )
-    return [], ((line.rstrip("\r\n"), []) for line in chain([first], second, lines)), ","
+    return [], ((line.rstrip("\r\n"), []) for line in chain(above, [first], second, lines)), ","
 
 
 def _number(cells: list[str], asked: str | None, trained: object, classes: set[str]) -> int:

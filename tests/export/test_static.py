@@ -496,6 +496,14 @@ def test_a_row_that_lacks_its_text_stops_the_folder_as_it_stops_the_run(
         ("a.csv", "sep=;\nText\n\nzwin\n\nkhayb\n", ";"),
         ("a.tsv", "Post\nzwin\n\nkhayb\n", ","),
         ("a.tsv", "Post\tid\nzwin\t1\n", ","),
+        ("a.csv", "\n\nPost,id\nzwin,1\n", ","),
+        ("a.csv", "\n\nPost\n\nzwin\n", ","),
+        ("a.csv", "\n\nzwin\n\nkhayb\n", ","),
+        ("a.tsv", 'id\tPost\n1\t"zwin ""bzaf"""\n2\t"khayb\nbla"\n3\tok\n', ","),
+        ("a.tsv", '"id"\tPost\n1\t"zwin"\n2\t"khayb" bzaf\n', ","),
+        ("a.tsv", '"id"\t"text"\n1\t"zwin"\n2\t"khayb\tbzaf"\n', ","),
+        ("a.tsv", 'id\tPost\n1\t"zwin"\n2\t"khayb"\n', ","),
+        ("a.txt", 'id\tPost\n1\t"zwin ""bzaf"""\n2\t"khayb\nbla"\n', ","),
     ],
 )
 def test_the_folder_reads_and_writes_tables_as_the_run_does(made, tmp_path, name, content, mark):
