@@ -21,7 +21,7 @@ from superconext.core.blank import uniform_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
 from superconext.core.label_types import best_labels
 from superconext.data.file_format import RowFile, Wanted
-from superconext.data.formats import tabs_are_quoted
+from superconext.data.formats import FastText, tabs_are_quoted
 from superconext.data.lines import STDIN, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
@@ -35,6 +35,12 @@ ALL = "all"
 
 #: Share of the lines within a cell that are like rows of the table.
 _MOSTLY = 0.9
+
+#: Texts that are answered at once, at most.
+_AT_ONCE = 1024
+
+#: A text with the cells to keep.
+Row = tuple[str, list[str]]
 
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
@@ -129,9 +135,10 @@ def file_rows(
     encoding: str | None = None,
     keep: Sequence[str] = (),
     classes: Sequence[str] = (),
-) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
-    """Names of the columns to keep; the texts, which are lines or one column of a .csv or .tsv,
-    each with its cells to keep; and the separator that a written .csv is to have.
+) -> tuple[list[str], Iterator[list[Row]], str]:
+    """Names of the columns to keep; the texts, which are lines, those of fastText, or one column of
+    a .csv or .tsv, each with its cells to keep, as many at once as have arrived; and the separator
+    that a written .csv is to have.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
@@ -158,14 +165,23 @@ def file_rows(
             "as CSV UTF-8"
         )
     wanted = [asked] if asked else keep
+    column = "columns" if [*wanted[:1]] == [ALL] else f"a column {''.join(wanted[:1])!r}"
     piped = str(path) == STDIN
     if wanted and file.suffix not in _TABLES and not piped:
-        column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
     rows = RowFile(file, Wanted(labelled=False, every_row=True))
-    if rows.first_line() is None:
+    begin = rows.first_line()
+    if begin is None:
         raise DataError(f"{file.name} is empty; expected a text a line: check the file")
-    lines: Iterator[str] = (line + "\n" for _, run in rows.runs() for line in run)
+    if file.suffix != ".csv" and FastText.recognises(begin, rows):
+        if wanted:
+            raise DataError(f"{file.name}: found fastText lines; expected a table with {column}")
+        of_lines = FastText(rows)
+        sys.stderr.write(f"note: {file.name}: {rows.notes[-1]}\n")
+        blocks = of_lines.blocks()
+        return [], ([(text, []) for text in block.texts] for block in blocks), ","
+    arrived = _Lines(rows)
+    lines = iter(arrived)
     # As `superconext predict` decides; between other marks cells may always be quoted.
     quoted = file.suffix == ".csv" or tabs_are_quoted(rows.head)
     first = next(lines)
@@ -178,7 +194,7 @@ def file_rows(
         names, texts, mark = _columns(
             lines, file.name, marks, quoted, asked, trained, keep, classes, begins
         )
-        return names, texts, mark if file.suffix == ".csv" else ","
+        return names, arrived.parts(texts), mark if file.suffix == ".csv" else ","
     # What begins with a header of single words that names the column of texts is a table.
     name = asked or (trained if isinstance(trained, str) else "text")
     heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
@@ -188,8 +204,32 @@ def file_rows(
         names, texts, mark = _columns(
             lines, file.name, ",;\t|", quoted, asked, trained, keep, classes
         )
-        return names, texts, mark if mark != "\t" else ","
-    return [], ((line.rstrip("\r\n"), []) for line in lines), ","
+        return names, arrived.parts(texts), mark if mark != "\t" else ","
+    return [], arrived.parts((line.rstrip("\r\n"), []) for line in lines), ","
+
+
+class _Lines:
+    """The lines of a file, with their ends, and what is made of them."""
+
+    def __init__(self, rows: RowFile) -> None:
+        self._rows, self._all = rows, False  # whether all that has arrived was given
+
+    def __iter__(self) -> Iterator[str]:
+        for _, run in self._rows.runs():
+            for count, line in enumerate(run, 1):
+                self._all = count == len(run)
+                yield line + "\n"
+
+    def parts(self, rows: Iterable[Row]) -> Iterator[list[Row]]:
+        """Rows that are read from the lines, some at once: none waits for a line to come."""
+        part: list[Row] = []
+        for row in rows:
+            part.append(row)
+            if self._all or len(part) == _AT_ONCE:
+                yield part
+                part = []
+        if part:
+            yield part
 
 
 def _columns(
@@ -202,7 +242,7 @@ def _columns(
     keep: Sequence[str],
     classes: Sequence[str],
     begins: int = 1,
-) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
+) -> tuple[list[str], Iterator[Row], str]:
     """What `file_rows` gives, of a table whose first row is on line `begins`."""
     csv.field_size_limit(1 << 30)
     above, first = [], next(lines, None)

@@ -56,7 +56,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 
 PACKAGES = @PACKAGES@
@@ -115,12 +114,11 @@ def table(out: str | None, separator: str) -> Iterator[Callable[[Iterable[list[s
 
     def write_tsv(found: Iterable[list[str]]) -> None:
         lines = ["\\t".join(cell.translate(ONE_CELL) for cell in row) for row in found]
-        print(*lines, sep="\\n", file=stream)
+        print(*lines, sep="\\n", file=stream, flush=out is None)
 
     if out is None:
         stream = sys.stdout
         yield write_tsv
-        stream.flush()
         return
     part, as_csv = Path(f"{out}.{os.getpid()}.part"), out.lower().endswith(".csv")
     try:
@@ -201,10 +199,10 @@ def main() -> None:
         from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
-        kept, texts, separator = file_rows(
+        kept, parts, separator = file_rows(
             given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
-        part, count = list(islice(texts, 1024)), 0
+        part, count = next(parts, []), 0
         with table(given.out, separator) as write:
             if given.proba or given.keep or given.out:
                 head = ["label", *(model.classes if given.proba else []), "text"]
@@ -212,7 +210,7 @@ def main() -> None:
             while part:
                 write(rows(model, part, given.proba))
                 count += len(part)
-                part = list(islice(texts, 1024))
+                part = next(parts, [])
         if given.out:
             print(f"{given.out}: {count} rows", file=sys.stderr)
     except BrokenPipeError:  # such as by head

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -291,6 +292,32 @@ def test_a_file_in_another_encoding_is_read_as_named(made, tmp_path):
     assert said.returncode == 1 and said.stderr.startswith(b"error: found encoding 'klingon'")
 
 
+def test_fasttext_lines_are_no_table(made, tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("__label__pos\tzwin\nkhayb\n", encoding="utf-8")
+    said = classify(made, file, "--keep", "id")
+    told = "found fastText lines; expected a table with a column 'id'"
+    assert said.returncode == 1 and said.stderr.decode() == f"error: {file}: {told}\n"
+    said = classify(made, file)
+    assert said.returncode == 1 and b"a.tsv, line 2: begins with 'khayb'" in said.stderr
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_a_slow_pipe_is_answered_line_by_line(made, table):
+    words = [sys.executable, str(made[0] / "out" / "classify.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes) as process:
+        if table:
+            process.stdin.write(b"id,Post\n")
+        for line, label in ((b"zwin bzaf", b"pos"), (b"khayb bzaf", b"neg"), (b"zwin", b"pos")):
+            process.stdin.write(b"1," * table + line + b"\n")
+            process.stdin.flush()
+            assert select.select([process.stdout], [], [], 60)[0], "the line is not answered"
+            assert process.stdout.readline() == label + b"\t" + line + b"\n"
+        out, err = process.communicate()
+        assert (process.returncode, out, err) == (0, b"", b"")
+
+
 def test_a_closed_pipe_ends_quietly(made, tmp_path):
     file = tmp_path / "many.txt"
     file.write_text("zwin bzaf\n" * 20_000, encoding="utf-8")
@@ -503,6 +530,9 @@ def test_a_row_that_lacks_its_text_stops_the_folder_as_it_stops_the_run(
         ("a.tsv", '"id"\tPost\n1\t"zwin"\n2\t"khayb" bzaf\n', ","),
         ("a.tsv", '"id"\t"text"\n1\t"zwin"\n2\t"khayb\tbzaf"\n', ","),
         ("a.tsv", 'id\tPost\n1\t"zwin"\n2\t"khayb"\n', ","),
+        ("a.txt", "__label__pos zwin bzaf\n\n__label__neg khayb\n", ","),
+        ("a.tsv", "__label__pos\tzwin bzaf\n__label__neg\tkhayb\n", ","),
+        ("a", "__label__pos zwin\n", ","),
         ("a.txt", 'id\tPost\n1\t"zwin ""bzaf"""\n2\t"khayb\nbla"\n', ","),
     ],
 )
