@@ -54,6 +54,7 @@ class ExportedModel:
         classes: labels as text, as the columns of `predict_proba`.
         classes_: the same `[C]` in the dtype that they were fitted in.
         columns: those of the training file, as in `Model`.
+        indexer: texts to token ids; None for a static student, which reads all of a text.
         seen: None; an export goes without the hashes of the training texts.
         titles: as of a `Model`.
     """
@@ -61,6 +62,7 @@ class ExportedModel:
     folder: Path
     classes: list[str]
     classes_: np.ndarray
+    indexer: Any
     seen = None
     titles: ClassVar[dict[str, str]] = {"probe_title": "export"}
 
@@ -91,6 +93,11 @@ class ExportedModel:
     def transform(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""
         return self.features(check_texts(texts, some=False))
+
+    def longer(self, texts: Sequence[str]) -> int:
+        """How many texts have more tokens than the model reads, `indexer.max_length`."""
+        indexer = self.indexer
+        return 0 if indexer is None else int(indexer.cut(indexer.tokenizer.many(texts)))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """The same of texts that are not blank, by the name that the package calls it."""

@@ -41,7 +41,6 @@ class OnnxModel(ExportedModel):
     onnx`: encoders and probe by onnxruntime, the rest by NumPy.
 
     Attributes:
-        indexer: texts to token ids.
         ensemble, priors: what answers beside the probe, as in `Model`.
 
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.

@@ -202,7 +202,7 @@ def main() -> None:
         kept, parts, separator = file_rows(
             given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
-        part, count = next(parts, []), 0
+        part, count, longer = next(parts, []), 0, 0
         with table(given.out, separator) as write:
             if given.proba or given.keep or given.out:
                 head = ["label", *(model.classes if given.proba else []), "text"]
@@ -210,9 +210,14 @@ def main() -> None:
             while part:
                 write(rows(model, part, given.proba))
                 count += len(part)
+                longer += model.longer([text for text, _ in part])
                 part = next(parts, [])
         if given.out:
             print(f"{given.out}: {count} rows", file=sys.stderr)
+        if longer:
+            most = f"only the first {model.indexer.max_length} tokens of a text"
+            found = f"{longer} of {count} texts {'is' if longer == 1 else 'are'} longer"
+            print(f"warning: the model reads {most}, and {found}", file=sys.stderr)
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

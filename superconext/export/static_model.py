@@ -77,9 +77,6 @@ def hashed(pieces: Sequence[str], bits: int) -> Iterator[tuple[np.ndarray, np.nd
 class StaticModel(ExportedModel):
     """Text to probabilities with the static student of a run.
 
-    Attributes:
-        indexer: None; a student knows no words.
-
     Raises RunError when the folder is damaged.
     """
 

@@ -320,6 +320,14 @@ def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp
     assert failed.returncode == 1 and b"found a header and no rows" in failed.stderr
 
 
+@pytest.mark.parametrize("model", ["encoder"], indirect=True)
+def test_the_program_of_the_folder_warns_of_what_is_not_read(model, classify):
+    most = model.config.max_length
+    said = classify("-", given=b"zwin\n" + b"zwin " * (most + 1) + b"\n")
+    told = f"warning: the model reads only the first {most} tokens of a text, and 1 of 2 texts is"
+    assert said.returncode == 0 and said.stderr.decode() == f"{told} longer\n"
+
+
 def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
     from superconext.export.exported_model import file_rows
 
