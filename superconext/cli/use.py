@@ -29,7 +29,7 @@ from superconext.cli.options import (
     switch,
     tell,
 )
-from superconext.core.blank import is_blank
+from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import listed, plural
 from superconext.core.progress import WARNING
 
@@ -603,10 +603,9 @@ def embed(
     say_waiting(file)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
-        vectors = model.features(read.texts)
-    blank = [row for row, text in enumerate(read.texts) if is_blank(text)]
-    vectors[blank] = 0
-    rows = f"{plural(len(blank), 'row')} without a text, given a vector of zeros"
+        vectors = zeros_for_blank(read.texts, model.features(read.texts))
+    blank = sum(map(is_blank, read.texts))
+    rows = f"{plural(blank, 'row')} without a text, given a vector of zeros"
     echo_notes([*read.notes, *[rows] * bool(blank)], read.source)
     warn_of_unread(model, read.texts, read.source)
     # Not straight into the file: there NumPy does not say why a write fails.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.blank import uniform_for_blank
+from superconext.core.blank import uniform_for_blank, zeros_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
 from superconext.core.label_types import best_labels, typed_labels
 
@@ -315,8 +315,10 @@ class LoadedClassifier(PredictMixin):
         return SuperConTextClassifier._of_model(self.model_, self.classes_)
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
-        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder."""
-        return self._model().features(check_texts(X, some=False))
+        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder; zeros for a
+        blank text."""
+        texts = check_texts(X, some=False)
+        return zeros_for_blank(texts, self._model().features(texts))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
         """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`.

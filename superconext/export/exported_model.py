@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superconext.core.blank import uniform_for_blank
+from superconext.core.blank import uniform_for_blank, zeros_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
 from superconext.core.label_types import best_labels
 from superconext.data.file_format import RowFile, Wanted
@@ -91,8 +91,10 @@ class ExportedModel:
         return uniform_for_blank(texts, self.probabilities(texts))
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
-        """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""
-        return self.features(check_texts(texts, some=False))
+        """Sentence vectors float32 `[N, d]`, as the estimator's `transform`; zeros for a blank
+        text."""
+        texts = check_texts(texts, some=False)
+        return zeros_for_blank(texts, self.features(texts))
 
     def longer(self, texts: Sequence[str]) -> int:
         """How many texts have more tokens than the model reads, `indexer.max_length`."""
@@ -104,7 +106,7 @@ class ExportedModel:
         raise NotImplementedError
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
-        """`transform` by the name that the rest of the package calls it."""
+        """The same of texts that are not blank, by the name that the package calls it."""
         raise NotImplementedError
 
 

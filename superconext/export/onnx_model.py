@@ -104,7 +104,8 @@ class OnnxModel(ExportedModel):
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
-        return self._answer(check_texts(texts))[1]
+        texts = check_texts(texts, some=False)
+        return self._answer(texts)[1] if texts else self._answer([""])[1][:0]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The probe's scores float64 `[N, C]` and the sentence vectors float32 `[N, d]`."""

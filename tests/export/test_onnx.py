@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import MissingExtraError, RunError
 from superconext.encoders.base import Encoder
 from superconext.export import onnx_folder
@@ -58,7 +59,10 @@ def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
     other = OnnxModel(folder)
     assert other.classes == model.classes
     assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
-    assert np.abs(other.transform(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    filled = [not is_blank(text) for text in [*SENTENCES, "", "\u200b"]]
+    assert other.transform([*SENTENCES, "", "\u200b"]).any(axis=1).tolist() == filled
+    assert other.transform([]).shape == (0, model.features(["a"]).shape[1])
     assert other.predict(SENTENCES).tolist() == labels_of(model, SENTENCES)
     assert (other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)).all()
 

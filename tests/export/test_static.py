@@ -243,8 +243,12 @@ def test_blank_texts_have_no_label_wherever_they_are_given(made, tmp_path):
         head, *rows_of = [line.split("\t") for line in answer.splitlines()]
         assert head == ["label", "neg", "pos", "text"] and len(rows_of) == 5
         assert [row[:3] for row in rows_of[:4]] == [["", "", ""]] * 4 and rows_of[4][0] == "pos"
+    estimator = superconext.load(place / "run").estimator()
+    assert estimator.transform(texts).any(axis=1).tolist() == [False] * 4 + [True]
     for of in ("run", "out"):
         model = superconext.load(place / of)
+        vectors = model.transform(texts)
+        assert not vectors[:4].any() and vectors[4].any()
         assert list(model.predict(texts)) == ["", "", "", "", "pos"]
         shares = model.predict_proba(texts)
         assert (shares[:4] == 0.5).all() and shares[4, 1] > 0.5
