@@ -370,6 +370,8 @@ def run_server(
     model.probabilities(["warm"])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # Which may give the error of an unknown host another class and a number of its own.
+        socket.getaddrinfo(host or None, port, family, socket.SOCK_STREAM)
         listening = socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         # Python's words name the address once more; an unknown host has no number of the system.
