@@ -403,6 +403,7 @@ def write_predictions(
     stream: by default stdout. out: the file's name, which says whether it is CSV.
     quiet: nothing goes to stderr.
     """
+    from superconext.core.label_types import share_columns
     from superconext.data.formats import table_lines
     from superconext.fitting.familiarity import Familiarity, facts_of
 
@@ -410,7 +411,9 @@ def write_predictions(
     kept: dict[str, str] = {}
     as_csv = (out or "").lower().endswith(".csv")
     told = [*(facts_of(model, ["a"])[0] or {})] * details
-    heading = [*["line"] * details, "label", *[*model.classes] * proba, *told, "text"]
+    heading = [*["line"] * details, "label", *told, "text"]
+    place = len(heading) - 1 - len(told)
+    heading[place:place] = share_columns(model.classes, heading) if proba else []
     familiarity = Familiarity()
 
     def show_notes() -> None:
@@ -516,7 +519,8 @@ def _kept_columns(
     kept: dict[str, str] = {}
     for name in wanted:
         new = "given_label" if name == labels else f"given_{name}" if name in heading else name
-        while new in kept or (new != name and new in wanted):  # so predicted before
+        # So predicted before, or a class of this name.
+        while new in kept or new in heading or (new != name and new in wanted):
             new = f"given_{new}"
         kept[new] = name
     return kept

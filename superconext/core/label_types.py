@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,3 +56,19 @@ def best_labels(texts: Sequence[str], shares: np.ndarray, classes: np.ndarray) -
             stacklevel=3,  # of who calls `predict`
         )
     return best
+
+
+def share_columns(classes: Sequence[str], others: Collection[str]) -> list[str]:
+    """Names of columns with the probability of each class, beside columns that are named `others`:
+    those of the classes, but that no two columns are to be taken for each other.
+
+    >>> share_columns(["pos", "Text", "proba_Text"], ["label", "text"])
+    ['pos', 'proba_proba_Text', 'proba_Text']
+    """
+    names = []
+    for name in classes:
+        new = name
+        while new.strip().casefold() in others or (new != name and new in classes):
+            new = f"proba_{new}"
+        names.append(new)
+    return names

@@ -103,9 +103,10 @@ def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list
 
 def given_name(model, name: str, head: list[str]) -> str:
     """What a kept column is called, that of the labels of training apart from what is predicted."""
-    if name == (model.columns or {}).get("label"):
-        return "given_label"
-    return f"given_{name}" if name in head else name
+    new = "given_label" if name == (model.columns or {}).get("label") else name
+    while new in head:
+        new = f"given_{new}"
+    return new
 
 
 @contextmanager
@@ -196,6 +197,7 @@ def main() -> None:
     try:
         check_new(given.out, given.file, given.force)
         model = load(threads=given.threads)
+        from superconext_runtime.core.label_types import share_columns
         from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
@@ -205,7 +207,8 @@ def main() -> None:
         part, count, longer = next(parts, []), 0, 0
         with table(given.out, separator) as write:
             if given.proba or given.keep or given.out:
-                head = ["label", *(model.classes if given.proba else []), "text"]
+                shares = share_columns(model.classes, ["label", "text"]) if given.proba else []
+                head = ["label", *shares, "text"]
                 write([head + [given_name(model, name, head) for name in kept]])
             while part:
                 write(rows(model, part, given.proba))
