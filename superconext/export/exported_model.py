@@ -132,6 +132,21 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
     return None
 
 
+def checked_facts(facts: Any) -> tuple[list[str], Any]:
+    """Classes and columns that an export's file of facts names. Raises ValueError where either is
+    none that an export has, LookupError where it lacks them."""
+    classes, columns = facts["classes"], facts.get("columns")
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise ValueError(f"classes {classes!r:.60}, no list of labels")
+    if len(classes) < 2 or len({*classes}) < len(classes):
+        raise ValueError(f"classes {classes!r:.60}, not two labels or more that differ")
+    names = [columns.get("text"), columns.get("label")] if isinstance(columns, dict) else [columns]
+    kinds = (str, int, type(None)) if isinstance(columns, dict) else type(None)
+    if not all(isinstance(name, kinds) for name in names):
+        raise ValueError(f"columns {columns!r:.60}, no names of columns")
+    return classes, columns
+
+
 def not_whole(path: Path | str, found: str = "missing") -> RunError:
     """The error of an export that lacks a file."""
     return RunError(f"{path}: {found}; expected a whole export: copy or export it again")

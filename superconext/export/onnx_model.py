@@ -20,7 +20,7 @@ from superconext.core.label_types import typed_labels
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.export.exported_model import ExportedModel, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.group_priors import GroupPriors
@@ -57,9 +57,8 @@ class OnnxModel(ExportedModel):
             for name, digest in facts["files"].items():
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
-            self.classes = [str(name) for name in facts["classes"]]
+            self.classes, self.columns = checked_facts(facts)
             self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
-            self.columns = facts.get("columns")
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
             if "subwords" not in facts and not (folder / "vectors").is_dir():
                 raise FileNotFoundError(errno.ENOENT, "", str(folder / "vectors"))
@@ -72,6 +71,11 @@ class OnnxModel(ExportedModel):
             if facts["priors"] is not None:
                 self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
             arrays = read_arrays(folder / "ngrams.safetensors")
+            self._session = session_of(folder / "model.onnx", threads)
+            shapes = {output.name: output.shape for output in self._session.get_outputs()}
+            count = shapes["scores"][-1]
+            if isinstance(count, int) and count != len(self.classes):
+                raise ValueError(f"{len(self.classes)} classes, but {count} scores in model.onnx")
         except MissingExtraError:
             raise
         except FileNotFoundError as error:
@@ -81,6 +85,7 @@ class OnnxModel(ExportedModel):
             ValueError,
             LookupError,
             TypeError,
+            AttributeError,
             RecursionError,
             SuperConTextError,
         ) as error:
@@ -90,7 +95,6 @@ class OnnxModel(ExportedModel):
             ) from None
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
-        self._session = session_of(folder / "model.onnx", threads)
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""

@@ -27,7 +27,7 @@ from superconext.core.errors import RunError, check_texts
 from superconext.core.files import file_sha256
 from superconext.core.label_types import typed_labels
 from superconext.core.process import gc_paused
-from superconext.export.exported_model import ExportedModel, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -90,7 +90,7 @@ class StaticModel(ExportedModel):
                 raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
             if file_sha256(folder / WEIGHTS) != facts["files"][WEIGHTS]:
                 raise ValueError(f"{WEIGHTS} is not what {FACTS} lists")
-            self.classes, self.columns = list(map(str, facts["classes"])), facts["columns"]
+            self.classes, self.columns = checked_facts(facts)
             self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
             arrays = read_arrays(folder / WEIGHTS)
             table, *self._layers = (arrays[name] for name in ("table", "A", "a", "B", "b"))
@@ -99,7 +99,14 @@ class StaticModel(ExportedModel):
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
         except FileNotFoundError as error:
             raise not_whole(error.filename or folder) from None
-        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise RunError(
                 f"{folder}: not a readable static export ({error}); expected what superconext "
                 "export RUN --format static wrote: export it again"

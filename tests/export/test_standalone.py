@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +54,9 @@ class TorchSession:
     def __init__(self, model):
         self.model = model
 
+    def get_outputs(self):
+        return [SimpleNamespace(name="scores", shape=["batch", len(self.model.classes)])]
+
     def run(self, names, fed):
         assert names == ["scores", "sentence"]
         ids = torch.from_numpy(fed["ids"])
@@ -78,8 +82,14 @@ def opened(model, folder):
         return OnnxModel(folder)
     (folder / "model.onnx").write_bytes(b"a graph")
     write_rest(model, folder)
+    return opened_as(model, folder)
+
+
+def opened_as(model, folder):
+    """The export in a folder, with torch in place of onnxruntime where that is missing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx_model, "session_of", lambda *_: TorchSession(model))
+        if not HAS_ONNX:
+            patch.setattr(onnx_model, "session_of", lambda *_: TorchSession(model))
         return OnnxModel(folder)
 
 
@@ -123,12 +133,15 @@ def test_it_answers_as_the_run_does_on_ten_thousand_texts(model, export):
 
 
 FAKE = """
+from types import SimpleNamespace
 import numpy as np
 
 class SessionOptions: ...
 
 class InferenceSession:
     def __init__(self, path, options, providers): ...
+    def get_outputs(self):
+        return [SimpleNamespace(name="scores", shape=["batch", CLASSES])]
     def run(self, names, fed):
         weights = np.arange(1, fed["ids"].shape[1] + 1)
         sums = ((fed["ids"] % 97) * weights).sum(axis=1) / 1000 + float(fed["oov_words"].sum())
@@ -344,7 +357,7 @@ def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
                 file_rows(str(file), None, 2, classes=["good", "bad"])
 
 
-def test_a_damaged_export_is_refused(export, tmp_path):
+def test_a_damaged_export_is_refused(model, export, tmp_path):
     import shutil
 
     _, folder = export
@@ -353,14 +366,21 @@ def test_a_damaged_export_is_refused(export, tmp_path):
     damages.append(("model.json", b'{"format": 99}'))
     for name in (name for name in facts["files"] if name != "model.onnx"):
         damages.append((name, (folder / name).read_bytes()[:-3]))
-    for change in ({"ensemble": "none"}, {"priors": {}}):
+    count = len(facts["classes"])
+    for change in (
+        {"ensemble": "none"}, {"priors": {}}, {"classes": "abc"[:count]},
+        {"classes": ["a"] * count}, {"classes": [*facts["classes"], "new"]}, {"columns": "x"},
+        {"classes": [*range(count)]}, {"columns": [1, 2]}, {"columns": {"text": []}},
+        {"files": []}, {"label_type": 3}, {"vocabulary": None},
+    ):  # fmt: skip
         damages.append(("model.json", json.dumps({**facts, **change}).encode()))
     for name, content in damages:
         copy = tmp_path / "copy"
         shutil.copytree(folder, copy)
         (copy / name).write_bytes(content)
-        with pytest.raises(RunError, match="export it again"):
-            OnnxModel(copy)
+        with pytest.raises(RunError, match="export it again") as refused:
+            opened_as(model, copy)
+        assert "\n" not in str(refused.value)
         shutil.rmtree(copy)
 
 

@@ -457,7 +457,12 @@ def test_a_damaged_student_is_refused(made, tmp_path):
     facts = json.loads((place / "out" / FACTS).read_text())
     weights = (place / "out" / WEIGHTS).read_bytes()
     damages = [(FACTS, b"[]"), (FACTS, b"[" * 100_000), (FACTS, b'{"format": 9}')]
-    damages += [(FACTS, json.dumps({**facts, "classes": ["a"]}).encode()), (WEIGHTS, weights[:-2])]
+    damages.append((WEIGHTS, weights[:-2]))
+    for change in (
+        {"classes": ["a"]}, {"classes": "ab"}, {"classes": ["a", "a"]}, {"classes": [1, 2]},
+        {"classes": ["a", "b", "c"]}, {"columns": "x"}, {"columns": [1, 2]}, {"files": []},
+    ):  # fmt: skip
+        damages.append((FACTS, json.dumps({**facts, **change}).encode()))
     for name, content in damages:
         for file, whole in ((FACTS, json.dumps(facts).encode()), (WEIGHTS, weights)):
             (tmp_path / file).write_bytes(content if file == name else whole)
@@ -465,6 +470,18 @@ def test_a_damaged_student_is_refused(made, tmp_path):
             StaticModel(tmp_path)
         said = call_main("predict", tmp_path, stdin=b"a\n")
         assert said.code == 1 and said.err.startswith("error: ")
+        assert said.err.count("\n") == 1 and not said.out
+
+
+def test_the_folder_refuses_edited_facts_in_one_line(made, tmp_path):
+    shutil.copytree(made[0] / "out", tmp_path / "copy")
+    facts = json.loads((tmp_path / "copy" / FACTS).read_text())
+    words = [sys.executable, str(tmp_path / "copy" / "classify.py")]
+    for change in ({"columns": "x"}, {"columns": [1, 2]}, {"classes": "ab"}):
+        (tmp_path / "copy" / FACTS).write_text(json.dumps({**facts, **change}))
+        said = subprocess.run(words, input=b"zwin\n", capture_output=True, check=False)
+        assert said.returncode == 1 and not said.stdout
+        assert said.stderr.startswith(b"error: ") and said.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize("name", [FACTS, WEIGHTS])
