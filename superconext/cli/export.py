@@ -126,6 +126,7 @@ def export(
     warn_unfinished(run, manifest)
     reading = {**_recorded(manifest), **{name: value for name, value in reading.items() if value}}
     seen, model.seen = model.seen, None
+    label_type = str(manifest.get("label_type", "str"))
     facts: dict[str, Any] = {"format": form, "out": out}
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
@@ -143,14 +144,14 @@ def export(
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx
 
-            facts["largest_difference"] = write_onnx(model, fresh, Path(run).resolve().name)
+            name = Path(run).resolve().name
+            facts["largest_difference"] = write_onnx(model, fresh, name, label_type)
         elif static:
-            assert train_file is not None
             assert train_file is not None
             rows = _rows(model, run, train_file, columns | reading)
             dev = _rows(model, run, test, columns | reading) if test else None
             more = _texts(unlabelled, reading)
-            facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more)
+            facts["cost"] = _distil(model, seen, fresh, run, rows, dev, more, label_type)
         elif form == "sentence-transformers":
             from superconext.export.sentence_module import write_sentence_transformer
 
@@ -218,6 +219,7 @@ def _distil(
     rows: Dataset,
     dev: Dataset | None,
     more: Sequence[str],
+    label_type: str,
 ) -> dict[str, Any]:
     """Write the student, distilled on rows and more texts; its cost is measured on dev, else on the
     rows that training held back."""
@@ -227,16 +229,27 @@ def _distil(
     from superconext.runs.splits import HELD_BACK
 
     texts = list(rows.texts)
+    # Who names rows to measure on vouches for them where the run cannot tell.
+    trained = None if dev is None else 0
     if dev is None:
         kept, held = stratified_holdout(rows.texts, rows.labels, HELD_BACK, model.config.seed)
         dev, texts = rows.select(held), rows.select(kept).texts
     texts += more
-    trained = 0
     if seen is not None and model.indexer is not None:
         splits = seen.split_of(model.indexer.tokenizer.many(dev.texts))
         trained = splits.count("train")
     name = Path(run).resolve().name
-    cost = write_static(model, folder, texts, dev, TerminalProgress(), name, trained)
+    progress = TerminalProgress()
+    cost = write_static(model, folder, texts, dev, progress, name, trained, label_type)
+    if trained is None:
+        echo_notes(
+            [
+                f"{run} does not tell which texts it was trained on (an exported or pulled folder "
+                "cannot), so no score is told; expected rows that it was not trained on: give them "
+                "with --test"
+            ],
+            dev.source,
+        )
     if trained:
         found = f"found {trained} of {len(dev)} rows that the run was trained on"
         mend = "expected others to measure the cost on: give them with --test"

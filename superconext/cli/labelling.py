@@ -35,8 +35,9 @@ from superconext.cli.options import (
     tables_or_json,
     tell,
 )
-from superconext.cli.use import _known, _load, refuse_swapped
-from superconext.core.errors import listed, plural
+from superconext.cli.use import _known, _load, refuse_swapped, warn_of_unread
+from superconext.core.blank import is_blank
+from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -271,7 +272,8 @@ def explain(
 ) -> None:
     """Show how much each word contributes to the prediction of RUN for each TEXT.
 
-    A word's contribution is how far the log-odds of the predicted class fall without it. A run
+    A word's contribution is how far the log-odds of the predicted class fall without it. Sentences
+    are numbered as the rows of --file, of which those without a text are left out. A run
     keeps no training texts: give the file with --train to see the nearest ones, on a terminal or
     with --json. Prints a row for each word as TSV; on a terminal, coloured sentences.
     """
@@ -287,12 +289,21 @@ def explain(
     if named := next((text for text in texts if os.path.isfile(text)), None):
         raise click.UsageError(f"found the file {named} as a TEXT; expected --file {named}")
     model = _load(run, threads)
-    asked = [*texts]
+    asked = dict(enumerate(texts, 1))
     if file is not None:
         say_waiting(file)
-        asked = read_texts(file, text_column, known=_known(model), **reading).texts
+        read = read_texts(file, text_column, None, _known(model), every_row=True, **reading)
+        asked = {row: text for row, text in enumerate(read.texts, 1) if not is_blank(text)}
+        blank = len(read) - len(asked)
+        told = f"{plural(blank, 'row')} without a text, left out"
+        echo_notes([*read.notes, *[told] * bool(blank)], read.source)
+        if not asked:
+            raise DataError(
+                f"{read.source}: found no row with a text, expected some: check the column"
+            )
     with TerminalProgress().bar("explaining"):
-        found = explain_texts(model, asked)
+        found = explain_texts(model, [*asked.values()])
+    warn_of_unread(model, [*asked.values()], read.source if file else "")
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     in_colour = not as_json and out is None and sys.stdout.isatty()
     if train is not None:
@@ -303,14 +314,15 @@ def explain(
                 | {"cosine": round(cosine, 4)}
                 for at, cosine in one
             ]
-            for one in nearest(model, asked, rows.texts)
+            for one in nearest(model, [*asked.values()], rows.texts)
         ]
         if not (as_json or in_colour):
             echo_notes(["a table of words has no place for the nearest sentences: add --json"])
     if as_json:
         more = [{"nearest": similar} if train else {} for similar in near]
-        told = [{**one.to_dict(), **rest} for one, rest in zip(found, more, strict=True)]
-        _give_json(told, out, len(told))
+        each = zip(asked, found, more, strict=True)
+        document = [{"sentence": place, **one.to_dict(), **rest} for place, one, rest in each]
+        _give_json(document, out, len(document))
     elif in_colour:
         for one, similar in zip(found, near, strict=True):
             _show_words(one)
@@ -321,7 +333,7 @@ def explain(
             [
                 {"sentence": place, "label": one.label, "probability": round(one.probability, 4)}
                 | {"word": word, "contribution": round(value, 4)}
-                for place, one in enumerate(found, 1)
+                for place, one in zip(asked, found, strict=True)
                 for word, value in one.words
             ],
             out,

@@ -29,7 +29,7 @@ from superconext.cli.options import (
     switch,
     tell,
 )
-from superconext.core.blank import is_blank
+from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import listed, plural
 from superconext.core.progress import WARNING
 
@@ -403,6 +403,7 @@ def write_predictions(
     stream: by default stdout. out: the file's name, which says whether it is CSV.
     quiet: nothing goes to stderr.
     """
+    from superconext.core.label_types import share_columns
     from superconext.data.formats import table_lines
     from superconext.fitting.familiarity import Familiarity, facts_of
 
@@ -410,7 +411,9 @@ def write_predictions(
     kept: dict[str, str] = {}
     as_csv = (out or "").lower().endswith(".csv")
     told = [*(facts_of(model, ["a"])[0] or {})] * details
-    heading = [*["line"] * details, "label", *[*model.classes] * proba, *told, "text"]
+    heading = [*["line"] * details, "label", *told, "text"]
+    place = len(heading) - 1 - len(told)
+    heading[place:place] = share_columns(model.classes, heading) if proba else []
     familiarity = Familiarity()
 
     def show_notes() -> None:
@@ -516,7 +519,8 @@ def _kept_columns(
     kept: dict[str, str] = {}
     for name in wanted:
         new = "given_label" if name == labels else f"given_{name}" if name in heading else name
-        while new in kept or (new != name and new in wanted):  # so predicted before
+        # So predicted before, or a class of this name.
+        while new in kept or new in heading or (new != name and new in wanted):
             new = f"given_{new}"
         kept[new] = name
     return kept
@@ -603,11 +607,11 @@ def embed(
     say_waiting(file)
     read = read_texts(file, text_column, header, _known(model), True, **reading)
     with TerminalProgress().bar("embedding"):
-        vectors = model.features(read.texts)
-    blank = [row for row, text in enumerate(read.texts) if is_blank(text)]
-    vectors[blank] = 0
-    rows = f"{plural(len(blank), 'row')} without a text, given a vector of zeros"
+        vectors = zeros_for_blank(read.texts, model.features(read.texts))
+    blank = sum(map(is_blank, read.texts))
+    rows = f"{plural(blank, 'row')} without a text, given a vector of zeros"
     echo_notes([*read.notes, *[rows] * bool(blank)], read.source)
+    warn_of_unread(model, read.texts, read.source)
     # Not straight into the file: there NumPy does not say why a write fails.
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)
@@ -615,6 +619,15 @@ def embed(
         temporary.write_bytes(buffer.getbuffer())
     click.echo(f"{out}: {plural(len(vectors), 'vector')} of {vectors.shape[1]} numbers", err=True)
     say_next(f"numpy.load({out!r}) in Python")
+
+
+def warn_of_unread(model: Model, texts: Sequence[str], source: str = "") -> None:
+    """Warn on stderr where the run does not read the end of some texts."""
+    from superconext.fitting.familiarity import Familiarity
+
+    familiarity = Familiarity()
+    familiarity.add(model, texts)
+    echo_notes((f"{WARNING}{line}" for line in familiarity.unread()), source)
 
 
 def _load(run: str, threads: int, *expected: str) -> Any:

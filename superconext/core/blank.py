@@ -47,3 +47,11 @@ def uniform_for_blank(texts: Sequence[str], scores: np.ndarray) -> np.ndarray:
         scores = scores.copy()
         scores[blank] = 1 / scores.shape[1]
     return scores
+
+
+def zeros_for_blank(texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+    """Vectors `[N, d]` of texts `[N]`, with zeros in place of that of each blank text."""
+    if blank := [row for row, text in enumerate(texts) if is_blank(text)]:
+        vectors = vectors.copy()
+        vectors[blank] = 0
+    return vectors

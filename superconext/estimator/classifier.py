@@ -23,7 +23,7 @@ from superconext.config.parameters import (
     meant,
     with_files,
 )
-from superconext.core.blank import is_blank
+from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.estimator.loading import (
     PredictMixin,
@@ -150,12 +150,14 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
-        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder.
+        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder; zeros for a
+        blank text.
 
         Of a BiLSTM d is twice `hidden_size`, times `members`. Raises NotFittedError before `fit`,
         and DataError for anything but texts.
         """
-        return self._model().features(check_texts(X, some=False))
+        model, texts = self._model(), check_texts(X, some=False)
+        return zeros_for_blank(texts, model.features(texts))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`, `[d]`."""

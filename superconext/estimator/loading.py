@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.blank import is_blank, uniform_for_blank
+from superconext.core.blank import uniform_for_blank, zeros_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
+from superconext.core.label_types import best_labels, typed_labels
 
 if TYPE_CHECKING:
     from superconext.estimator.classifier import SuperConTextClassifier
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
     from superconext.report.explain import Explanation
     from superconext.report.suggest import Suggestion
-
-#: Blank texts that a warning names.
-_NAMED = 5
 
 
 def check_rows(texts: Any, labels: Any, estimator: str) -> tuple[list[str], np.ndarray]:
@@ -140,29 +138,6 @@ def _refuse_mixture(labels: list[Any]) -> None:
             )
 
 
-def typed_labels(classes: Sequence[str], name: Any) -> np.ndarray:
-    """Labels as they were before they became text; `name` is the dtype's.
-
-    Raises RunError where the two do not fit.
-    """
-    try:
-        kind = np.dtype(name if not str(name).startswith("str") else "str")
-        if kind.kind == "b":
-            return np.array([label == "True" for label in classes])
-        if kind.kind in "iu":
-            return np.array([int(label) for label in classes], dtype=kind)
-        if kind.kind == "f":
-            return np.array([float(label) for label in classes], dtype=kind)
-        if kind.kind in "OU":
-            return np.array(classes, dtype=kind)
-    except (TypeError, ValueError):
-        pass
-    raise RunError(
-        f"manifest.json: label_type {name!r} does not fit the labels {list(classes)[:5]}; "
-        "expected the manifest as it was written: copy the run again"
-    )
-
-
 def refuse_arguments(name: str, arguments: dict[str, Any]) -> None:
     """Raise TypeError for arguments that `fit` has no use for; None means not given."""
     given = [argument for argument, value in arguments.items() if value is not None]
@@ -199,20 +174,7 @@ class PredictMixin:
                 "predict_proba(texts).max(axis=1) < 0.9"
             )
         texts = check_texts(X, some=False)
-        shares = self.predict_proba(texts)
-        best: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        blank = [row for row, text in enumerate(texts) if is_blank(text)]
-        if self.classes_.dtype.kind in "OU":
-            best[blank] = ""
-        elif blank:
-            more = f" and {len(blank) - _NAMED} more" * (len(blank) > _NAMED)
-            warnings.warn(
-                f"found {len(blank)} blank of {plural(len(texts), 'text')} (at "
-                f"{', '.join(map(str, blank[:_NAMED]))}{more}), labelled {self.classes_[0]} as no "
-                "label is more probable; expected words: leave these rows out",
-                stacklevel=2,
-            )
-        return best
+        return best_labels(texts, self.predict_proba(texts), self.classes_)
 
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:
         """Class probabilities, float64 `[N, C]`, with columns in the order of `classes_`.
@@ -234,10 +196,19 @@ class PredictMixin:
 
     def explain(self, X: Iterable[str]) -> list[Explanation]:
         """What each word of each text contributes to its prediction: by how much the log-odds of
-        the predicted class fall without it. Raises DataError for anything but texts."""
+        the predicted class fall without it.
+
+        Of a text that is longer than the model reads, words at its end are left out, with a
+        warning. Raises DataError for anything but texts.
+        """
+        from superconext.fitting.familiarity import Familiarity
         from superconext.report.explain import explain
 
-        return explain(self._model(), check_texts(X))
+        texts, familiarity = check_texts(X), Familiarity()
+        familiarity.add(self._model(), texts)
+        for line in familiarity.unread():
+            warnings.warn(line, stacklevel=2)
+        return explain(self._model(), texts)
 
     def suggest(
         self,
@@ -276,8 +247,8 @@ def load(path: str | Path) -> LoadedClassifier | ExportedModel:
             a static student; or "hf://user/name[@revision]" for a run on the Hugging Face Hub.
 
     Returns a `LoadedClassifier`, or for an export an `ExportedModel`, which only has `predict`,
-    `predict_proba` and `transform`. Labels are in the dtype they were fitted in; those of the
-    command line are str.
+    `predict_proba` and `transform`. Labels are in the dtype they were fitted in; str where that is
+    not recorded, as by the command line, which reads text, and by exports of earlier versions.
 
     Raises RunError if the folder is no model or is damaged, and MissingExtraError for a run that is
     not exported where the extra `train` is not installed.
@@ -305,7 +276,13 @@ def load_classifier(path: str | Path) -> LoadedClassifier:
     from superconext.runs.manifest import load_run
 
     model, manifest = load_run(Path(path))
-    return LoadedClassifier(model, typed_labels(model.classes, manifest.get("label_type", "str")))
+    try:
+        classes = typed_labels(model.classes, manifest.get("label_type", "str"))
+    except ValueError as error:
+        raise RunError(
+            f"manifest.json: {error}; expected the manifest as it was written: copy the run again"
+        ) from None
+    return LoadedClassifier(model, classes)
 
 
 class LoadedClassifier(PredictMixin):
@@ -338,8 +315,10 @@ class LoadedClassifier(PredictMixin):
         return SuperConTextClassifier._of_model(self.model_, self.classes_)
 
     def transform(self, X: Iterable[str]) -> np.ndarray:
-        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder."""
-        return self._model().features(check_texts(X, some=False))
+        """Sentence vectors, float32 `[N, d]`, of texts `[N]` by the frozen encoder; zeros for a
+        blank text."""
+        texts = check_texts(X, some=False)
+        return zeros_for_blank(texts, self._model().features(texts))
 
     def score(self, X: Iterable[str], y: Iterable[Any]) -> float:
         """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`.

@@ -17,9 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from superconext.core.blank import is_blank, uniform_for_blank
+from superconext.core.blank import uniform_for_blank, zeros_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, plural
-from superconext.data.lines import STDIN, OpenFile, open_file, refuse_other
+from superconext.core.label_types import best_labels
+from superconext.data.file_format import RowFile, Wanted
+from superconext.data.formats import FastText, tabs_are_quoted
+from superconext.data.lines import STDIN, open_file, refuse_other
 
 #: Suffixes of tables, with the separators that are tried, the likely one first.
 _TABLES = {".csv": ",;\t|", ".tsv": "\t,;|", ".tab": "\t,;|"}
@@ -33,6 +36,12 @@ ALL = "all"
 #: Share of the lines within a cell that are like rows of the table.
 _MOSTLY = 0.9
 
+#: Texts that are answered at once, at most.
+_AT_ONCE = 1024
+
+#: A text with the cells to keep.
+Row = tuple[str, list[str]]
+
 #: Columns that a message lists, and characters of each.
 _LISTED, _LONGEST = 10, 24
 
@@ -42,14 +51,18 @@ class ExportedModel:
 
     Attributes:
         folder: where it is.
-        classes: labels, as the columns of `predict_proba`.
+        classes: labels as text, as the columns of `predict_proba`.
+        classes_: the same `[C]` in the dtype that they were fitted in.
         columns: those of the training file, as in `Model`.
+        indexer: texts to token ids; None for a static student, which reads all of a text.
         seen: None; an export goes without the hashes of the training texts.
         titles: as of a `Model`.
     """
 
     folder: Path
     classes: list[str]
+    classes_: np.ndarray
+    indexer: Any
     seen = None
     titles: ClassVar[dict[str, str]] = {"probe_title": "export"}
 
@@ -63,13 +76,14 @@ class ExportedModel:
             "made from: load that"
         )
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        """The most probable label of each text; "" for a blank one, as `superconext predict`."""
+    def predict(self, texts: Sequence[str]) -> np.ndarray:
+        """The most probable label of each text, `[N]`, in the dtype of `classes_`.
+
+        A blank text gets the label "", as by `superconext predict`; where labels are numbers or
+        bool, `classes_[0]`, with a warning.
+        """
         texts = check_texts(texts, some=False)
-        best = self.probabilities(texts).argmax(axis=1)
-        return [
-            "" if is_blank(text) else self.classes[k] for text, k in zip(texts, best, strict=True)
-        ]
+        return best_labels(texts, self.predict_proba(texts), self.classes_)
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`; of a blank text all alike."""
@@ -77,15 +91,22 @@ class ExportedModel:
         return uniform_for_blank(texts, self.probabilities(texts))
 
     def transform(self, texts: Sequence[str]) -> np.ndarray:
-        """Sentence vectors float32 `[N, d]`, as the estimator's `transform`."""
-        return self.features(check_texts(texts, some=False))
+        """Sentence vectors float32 `[N, d]`, as the estimator's `transform`; zeros for a blank
+        text."""
+        texts = check_texts(texts, some=False)
+        return zeros_for_blank(texts, self.features(texts))
+
+    def longer(self, texts: Sequence[str]) -> int:
+        """How many texts have more tokens than the model reads, `indexer.max_length`."""
+        indexer = self.indexer
+        return 0 if indexer is None else int(indexer.cut(indexer.tokenizer.many(texts)))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """The same of texts that are not blank, by the name that the package calls it."""
         raise NotImplementedError
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
-        """`transform` by the name that the rest of the package calls it."""
+        """The same of texts that are not blank, by the name that the package calls it."""
         raise NotImplementedError
 
 
@@ -111,6 +132,21 @@ def load_export(folder: Path, threads: int = 1) -> ExportedModel | None:
     return None
 
 
+def checked_facts(facts: Any) -> tuple[list[str], Any]:
+    """Classes and columns that an export's file of facts names. Raises ValueError where either is
+    none that an export has, LookupError where it lacks them."""
+    classes, columns = facts["classes"], facts.get("columns")
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise ValueError(f"classes {classes!r:.60}, no list of labels")
+    if len(classes) < 2 or len({*classes}) < len(classes):
+        raise ValueError(f"classes {classes!r:.60}, not two labels or more that differ")
+    names = [columns.get("text"), columns.get("label")] if isinstance(columns, dict) else [columns]
+    kinds = (str, int, type(None)) if isinstance(columns, dict) else type(None)
+    if not all(isinstance(name, kinds) for name in names):
+        raise ValueError(f"columns {columns!r:.60}, no names of columns")
+    return classes, columns
+
+
 def not_whole(path: Path | str, found: str = "missing") -> RunError:
     """The error of an export that lacks a file."""
     return RunError(f"{path}: {found}; expected a whole export: copy or export it again")
@@ -123,9 +159,10 @@ def file_rows(
     encoding: str | None = None,
     keep: Sequence[str] = (),
     classes: Sequence[str] = (),
-) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
-    """Names of the columns to keep; the texts, which are lines or one column of a .csv or .tsv,
-    each with its cells to keep; and the separator that a written .csv is to have.
+) -> tuple[list[str], Iterator[list[Row]], str]:
+    """Names of the columns to keep; the texts, which are lines, those of fastText, or one column of
+    a .csv or .tsv, each with its cells to keep, as many at once as have arrived; and the separator
+    that a written .csv is to have.
 
     Args:
         path: of the file, which may be packed by gzip or bzip2; "-" for standard input.
@@ -152,11 +189,25 @@ def file_rows(
             "as CSV UTF-8"
         )
     wanted = [asked] if asked else keep
+    column = "columns" if [*wanted[:1]] == [ALL] else f"a column {''.join(wanted[:1])!r}"
     piped = str(path) == STDIN
     if wanted and file.suffix not in _TABLES and not piped:
-        column = "columns" if wanted[0] == ALL else f"a column {wanted[0]!r}"
         raise DataError(f"{file.name}: expected a .csv or .tsv with {column}")
-    lines = _lines(file)
+    rows = RowFile(file, Wanted(labelled=False, every_row=True))
+    begin = rows.first_line()
+    if begin is None:
+        raise DataError(f"{file.name} is empty; expected a text a line: check the file")
+    if file.suffix != ".csv" and FastText.recognises(begin, rows):
+        if wanted:
+            raise DataError(f"{file.name}: found fastText lines; expected a table with {column}")
+        of_lines = FastText(rows)
+        sys.stderr.write(f"note: {file.name}: {rows.notes[-1]}\n")
+        blocks = of_lines.blocks()
+        return [], ([(text, []) for text in block.texts] for block in blocks), ","
+    arrived = _Lines(rows)
+    lines = iter(arrived)
+    # As `superconext predict` decides; between other marks cells may always be quoted.
+    quoted = file.suffix == ".csv" or tabs_are_quoted(rows.head)
     first = next(lines)
     hint = re.fullmatch(r"(?i)sep=([,;\t|])\s*", first) if file.suffix == ".csv" else None
     if hint is None:
@@ -165,52 +216,69 @@ def file_rows(
         marks = hint[1] if hint else _TABLES[file.suffix]
         begins = 2 if hint else 1
         names, texts, mark = _columns(
-            lines, file.name, marks, asked, trained, keep, classes, begins
+            lines, file.name, marks, quoted, asked, trained, keep, classes, begins
         )
-        return names, texts, mark if file.suffix == ".csv" else ","
+        return names, arrived.parts(texts), mark if file.suffix == ".csv" else ","
     # What begins with a header of single words that names the column of texts is a table.
     name = asked or (trained if isinstance(trained, str) else "text")
     heads = [next(csv.reader([first], delimiter=mark), []) for mark in ",;\t|"]
     alone = [[trained]] if piped and isinstance(trained, str) and not asked else []
     words = [h for h in heads if len(h) > 1 and not any(re.search(r"\s", c.strip()) for c in h)]
     if wanted or heads[:1] == alone or any(name in cells for cells in words):
-        return _columns(lines, file.name, ",;\t|", asked, trained, keep, classes)
-    return [], ((line.rstrip("\r\n"), []) for line in lines), ","
+        names, texts, mark = _columns(
+            lines, file.name, ",;\t|", quoted, asked, trained, keep, classes
+        )
+        return names, arrived.parts(texts), mark if mark != "\t" else ","
+    return [], arrived.parts((line.rstrip("\r\n"), []) for line in lines), ","
 
 
-def _lines(file: OpenFile) -> Iterator[str]:
-    """The lines, with their ends. Raises DataError for one that is no text, and where all are
-    blank."""
+class _Lines:
+    """The lines of a file, with their ends, and what is made of them."""
 
-    def refuse(error: DataError) -> None:
-        raise error
+    def __init__(self, rows: RowFile) -> None:
+        self._rows, self._all = rows, False  # whether all that has arrived was given
 
-    blank = True
-    for line in chain.from_iterable(lines for _, lines in file.runs(refuse)):
-        blank = blank and not line.strip()
-        yield line + "\n"
-    if blank:
-        raise DataError(f"{file.name} is empty; expected a text a line: check the file")
+    def __iter__(self) -> Iterator[str]:
+        for _, run in self._rows.runs():
+            for count, line in enumerate(run, 1):
+                self._all = count == len(run)
+                yield line + "\n"
+
+    def parts(self, rows: Iterable[Row]) -> Iterator[list[Row]]:
+        """Rows that are read from the lines, some at once: none waits for a line to come."""
+        part: list[Row] = []
+        for row in rows:
+            part.append(row)
+            if self._all or len(part) == _AT_ONCE:
+                yield part
+                part = []
+        if part:
+            yield part
 
 
 def _columns(
     lines: Iterator[str],
     name: str,
     marks: str,
+    tabs_quoted: bool,
     asked: str | None,
     trained: object,
     keep: Sequence[str],
     classes: Sequence[str],
     begins: int = 1,
-) -> tuple[list[str], Iterator[tuple[str, list[str]]], str]:
+) -> tuple[list[str], Iterator[Row], str]:
     """What `file_rows` gives, of a table whose first row is on line `begins`."""
     csv.field_size_limit(1 << 30)
-    first = next(lines, None)
+    above, first = [], next(lines, None)
+    while first is not None and not first.strip():
+        above.append(first)
+        first = next(lines, None)
     if first is None:
         raise DataError(f"{name} is empty; expected a text a line: check the file")
+    begins += len(above)
     heads = []
     for mark in marks:
-        quoted = mark != "\t" or first[:1] == '"'
+        quoted = mark != "\t" or tabs_quoted
         heads.append((next(csv.reader([first], **_layout(mark, quoted)), []), mark, quoted))
     names = [asked] if asked else [trained] if isinstance(trained, str) else []
     if not asked and "text" not in map(str.casefold, names):
@@ -253,7 +321,7 @@ def _columns(
             f"note: {name}: no header read: the first row, {word!r}, is a text (--text-column "
             f"{word} if it names the column)\n"
         )
-    return [], ((line.rstrip("\r\n"), []) for line in chain([first], second, lines)), ","
+    return [], ((line.rstrip("\r\n"), []) for line in chain(above, [first], second, lines)), ","
 
 
 def _number(cells: list[str], asked: str | None, trained: object, classes: set[str]) -> int:
@@ -310,8 +378,9 @@ def _layout(mark: str, quoted: bool) -> dict[str, Any]:
 def _rows(
     lines: Iterable[str], mark: str, quoted: bool, name: str, first: int, fewest: int, most: int
 ) -> Iterator[list[str]]:
-    """The cells of each row that is not blank; `first` is the line that the first is on, `fewest`
-    how many cells a row has to have, `most` how many it may have, if more than one.
+    """The cells of each row, of several columns without the blank ones; `first` is the line that
+    the first is on, `fewest` how many cells a row has to have, `most` how many it may have, if more
+    than one.
 
     Raises DataError for a shorter row, for a longer one, whose text has separators, and for a quote
     that is never closed or closes within a cell, which would make one cell of many rows; of one
@@ -335,7 +404,8 @@ def _rows(
                 f"warning: {name}: the quoted cell of line {begins} goes over {len(inner) + 2} "
                 "lines, which look like rows\n"
             )
-        blank = not row or (most > 1 and len(row) == 1 and not row[0].strip())
+        row = row or [""]
+        blank = most > 1 and len(row) == 1 and not row[0].strip()  # of one column it is a text
         short = len(row) < fewest
         if not blank and (short or (most > 1 and any(row[most:]))):
             raise DataError(

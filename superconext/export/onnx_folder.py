@@ -10,7 +10,7 @@ answers beside the encoder goes along: n-gram models, the weights of their pool,
 | `serve.py` | the same as an HTTP service, see `export.server` |
 | `superconext_runtime/` | the modules that it runs, see `export.standalone` |
 | `model.onnx` | token ids to the probe's scores and sentence vectors, see below |
-| `model.json` | format, classes, tokenizer, words by id, priors, SHA-256 of files |
+| `model.json` | format, classes and their type, tokenizer, words by id, priors, file hashes |
 | `ensemble/` | n-gram models and the weights of their pool, where the run has them |
 | `ngrams.safetensors` | n-gram and unknown-word vectors of each member, for unseen spellings |
 | `vectors/` | vectors of words outside the training text |
@@ -63,10 +63,10 @@ _ODD = (
 )  # fmt: skip
 
 
-def write_onnx(model: Model, folder: Path, run: str = "a run") -> float:
+def write_onnx(model: Model, folder: Path, run: str = "a run", label_type: str = "str") -> float:
     """Write the files into an existing, empty folder and compare both ways to answer.
 
-    run: its name, for the README.
+    run: its name, for the README. label_type: name of the dtype that labels were fitted in.
 
     Returns the largest difference between onnxruntime's and torch's numbers. Raises
     MissingExtraError without onnx and onnxruntime, RunError where the difference is above
@@ -81,7 +81,7 @@ def write_onnx(model: Model, folder: Path, run: str = "a run") -> float:
     proto = build_graph(model)
     onnx.checker.check_model(proto, full_check=True)
     onnx.save(proto, str(folder / "model.onnx"))
-    write_rest(model, folder, run)
+    write_rest(model, folder, run, label_type)
     shares, vectors = _difference(model, folder)
     shares = float(np.max([shares, difference_on_texts(model, OnnxModel(folder))]))
     for found, most in ((vectors, TOLERANCE), (shares, tolerance_of(model))):
@@ -93,7 +93,7 @@ def write_onnx(model: Model, folder: Path, run: str = "a run") -> float:
     return max(shares, vectors)
 
 
-def write_rest(model: Model, folder: Path, run: str = "a run") -> None:
+def write_rest(model: Model, folder: Path, run: str = "a run", label_type: str = "str") -> None:
     """Write all but the graph into a folder that has it already."""
     arrays = {
         f"{name}.{member}": array
@@ -112,6 +112,7 @@ def write_rest(model: Model, folder: Path, run: str = "a run") -> None:
     document: dict[str, Any] = {
         "format": FORMAT,
         "classes": model.classes,
+        "label_type": label_type,
         "columns": model.columns,
         "ensemble": ensemble,
         "priors": None if model.priors is None else model.priors.to_dict(),

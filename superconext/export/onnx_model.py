@@ -16,10 +16,11 @@ import numpy as np
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import MissingExtraError, RunError, SuperConTextError, check_texts
 from superconext.core.files import file_sha256
+from superconext.core.label_types import typed_labels
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.export.exported_model import ExportedModel, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.group_priors import GroupPriors
@@ -40,7 +41,6 @@ class OnnxModel(ExportedModel):
     onnx`: encoders and probe by onnxruntime, the rest by NumPy.
 
     Attributes:
-        indexer: texts to token ids.
         ensemble, priors: what answers beside the probe, as in `Model`.
 
     Raises MissingExtraError without onnxruntime, RunError when the folder is damaged.
@@ -57,8 +57,8 @@ class OnnxModel(ExportedModel):
             for name, digest in facts["files"].items():
                 if file_sha256(folder / name) != digest:
                     raise ValueError(f"{name} is not what model.json lists")
-            self.classes = [str(name) for name in facts["classes"]]
-            self.columns = facts.get("columns")
+            self.classes, self.columns = checked_facts(facts)
+            self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
             kind = SubwordIndexer if "subwords" in facts else WordIndexer
             if "subwords" not in facts and not (folder / "vectors").is_dir():
                 raise FileNotFoundError(errno.ENOENT, "", str(folder / "vectors"))
@@ -71,6 +71,11 @@ class OnnxModel(ExportedModel):
             if facts["priors"] is not None:
                 self.priors = GroupPriors.from_dict(facts["priors"], len(self.classes))
             arrays = read_arrays(folder / "ngrams.safetensors")
+            self._session = session_of(folder / "model.onnx", threads)
+            shapes = {output.name: output.shape for output in self._session.get_outputs()}
+            count = shapes["scores"][-1]
+            if isinstance(count, int) and count != len(self.classes):
+                raise ValueError(f"{len(self.classes)} classes, but {count} scores in model.onnx")
         except MissingExtraError:
             raise
         except FileNotFoundError as error:
@@ -80,6 +85,7 @@ class OnnxModel(ExportedModel):
             ValueError,
             LookupError,
             TypeError,
+            AttributeError,
             RecursionError,
             SuperConTextError,
         ) as error:
@@ -89,7 +95,6 @@ class OnnxModel(ExportedModel):
             ) from None
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
-        self._session = session_of(folder / "model.onnx", threads)
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Class probabilities float64 `[N, C]`, columns as `classes`."""
@@ -103,7 +108,8 @@ class OnnxModel(ExportedModel):
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
         """Sentence vectors float32 `[N, d]`."""
-        return self._answer(check_texts(texts))[1]
+        texts = check_texts(texts, some=False)
+        return self._answer(texts)[1] if texts else self._answer([""])[1][:0]
 
     def _answer(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The probe's scores float64 `[N, C]` and the sentence vectors float32 `[N, d]`."""

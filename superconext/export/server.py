@@ -21,12 +21,12 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ _HEADERS = {
     408: {"connection": "close"},
     413: {"connection": "close"},
     429: {"retry-after": "1"},
+    503: {"connection": "close", "retry-after": "1"},
 }
 
 #: Seconds that requests under way have to end in after a signal to stop.
@@ -59,7 +60,7 @@ _GRACE = 30
 class Limits:
     """What is refused: of a request, bytes of its body (413), texts (413), characters of a text
     (413) and seconds to send the body in (408); requests that wait for an answer at once (429);
-    open connections (503)."""
+    more open connections (503). One that sends no request's head in as many seconds is closed."""
 
     body: int = 1 << 20
     texts: int = 1000
@@ -292,6 +293,66 @@ def app_of(model: Any, limits: Limits | None = None) -> Any:
     return Starlette(routes=routes, lifespan=answering, exception_handlers={HTTPException: refused})
 
 
+def _protocol(seconds: float) -> Any:
+    """uvicorn's protocol, that closes a connection on which the head of a request is not there
+    after so many seconds. Its attribute `opened` is the set of connections."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    base: Any = AutoHTTPProtocol
+
+    class Impatient(base):  # type: ignore[misc]
+        opened: ClassVar[set[Any]] = set()
+        timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.opened.add(self)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self._without_head():
+                self._stop_waiting()
+            elif self.timer is None:
+                self._wait()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop_waiting()
+            self.opened.discard(self)
+            super().connection_lost(error)
+
+        def _without_head(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def _wait(self) -> None:
+            self.timer = self.loop.call_later(seconds, self._give_up)
+
+        def _stop_waiting(self) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
+
+        def _give_up(self) -> None:
+            self.timer = None
+            if self._without_head():
+                self.transport.close()
+
+    return Impatient
+
+
+def _of_so_many(app: Any, opened: Set[Any], most: int) -> Any:
+    """The ASGI application, which refuses requests while more connections are open."""
+
+    async def limited(scope: Any, receive: Any, send: Any) -> None:
+        answer = app
+        if scope["type"] == "http" and len(opened) > most:
+            told = f"found {len(opened)} open connections; expected at most {most}: send it later"
+            answer = _json({"error": told}, 503, _HEADERS[503])
+        await answer(scope, receive, send)
+
+    return limited
+
+
 def run_server(
     model: Any, host: str = "127.0.0.1", port: int = 8000, limits: Limits | None = None
 ) -> None:
@@ -300,6 +361,7 @@ def run_server(
     port: 0 takes a free one; the address is printed on stderr. Raises OSError where the address
     is taken, MissingExtraError without the extra.
     """
+    limits = limits or Limits()
     app = app_of(model, limits)
     try:
         import uvicorn
@@ -308,6 +370,8 @@ def run_server(
     model.probabilities(["warm"])
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # Which may give the error of an unknown host another class and a number of its own.
+        socket.getaddrinfo(host or None, port, family, socket.SOCK_STREAM)
         listening = socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         # Python's words name the address once more; an unknown host has no number of the system.
@@ -319,11 +383,12 @@ def run_server(
     listening = socket.socket(
         family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listening.detach()
     )
+    protocol = _protocol(limits.seconds)
     settings = uvicorn.Config(
-        app,
+        _of_so_many(app, protocol.opened, limits.connections),
+        http=protocol,
         log_level="warning",
         access_log=False,
-        limit_concurrency=(limits or Limits()).connections,
         timeout_graceful_shutdown=_GRACE,
         server_header=False,
     )

@@ -56,7 +56,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 
 PACKAGES = @PACKAGES@
@@ -104,9 +103,10 @@ def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list
 
 def given_name(model, name: str, head: list[str]) -> str:
     """What a kept column is called, that of the labels of training apart from what is predicted."""
-    if name == (model.columns or {}).get("label"):
-        return "given_label"
-    return f"given_{name}" if name in head else name
+    new = "given_label" if name == (model.columns or {}).get("label") else name
+    while new in head:
+        new = f"given_{new}"
+    return new
 
 
 @contextmanager
@@ -115,12 +115,11 @@ def table(out: str | None, separator: str) -> Iterator[Callable[[Iterable[list[s
 
     def write_tsv(found: Iterable[list[str]]) -> None:
         lines = ["\\t".join(cell.translate(ONE_CELL) for cell in row) for row in found]
-        print(*lines, sep="\\n", file=stream)
+        print(*lines, sep="\\n", file=stream, flush=out is None)
 
     if out is None:
         stream = sys.stdout
         yield write_tsv
-        stream.flush()
         return
     part, as_csv = Path(f"{out}.{os.getpid()}.part"), out.lower().endswith(".csv")
     try:
@@ -198,23 +197,30 @@ def main() -> None:
     try:
         check_new(given.out, given.file, given.force)
         model = load(threads=given.threads)
+        from superconext_runtime.core.label_types import share_columns
         from superconext_runtime.export.exported_model import file_rows
 
         trained = (model.columns or {}).get("text")
-        kept, texts, separator = file_rows(
+        kept, parts, separator = file_rows(
             given.file, given.text_column, trained, given.encoding, given.keep, model.classes
         )
-        part, count = list(islice(texts, 1024)), 0
+        part, count, longer = next(parts, []), 0, 0
         with table(given.out, separator) as write:
             if given.proba or given.keep or given.out:
-                head = ["label", *(model.classes if given.proba else []), "text"]
+                shares = share_columns(model.classes, ["label", "text"]) if given.proba else []
+                head = ["label", *shares, "text"]
                 write([head + [given_name(model, name, head) for name in kept]])
             while part:
                 write(rows(model, part, given.proba))
                 count += len(part)
-                part = list(islice(texts, 1024))
+                longer += model.longer([text for text, _ in part])
+                part = next(parts, [])
         if given.out:
             print(f"{given.out}: {count} rows", file=sys.stderr)
+        if longer:
+            most = f"only the first {model.indexer.max_length} tokens of a text"
+            found = f"{longer} of {count} texts {'is' if longer == 1 else 'are'} longer"
+            print(f"warning: the model reads {most}, and {found}", file=sys.stderr)
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -3,8 +3,8 @@
 The student (`export.static_model`) learns the probabilities that the run gives to texts (Hinton et
 al., 2015, "Distilling the knowledge in a neural network", at temperature 1): those of its training
 file, and unlabelled ones. Beside what `export.standalone` writes there are `static.json` (format,
-classes, columns, SHA-256 of the weights) and `static.safetensors` (the table float16, the layers
-float32).
+classes, their type, columns, SHA-256 of the weights) and `static.safetensors` (the table float16,
+the layers float32).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def write_static(
     dev: Dataset,
     progress: Progress,
     run: str = "a run",
-    trained: int = 0,
+    trained: int | None = 0,
+    label_type: str = "str",
 ) -> dict[str, Any]:
     """Distil a model and write the student into an existing, empty folder.
 
@@ -53,11 +54,12 @@ def write_static(
         texts: what it learns from; those of `dev` are left out.
         dev: labelled rows that both are measured on.
         run: its name, for the README.
-        trained: rows of `dev` that it was trained on, as far as known.
+        trained: rows of `dev` that it was trained on, as far as known; None: maybe any of them.
+        label_type: name of the dtype that labels were fitted in.
 
-    Returns accuracy and macro F1 of `run` and `student` (not of rows most of which are `trained`),
-    `rows`, in how many both `agree`, how many texts were `learned` from, and `trained`. Raises
-    DataError where one of both is missing.
+    Returns accuracy and macro F1 of `run` and `student` (not of rows most of which are, or may be,
+    `trained`), `rows`, in how many both `agree`, how many texts were `learned` from, and `trained`.
+    Raises DataError where one of both is missing.
     """
     held = set(dev.texts)
     texts = [text for text in dict.fromkeys(texts) if text not in held and text.strip()]
@@ -71,6 +73,7 @@ def write_static(
     with progress.bar("distilling") as advance:
         write_arrays(folder / WEIGHTS, distil(texts, answers, model.config.seed, advance))
     facts = {"format": FORMAT, "classes": model.classes, "columns": model.columns}
+    facts["label_type"] = label_type
     write_json(folder / FACTS, {**facts, "files": {WEIGHTS: file_sha256(folder / WEIGHTS)}})
     both = [one.probabilities(dev.texts) for one in (model, StaticModel(folder))]
     agree = int((both[0].argmax(axis=1) == both[1].argmax(axis=1)).sum())
@@ -78,9 +81,10 @@ def write_static(
     scores: dict[str, Any] = {}
     cost = (
         f"It is a static student of the run: both give the same label to {agree} of {len(dev)} "
-        "texts that the run was trained on and the student was not."
+        f"texts that the run {'may have been' if trained is None else 'was'} trained on and the "
+        "student was not."
     )
-    if 2 * trained < len(dev):
+    if trained is not None and 2 * trained < len(dev):
         for name, shares in zip(("run", "student"), both, strict=True):
             found = probability_metrics(dev.labels, shares, model.classes)
             scores[name] = {metric: found[metric] for metric in ("accuracy", "f1_macro")}

@@ -18,14 +18,16 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
 from superconext.core.arrays import read_arrays
 from superconext.core.errors import RunError, check_texts
 from superconext.core.files import file_sha256
+from superconext.core.label_types import typed_labels
 from superconext.core.process import gc_paused
-from superconext.export.exported_model import ExportedModel, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -39,6 +41,9 @@ LONGEST_RUN, LONGEST = 4, 64
 
 #: Pieces whose vectors are remembered, and that are worked on at once.
 _REMEMBERED, _PIECES = 200_000, 1_000
+
+#: Held while what is remembered is read and added to. One for all students: each can be copied.
+_LOCK = Lock()
 
 # The multiplier of FNV-1a, and the golden ratio times 2^32: the top bits of the product are used.
 _STEP, _GOLDEN = np.uint32(0x01000193), np.uint32(0x9E3779B9)
@@ -72,9 +77,6 @@ def hashed(pieces: Sequence[str], bits: int) -> Iterator[tuple[np.ndarray, np.nd
 class StaticModel(ExportedModel):
     """Text to probabilities with the static student of a run.
 
-    Attributes:
-        indexer: None; a student knows no words.
-
     Raises RunError when the folder is damaged.
     """
 
@@ -88,7 +90,8 @@ class StaticModel(ExportedModel):
                 raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
             if file_sha256(folder / WEIGHTS) != facts["files"][WEIGHTS]:
                 raise ValueError(f"{WEIGHTS} is not what {FACTS} lists")
-            self.classes, self.columns = list(map(str, facts["classes"])), facts["columns"]
+            self.classes, self.columns = checked_facts(facts)
+            self.classes_ = typed_labels(self.classes, facts.get("label_type", "str"))
             arrays = read_arrays(folder / WEIGHTS)
             table, *self._layers = (arrays[name] for name in ("table", "A", "a", "B", "b"))
             sizes = [len(array) for array in self._layers]
@@ -96,7 +99,14 @@ class StaticModel(ExportedModel):
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
         except FileNotFoundError as error:
             raise not_whole(error.filename or folder) from None
-        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise RunError(
                 f"{folder}: not a readable static export ({error}); expected what superconext "
                 "export RUN --format static wrote: export it again"
@@ -119,25 +129,25 @@ class StaticModel(ExportedModel):
         counts = np.fromiter(map(len, rows), np.int64, len(rows))
         sums = np.zeros((len(texts), self._table.shape[1]), np.float32)
         if some := np.flatnonzero(counts).tolist():
-            numbers, begin = (
-                self._numbers(list(chain.from_iterable(rows))),
-                np.cumsum(counts) - counts,
-            )
-            parts = np.add.reduceat(self._vectors.take(numbers, axis=0), begin[some], axis=0)
+            begin = np.cumsum(counts) - counts
+            vectors = self._vectors_of(list(chain.from_iterable(rows)))
+            parts = np.add.reduceat(vectors, begin[some], axis=0)
             sums[some] = parts / np.sqrt(counts[some, None]).astype(np.float32)
         return sums
 
-    def _numbers(self, pieces: list[str]) -> np.ndarray:
-        """Rows of `_vectors` that hold the vectors of pieces."""
-        fresh = [piece for piece in dict.fromkeys(pieces) if piece not in self._known]
-        if len(self._known) + len(fresh) > len(self._vectors):
-            fresh = list(dict.fromkeys(pieces))
-            room = max(_REMEMBERED, len(fresh)), self._table.shape[1]
-            self._known, self._vectors = {}, np.empty(room, np.float32)
-        begin, end = len(self._known), len(self._known) + len(fresh)
-        self._vectors[begin:end] = self._composed(fresh)
-        self._known.update(zip(fresh, range(begin, end), strict=True))
-        return np.fromiter(map(self._known.__getitem__, pieces), np.int64, len(pieces))
+    def _vectors_of(self, pieces: list[str]) -> np.ndarray:
+        """The vectors `[n, d]` of pieces; several threads may ask at once."""
+        with _LOCK:
+            fresh = [piece for piece in dict.fromkeys(pieces) if piece not in self._known]
+            if len(self._known) + len(fresh) > len(self._vectors):
+                fresh = list(dict.fromkeys(pieces))
+                room = max(_REMEMBERED, len(fresh)), self._table.shape[1]
+                self._known, self._vectors = {}, np.empty(room, np.float32)
+            begin, end = len(self._known), len(self._known) + len(fresh)
+            self._vectors[begin:end] = self._composed(fresh)
+            self._known.update(zip(fresh, range(begin, end), strict=True))
+            numbers = np.fromiter(map(self._known.__getitem__, pieces), np.int64, len(pieces))
+            return self._vectors.take(numbers, axis=0)
 
     def _composed(self, pieces: Sequence[str]) -> np.ndarray:
         """The vectors `[n, d]` of pieces."""

@@ -101,13 +101,17 @@ class Familiarity:
         if self.seen:
             told = overlap or {"train": self.seen["train"], "dev": self.seen["dev"]}
             lines.append(told_overlap({"texts": self.texts, **told}))
-        if self.cut:
-            texts = plural(self.texts, "text")
-            lines.append(
-                f"the run reads only the first {self.most} tokens of a text ({self.why})"
-                f", and {self.cut} of {texts} {'is' if self.cut == 1 else 'are'} longer"
-            )
-        return lines + self.strangeness()
+        return lines + self.unread() + self.strangeness()
+
+    def unread(self) -> list[str]:
+        """The warning that the run does not read the end of some texts, if it does not."""
+        if not self.cut:
+            return []
+        texts = plural(self.texts, "text")
+        return [
+            f"the run reads only the first {self.most} tokens of a text ({self.why})"
+            f", and {self.cut} of {texts} {'is' if self.cut == 1 else 'are'} longer"
+        ]
 
     def strangeness(self) -> list[str]:
         """The warning that many of the texts are unlike what the run has seen, if they are."""

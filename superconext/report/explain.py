@@ -4,11 +4,15 @@ The contribution of a word to a class is the log-odds of the class for the text,
 the text without the word. It holds for whatever a run predicts with, n-grams included, for it asks
 nothing but the one rule of prediction. Two words that say the same hide each other: without one
 the other still stands.
+
+An encoder reads no more than the first tokens of a long text. What it reads stays so where a word
+of it is left out: none moves up. Words that nothing reads are left out; n-grams read them all.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -42,8 +46,8 @@ class Explanation:
     """The answer for one text and what its words do to it.
 
     label: the predicted class, or the one asked about. probability: its own.
-    words: (word, contribution) in the order of the text, the contribution in units of log-odds;
-        above 0 speaks for the label.
+    words: (word, contribution) in the order of the text, of those that are read; the contribution
+        in units of log-odds; above 0 speaks for the label.
     spans: where each word is in the text, (first, last + 1).
     """
 
@@ -87,14 +91,40 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _WORD.finditer(text)]
 
 
+def read_until(model: Model, text: str) -> int:
+    """Where the last word that the encoder of a model reads of a text ends; the text's length
+    where it reads all."""
+    indexer = getattr(model, "indexer", None)
+    if indexer is None or not indexer.cut([indexer.tokenizer(text)]):
+        return len(text)
+    ends = [last for _, last in word_spans(text)]
+
+    def tokens(words: int) -> int:
+        return int(indexer.store([text[: ends[words]]]).lengths[0])
+
+    return ends[bisect_left(range(len(ends) - 1), tokens(len(ends) - 1), key=tokens)]
+
+
 def _explained(
     model: Model, texts: Sequence[str], labels: Sequence[str | None]
 ) -> list[Explanation]:
-    spans = [word_spans(text) for text in texts]
+    ends = [read_until(model, text) for text in texts]
+    everything = getattr(model, "ensemble", None) is not None
+    spans = [
+        [(first, last) for first, last in word_spans(text) if everything or first < end]
+        for text, end in zip(texts, ends, strict=True)
+    ]
     asked: list[str] = []
-    for text, places in zip(texts, spans, strict=True):
-        asked += [text, *(text[:first] + text[last:] for first, last in places)]
-    shares = np.clip(model.probabilities(asked), 1e-12, 1 - 1e-12)
+    heads: list[str] = []  # what the encoder reads of each
+    for text, end, places in zip(texts, ends, spans, strict=True):
+        for first, last in [(len(text), len(text)), *places]:
+            asked.append(text[:first] + text[last:])
+            heads.append(text[: min(first, end)] + text[last:end])
+    if asked == heads:
+        shares = model.probabilities(asked)
+    else:
+        shares = model.combined(asked, model.probe.probabilities(model.features(heads)))
+    shares = np.clip(shares, 1e-12, 1 - 1e-12)
     odds = np.log(shares) - np.log1p(-shares)
     found, at = [], 0
     for text, places, label in zip(texts, spans, labels, strict=True):

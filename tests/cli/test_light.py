@@ -121,7 +121,7 @@ def test_exports_answer(light, exported, finished, data, tmp_path):  # noqa: F81
         assert head.startswith("label\tneg\tpos") and first.endswith("\tzwin bzaf")
         assert first.split("\t")[0] in ("neg", "pos") and not second.strip()
         assert str(folder) in served and str(folder) in loaded and "['neg', 'pos']" in loaded
-        assert re.match(r"\['(neg|pos)', ''\] (Onnx|Static)Model\(", loaded)
+        assert re.match(r"\['(neg|pos)' ''\] (Onnx|Static)Model\(", loaded)
 
 
 def test_what_needs_training_names_the_package_and_the_command(light, finished, data, tmp_path):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import itertools
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import superconext
 from superconext.data.reading import read_texts
 from tests.cli.conftest import blame, call_main, rows
 
@@ -290,3 +294,35 @@ def test_own_predictions_are_not_taken_for_labels_without_a_word(call, data, tmp
     first = f"{'pos' if first[0] == 'n' else 'neg'}{first[3:]}"
     out.write_text("\n".join([head, first, *rest]), "utf-8")
     assert odd not in call("evaluate", run, out).err
+
+
+def test_no_two_columns_have_one_name_where_a_class_is_named_as_a_column(call, tmp_path):
+    names = ["Text", "label", "line", "given_id", "unknown_words"]
+    texts = ["zwin bzaf", "khayb bzaf", "film zwin", "film khayb", "bnin"]
+    given = {"vector_method": "random", "epochs": 1, "hidden_size": 4, "vector_dimension": 4}
+    model = superconext.SuperConTextClassifier(**given)
+    model.fit(texts * 6, names * 6).save(tmp_path / "run")
+    file, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    file.write_text("id,Text,label\n1,zwin,given_id\n2,khayb,line\n", encoding="utf-8")
+    for details in ([], ["--details"]):
+        asked = ("--proba", *details, "--keep", "all", "--out", out, "--force")
+        said = call("predict", tmp_path / "run", file, *asked)
+        assert said.code == 0, said.err
+        with out.open(encoding="utf-8-sig", newline="") as stream:
+            head = next(csv.reader(stream))
+        assert len({name.casefold() for name in head}) == len(head), head
+        assert {"proba_Text", "proba_label"} <= {*head} and "given_id" in head
+        assert ("proba_line" in head) == bool(details)
+        asked = ("--label-column", "given_label", "--json")
+        again = call("evaluate", tmp_path / "run", out, *asked)
+        assert again.code == 0 and json.loads(again.out)["n"] == 2, again.err
+        assert call("predict", tmp_path / "run", out).code == 0
+    if importlib.util.find_spec("onnxruntime"):
+        export = tmp_path / "onnx"
+        assert call("export", tmp_path / "run", "--format", "onnx", "--out", export).code == 0
+        words = [sys.executable, str(export / "classify.py"), str(file), "--proba", "--keep", "all"]
+        said = subprocess.run(words, capture_output=True, check=False)
+        assert said.returncode == 0, said.stderr
+        head = said.stdout.decode().splitlines()[0].split("\t")
+        assert len({name.casefold() for name in head}) == len(head), head
+        assert head[:2] == ["label", "proba_Text"]

@@ -147,6 +147,10 @@ def test_an_address_that_is_taken_is_said_in_one_line(finished, call):
     said = call("serve", finished.folder, "--host", "192.0.2.1")
     assert said.code == 1 and said.err.count("192.0.2.1") == 1
     assert said.err.endswith("; expected an address of this machine: check --host\n")
+    for host in ("nosuchhost.invalid", "no:such:host"):
+        said = call("serve", finished.folder, "--host", host)
+        assert said.code == 1 and said.err.startswith(f"error: {host}, port 8000: ")
+        assert said.err.endswith("; expected an address of this machine: check --host\n")
 
 
 @needs_extra

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from superconext.core.blank import is_blank
 from superconext.core.errors import MissingExtraError, RunError
 from superconext.encoders.base import Encoder
 from superconext.export import onnx_folder
@@ -58,9 +59,12 @@ def test_text_gives_what_the_model_says_also_of_unseen_words(model, folder):
     other = OnnxModel(folder)
     assert other.classes == model.classes
     assert np.abs(other.probabilities(SENTENCES) - model.probabilities(SENTENCES)).max() < 1e-5
-    assert np.abs(other.transform(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
-    assert other.predict(SENTENCES) == labels_of(model, SENTENCES)
-    assert other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)
+    assert np.abs(other.features(SENTENCES) - model.features(SENTENCES)).max() < 1e-5
+    filled = [not is_blank(text) for text in [*SENTENCES, "", "\u200b"]]
+    assert other.transform([*SENTENCES, "", "\u200b"]).any(axis=1).tolist() == filled
+    assert other.transform([]).shape == (0, model.features(["a"]).shape[1])
+    assert other.predict(SENTENCES).tolist() == labels_of(model, SENTENCES)
+    assert (other.predict(SENTENCES[::-1])[::-1] == other.predict(SENTENCES)).all()
 
 
 def test_a_damaged_folder_is_refused(folder, tmp_path):
@@ -109,7 +113,7 @@ def test_predicting_needs_neither_torch_nor_scikit_learn(model, folder):
         "for name in ('torch', 'sklearn', 'gensim', 'onnx'):\n"
         "    sys.modules[name] = None\n"
         "from superconext.export.onnx_model import OnnxModel\n"
-        "print(json.dumps(OnnxModel(sys.argv[1]).predict(json.loads(sys.argv[2]))))\n"
+        "print(json.dumps(OnnxModel(sys.argv[1]).predict(json.loads(sys.argv[2])).tolist()))\n"
     )
     words = [sys.executable, "-c", program, str(folder), json.dumps(SENTENCES[:30])]
     said = subprocess.run(words, capture_output=True, env=environment(), check=False)

@@ -4,7 +4,10 @@ import asyncio
 import http.client
 import importlib.util
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -183,3 +186,44 @@ def test_too_many_at_once_are_refused_and_the_others_answered(address):
     assert [status for status, _ in found] == [200, 200, 200]
     shares = [round(said["probabilities"][0][1], 6) for _, said in found]
     assert shares == [0.01, 0.02, 0.03], "each has its own answer"
+
+
+IDLE = """
+import numpy as np
+from superconext.export.server import Limits, run_server
+
+class Alike:
+    classes = ["a", "b"]
+    def probabilities(self, texts):
+        return np.full((len(texts), 2), 0.5)
+
+run_server(Alike(), port=0, limits=Limits(connections=3, seconds=2.0))
+"""
+
+
+@needs_extra
+def test_connections_that_send_nothing_are_closed_and_lock_nobody_out():
+    words = [sys.executable, "-c", IDLE]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            place = "127.0.0.1", int(process.stderr.readline().split(":")[-1].split("/")[0])
+            idle = [socket.create_connection(place) for _ in range(3)]
+            idle[0].sendall(b"POST /predict HT")
+            status, said = post(place, texts_of("a"))
+            assert status == 503 and "at most 3: send it later" in said["error"]
+            for one in idle:
+                one.settimeout(20)
+                assert one.recv(10) == b"", "it is closed"
+            assert post(place, texts_of("a"))[0] == 200
+            # Nor does the start of a second request keep a connection open.
+            kept = http.client.HTTPConnection(*place, timeout=20)
+            for _ in range(2):
+                kept.request("GET", "/health")
+                assert kept.getresponse().read().startswith(b'{"status": "ok"')
+                time.sleep(2.2)
+            kept.sock.sendall(b"GET /health HT")
+            assert kept.sock.recv(10) == b""
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0 and process.stderr.read() == "stopped\n"
+        finally:
+            process.kill()

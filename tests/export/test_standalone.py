@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +54,9 @@ class TorchSession:
     def __init__(self, model):
         self.model = model
 
+    def get_outputs(self):
+        return [SimpleNamespace(name="scores", shape=["batch", len(self.model.classes)])]
+
     def run(self, names, fed):
         assert names == ["scores", "sentence"]
         ids = torch.from_numpy(fed["ids"])
@@ -78,8 +82,14 @@ def opened(model, folder):
         return OnnxModel(folder)
     (folder / "model.onnx").write_bytes(b"a graph")
     write_rest(model, folder)
+    return opened_as(model, folder)
+
+
+def opened_as(model, folder):
+    """The export in a folder, with torch in place of onnxruntime where that is missing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx_model, "session_of", lambda *_: TorchSession(model))
+        if not HAS_ONNX:
+            patch.setattr(onnx_model, "session_of", lambda *_: TorchSession(model))
         return OnnxModel(folder)
 
 
@@ -103,7 +113,7 @@ def test_it_answers_as_the_run_does(model, export):
     texts = generated_texts(model, 300, seed=2)
     assert len({*texts}) > 290 and {"", "\ud800"} <= {*texts}
     assert np.abs(other.features(texts) - model.features(texts)).max() < 1e-6
-    assert other.predict(texts) == labels_of(model, texts)
+    assert other.predict(texts).tolist() == labels_of(model, texts)
     some = [text for text in texts if not is_blank(text)]
     assert np.array_equal(other.predict_proba(some), other.probabilities(some))
     assert np.allclose(other.predict_proba(["", "\u200b\ufeff"]), 1 / len(model.classes))
@@ -111,7 +121,8 @@ def test_it_answers_as_the_run_does(model, export):
     probe = model.probe.probabilities(model.features(texts))
     alone = model.ensemble is None and model.priors is None
     assert np.allclose(other.probabilities(texts), probe, atol=1e-4) == alone
-    assert other.probabilities([]).shape == (0, len(model.classes)) and other.predict([]) == []
+    assert other.probabilities([]).shape == (0, len(model.classes))
+    assert other.predict([]).shape == (0,)
     with pytest.raises(DataError, match="found one string; expected a list"):
         other.predict("khayb bzaf")  # else each letter would be labelled
 
@@ -122,12 +133,15 @@ def test_it_answers_as_the_run_does_on_ten_thousand_texts(model, export):
 
 
 FAKE = """
+from types import SimpleNamespace
 import numpy as np
 
 class SessionOptions: ...
 
 class InferenceSession:
     def __init__(self, path, options, providers): ...
+    def get_outputs(self):
+        return [SimpleNamespace(name="scores", shape=["batch", CLASSES])]
     def run(self, names, fed):
         weights = np.arange(1, fed["ids"].shape[1] + 1)
         sums = ((fed["ids"] % 97) * weights).sum(axis=1) / 1000 + float(fed["oov_words"].sum())
@@ -319,6 +333,14 @@ def test_the_programs_of_the_folder_read_tables_and_options(model, classify, tmp
     assert failed.returncode == 1 and b"found a header and no rows" in failed.stderr
 
 
+@pytest.mark.parametrize("model", ["encoder"], indirect=True)
+def test_the_program_of_the_folder_warns_of_what_is_not_read(model, classify):
+    most = model.config.max_length
+    said = classify("-", given=b"zwin\n" + b"zwin " * (most + 1) + b"\n")
+    told = f"warning: the model reads only the first {most} tokens of a text, and 1 of 2 texts is"
+    assert said.returncode == 0 and said.stderr.decode() == f"{told} longer\n"
+
+
 def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
     from superconext.export.exported_model import file_rows
 
@@ -328,14 +350,14 @@ def test_a_table_without_a_header_is_read_as_that_of_training(tmp_path, capsys):
         if known:
             for trained in (2, "body", 1):
                 _, rows, _ = file_rows(str(file), None, trained, classes=["good", "bad"])
-                assert [text for text, _ in rows] == ["zwin bzaf", "khayb"]
+                assert [text for part in rows for text, _ in part] == ["zwin bzaf", "khayb"]
                 assert "no header read: column 2 has the texts" in capsys.readouterr().err
         else:
             with pytest.raises(DataError, match="or give its number where there is no header"):
                 file_rows(str(file), None, 2, classes=["good", "bad"])
 
 
-def test_a_damaged_export_is_refused(export, tmp_path):
+def test_a_damaged_export_is_refused(model, export, tmp_path):
     import shutil
 
     _, folder = export
@@ -344,14 +366,21 @@ def test_a_damaged_export_is_refused(export, tmp_path):
     damages.append(("model.json", b'{"format": 99}'))
     for name in (name for name in facts["files"] if name != "model.onnx"):
         damages.append((name, (folder / name).read_bytes()[:-3]))
-    for change in ({"ensemble": "none"}, {"priors": {}}):
+    count = len(facts["classes"])
+    for change in (
+        {"ensemble": "none"}, {"priors": {}}, {"classes": "abc"[:count]},
+        {"classes": ["a"] * count}, {"classes": [*facts["classes"], "new"]}, {"columns": "x"},
+        {"classes": [*range(count)]}, {"columns": [1, 2]}, {"columns": {"text": []}},
+        {"files": []}, {"label_type": 3}, {"vocabulary": None},
+    ):  # fmt: skip
         damages.append(("model.json", json.dumps({**facts, **change}).encode()))
     for name, content in damages:
         copy = tmp_path / "copy"
         shutil.copytree(folder, copy)
         (copy / name).write_bytes(content)
-        with pytest.raises(RunError, match="export it again"):
-            OnnxModel(copy)
+        with pytest.raises(RunError, match="export it again") as refused:
+            opened_as(model, copy)
+        assert "\n" not in str(refused.value)
         shutil.rmtree(copy)
 
 
@@ -418,5 +447,5 @@ def test_a_word_above_texts_that_is_read_as_one_is_told(tmp_path, capsys):
     for first, told in (("avis", True), ("un bon film", False)):
         file.write_text(f"{first}\nfilm zwin bzaf\n", encoding="utf-8")
         _, rows, _ = file_rows(str(file), None, "text")
-        assert [text for text, _ in rows] == [first, "film zwin bzaf"]
+        assert [text for part in rows for text, _ in part] == [first, "film zwin bzaf"]
         assert ("--text-column avis if it names the column" in capsys.readouterr().err) == told

@@ -4,10 +4,13 @@ import asyncio
 import gzip
 import json
 import os
+import pickle
 import re
+import select
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -94,10 +97,52 @@ def test_the_folder_alone_answers_as_in_python(made):
     # A text's answer is its own, whatever stands beside it and was read before it.
     alone = np.vstack([model.probabilities([text]) for text in reversed(texts)])[::-1]
     assert np.abs(alone - expected).max() < 1e-5
-    assert model.probabilities([]).shape == (0, 2) and model.predict([]) == []
+    assert model.probabilities([]).shape == (0, 2)
+    assert model.predict([]).shape == (0,)
     assert (expected[:2] == expected[0]).all()
     with pytest.raises(DataError, match="found one string; expected a list"):
         model.predict("khayb bzaf")  # else each letter would be labelled
+
+
+@pytest.mark.parametrize("form", ["onnx", "static"])
+@pytest.mark.parametrize(
+    "labels", [[1, -1], [True, False], np.float32([2, 1]), ["b", "a"], np.array(["b", "a"], object)]
+)
+def test_labels_are_of_the_type_that_they_were_fitted_in(tmp_path, form, labels):
+    if form == "onnx":
+        pytest.importorskip("onnxruntime")
+    texts = ["zwin bzaf", "khayb bzaf", "film zwin", "film khayb"] * 6
+    given = {"vector_method": "random", "epochs": 2, "hidden_size": 4, "vector_dimension": 4}
+    superconext.SuperConTextClassifier(**given).fit(texts, [*labels] * 12).save(tmp_path / "run")
+    train = write_table(tmp_path / "a.tsv", zip(map(str, [*labels] * 12), texts, strict=True))
+    test = write_table(tmp_path / "b.tsv", [(str(labels[0]), "zwin had chi")])
+    more = ("--train", train, "--test", test) if form == "static" else ()
+    said = call_main("export", tmp_path / "run", "--format", form, *more, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    run, export = superconext.load(tmp_path / "run"), superconext.load(tmp_path / "out")
+    assert export.classes_.dtype == run.classes_.dtype and (export.classes_ == run.classes_).all()
+    assert export.classes == run.model_.classes
+    found, expected = export.predict(texts), run.predict(texts)
+    assert isinstance(found, np.ndarray) and found.dtype == expected.dtype
+    assert (found == expected).mean() >= (1 if form == "onnx" else 0.5)
+    if run.classes_.dtype.kind in "OU":
+        assert export.predict([" "]).tolist() == [""]
+    else:
+        with pytest.warns(UserWarning, match=r"found 1 blank of 1 text \(at 0\)"):
+            assert export.predict([" "]) == run.classes_[:1]
+    printed = call_main("predict", tmp_path / "out", stdin=b"zwin\n\n").out.splitlines()
+    assert printed[0].split("\t")[0] in export.classes and printed[1] == "\t"
+    words = [sys.executable, str(tmp_path / "out" / "classify.py")]
+    alone = subprocess.run(words, input=b"zwin\n\n", capture_output=True, check=False)
+    assert alone.stdout.decode().splitlines() == printed, alone.stderr
+    name = "model.json" if form == "onnx" else FACTS
+    facts = json.loads((tmp_path / "out" / name).read_text())
+    old = {key: value for key, value in facts.items() if key != "label_type"}
+    (tmp_path / "out" / name).write_text(json.dumps(old))
+    assert superconext.load(tmp_path / "out").predict(["zwin"]).tolist()[0] in run.model_.classes
+    (tmp_path / "out" / name).write_text(json.dumps({**facts, "label_type": "complex64"}))
+    with pytest.raises(RunError, match="label_type 'complex64' does not fit the labels"):
+        superconext.load(tmp_path / "out")
 
 
 @pytest.mark.parametrize("folder", ["run", "out"])
@@ -198,8 +243,12 @@ def test_blank_texts_have_no_label_wherever_they_are_given(made, tmp_path):
         head, *rows_of = [line.split("\t") for line in answer.splitlines()]
         assert head == ["label", "neg", "pos", "text"] and len(rows_of) == 5
         assert [row[:3] for row in rows_of[:4]] == [["", "", ""]] * 4 and rows_of[4][0] == "pos"
+    estimator = superconext.load(place / "run").estimator()
+    assert estimator.transform(texts).any(axis=1).tolist() == [False] * 4 + [True]
     for of in ("run", "out"):
         model = superconext.load(place / of)
+        vectors = model.transform(texts)
+        assert not vectors[:4].any() and vectors[4].any()
         assert list(model.predict(texts)) == ["", "", "", "", "pos"]
         shares = model.predict_proba(texts)
         assert (shares[:4] == 0.5).all() and shares[4, 1] > 0.5
@@ -247,6 +296,32 @@ def test_a_file_in_another_encoding_is_read_as_named(made, tmp_path):
     assert said.returncode == 1 and said.stderr.startswith(b"error: found encoding 'klingon'")
 
 
+def test_fasttext_lines_are_no_table(made, tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("__label__pos\tzwin\nkhayb\n", encoding="utf-8")
+    said = classify(made, file, "--keep", "id")
+    told = "found fastText lines; expected a table with a column 'id'"
+    assert said.returncode == 1 and said.stderr.decode() == f"error: {file}: {told}\n"
+    said = classify(made, file)
+    assert said.returncode == 1 and b"a.tsv, line 2: begins with 'khayb'" in said.stderr
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_a_slow_pipe_is_answered_line_by_line(made, table):
+    words = [sys.executable, str(made[0] / "out" / "classify.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes) as process:
+        if table:
+            process.stdin.write(b"id,Post\n")
+        for line, label in ((b"zwin bzaf", b"pos"), (b"khayb bzaf", b"neg"), (b"zwin", b"pos")):
+            process.stdin.write(b"1," * table + line + b"\n")
+            process.stdin.flush()
+            assert select.select([process.stdout], [], [], 60)[0], "the line is not answered"
+            assert process.stdout.readline() == label + b"\t" + line + b"\n"
+        out, err = process.communicate()
+        assert (process.returncode, out, err) == (0, b"", b"")
+
+
 def test_a_closed_pipe_ends_quietly(made, tmp_path):
     file = tmp_path / "many.txt"
     file.write_text("zwin bzaf\n" * 20_000, encoding="utf-8")
@@ -272,6 +347,26 @@ def test_a_tenth_is_measured_on_where_no_file_is(made):
     readme = (place / "tenth" / "README.md").read_text(encoding="utf-8")
     assert " of 30 texts that the run was trained on" in readme and "accuracy" not in readme
     assert "trained on" not in (place / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_score_is_told_where_it_is_unknown_what_the_run_was_trained_on(made):
+    place, _ = made
+    assert call_main("export", place / "run", "--out", place / "bare").code == 0
+    given = ("--format", "static", "--train", place / "train.tsv")
+    said = call_main("export", place / "bare", *given, "--out", place / "unknown")
+    assert said.code == 0 and said.out == "", said.out
+    told = f"train.tsv: {place / 'bare'} does not tell which texts it was trained on"
+    [note] = [line for line in said.err.splitlines() if told in line]
+    assert note.startswith("note: ") and note.endswith("give them with --test")
+    readme = (place / "unknown" / "README.md").read_text(encoding="utf-8")
+    assert " of 30 texts that the run may have been trained on" in readme
+    assert "accuracy" not in readme
+    said = call_main("export", place / "bare", *given, "--json", "--out", place / "unknown2")
+    cost = json.loads(said.out)["cost"]
+    assert cost["trained"] is None and "run" not in cost and cost["rows"] == 30
+    more = ("--test", place / "dev.tsv", "--out", place / "vouched")
+    said = call_main("export", place / "bare", *given, *more)
+    assert said.out.startswith("run     accuracy ") and "does not tell" not in said.err
 
 
 def test_scores_are_told_where_most_rows_are_new(made):
@@ -337,12 +432,37 @@ def test_many_pieces_are_forgotten_and_answered_the_same(made, monkeypatch):
     assert len(model._known) < 20
 
 
+def test_several_threads_get_the_answers_of_one(made):
+    place, _ = made
+    texts = [f"{text} kalima{k} {k}" for k, (_, text) in enumerate(rows(2000, seed=12))]
+    expected = superconext.load(place / "out").predict_proba(texts)
+    model = superconext.load(place / "out")
+    parts = [range(first, 2000, 40) for first in range(40)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = pool.map(lambda part: model.predict_proba([texts[k] for k in part]), parts)
+            for part, shares in zip(parts, found, strict=True):
+                assert np.abs(shares - expected[[*part]]).max() < 1e-6
+    finally:
+        sys.setswitchinterval(before)
+    assert np.abs(model.predict_proba(texts) - expected).max() < 1e-6
+    again = pickle.loads(pickle.dumps(model))
+    assert np.abs(again.predict_proba(texts) - expected).max() < 1e-6
+
+
 def test_a_damaged_student_is_refused(made, tmp_path):
     place, _ = made
     facts = json.loads((place / "out" / FACTS).read_text())
     weights = (place / "out" / WEIGHTS).read_bytes()
     damages = [(FACTS, b"[]"), (FACTS, b"[" * 100_000), (FACTS, b'{"format": 9}')]
-    damages += [(FACTS, json.dumps({**facts, "classes": ["a"]}).encode()), (WEIGHTS, weights[:-2])]
+    damages.append((WEIGHTS, weights[:-2]))
+    for change in (
+        {"classes": ["a"]}, {"classes": "ab"}, {"classes": ["a", "a"]}, {"classes": [1, 2]},
+        {"classes": ["a", "b", "c"]}, {"columns": "x"}, {"columns": [1, 2]}, {"files": []},
+    ):  # fmt: skip
+        damages.append((FACTS, json.dumps({**facts, **change}).encode()))
     for name, content in damages:
         for file, whole in ((FACTS, json.dumps(facts).encode()), (WEIGHTS, weights)):
             (tmp_path / file).write_bytes(content if file == name else whole)
@@ -350,6 +470,18 @@ def test_a_damaged_student_is_refused(made, tmp_path):
             StaticModel(tmp_path)
         said = call_main("predict", tmp_path, stdin=b"a\n")
         assert said.code == 1 and said.err.startswith("error: ")
+        assert said.err.count("\n") == 1 and not said.out
+
+
+def test_the_folder_refuses_edited_facts_in_one_line(made, tmp_path):
+    shutil.copytree(made[0] / "out", tmp_path / "copy")
+    facts = json.loads((tmp_path / "copy" / FACTS).read_text())
+    words = [sys.executable, str(tmp_path / "copy" / "classify.py")]
+    for change in ({"columns": "x"}, {"columns": [1, 2]}, {"classes": "ab"}):
+        (tmp_path / "copy" / FACTS).write_text(json.dumps({**facts, **change}))
+        said = subprocess.run(words, input=b"zwin\n", capture_output=True, check=False)
+        assert said.returncode == 1 and not said.stdout
+        assert said.stderr.startswith(b"error: ") and said.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize("name", [FACTS, WEIGHTS])
@@ -408,7 +540,21 @@ def test_a_row_that_lacks_its_text_stops_the_folder_as_it_stops_the_run(
         ("a.csv", "Post|id\nzwin|1\nkhayb|2\n", "|"),
         ("a.csv", "pos;zwin\nneg;khayb\n", ";"),
         ("a.csv", "Post\nzwin; bzaf\n", ","),
+        ("a.csv", 'Post\nzwin\n\n"khayb, bzaf"\n""\nok\n\n', ","),
+        ("a.csv", "sep=;\nText\n\nzwin\n\nkhayb\n", ";"),
+        ("a.tsv", "Post\nzwin\n\nkhayb\n", ","),
         ("a.tsv", "Post\tid\nzwin\t1\n", ","),
+        ("a.csv", "\n\nPost,id\nzwin,1\n", ","),
+        ("a.csv", "\n\nPost\n\nzwin\n", ","),
+        ("a.csv", "\n\nzwin\n\nkhayb\n", ","),
+        ("a.tsv", 'id\tPost\n1\t"zwin ""bzaf"""\n2\t"khayb\nbla"\n3\tok\n', ","),
+        ("a.tsv", '"id"\tPost\n1\t"zwin"\n2\t"khayb" bzaf\n', ","),
+        ("a.tsv", '"id"\t"text"\n1\t"zwin"\n2\t"khayb\tbzaf"\n', ","),
+        ("a.tsv", 'id\tPost\n1\t"zwin"\n2\t"khayb"\n', ","),
+        ("a.txt", "__label__pos zwin bzaf\n\n__label__neg khayb\n", ","),
+        ("a.tsv", "__label__pos\tzwin bzaf\n__label__neg\tkhayb\n", ","),
+        ("a", "__label__pos zwin\n", ","),
+        ("a.txt", 'id\tPost\n1\t"zwin ""bzaf"""\n2\t"khayb\nbla"\n', ","),
     ],
 )
 def test_the_folder_reads_and_writes_tables_as_the_run_does(made, tmp_path, name, content, mark):

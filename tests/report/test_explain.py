@@ -10,7 +10,7 @@ import pytest
 import superconext
 from superconext.data.reading import read_labelled
 from superconext.report.explain import explain, nearest
-from tests.cli.conftest import BAD, GOOD, blame, call_main
+from tests.cli.conftest import BAD, GOOD, blame, call_main, rows, write_table
 
 
 class Counts:
@@ -93,6 +93,66 @@ def test_the_estimator_explains_too(finished):
     assert found.label == superconext.load(finished.folder).predict([text])[0]
 
 
+@pytest.fixture(scope="module", params=["encoder", "encoder+tfidf"])
+def short(request, tmp_path_factory):
+    """A run that reads no more than four tokens of a text."""
+    folder = tmp_path_factory.mktemp("short") / "run"
+    texts, labels = zip(*((text, label) for label, text in rows(60, seed=3)), strict=True)
+    given = {"vector_method": "random", "epochs": 3, "hidden_size": 4, "vector_dimension": 8}
+    given |= {"max_length": 4, "probe_features": request.param}
+    superconext.SuperConTextClassifier(**given).fit(texts, labels).save(folder)
+    return folder
+
+
+def test_words_that_the_run_does_not_read_do_not_move_into_what_it_reads(short):
+    run = superconext.load(short)
+    head, rest = "had lfilm bzaf zwin", "khayb 7amd khayb"
+    with pytest.warns(UserWarning, match="reads only the first 4 tokens of a text"):
+        (found,) = run.explain([f"{head} {rest}"])
+    (alone,) = run.explain([head])
+    whole = run.predict_proba([f"{head} {rest}"]).max()
+    assert found.probability == pytest.approx(whole, abs=1e-6)
+    if run.model_.ensemble is None:
+        assert found.spans == alone.spans
+        pairs = zip(found.words, alone.words, strict=True)
+        assert all(a == b and x == pytest.approx(y, abs=1e-5) for (a, x), (b, y) in pairs)
+    else:  # n-grams read the rest, and the encoder none of it
+        assert [word for word, _ in found.words] == [*head.split(), *rest.split()]
+        features = run.model_.features([head.replace(" bzaf", ""), head])
+        whole = [f"{head.replace(' bzaf', '')} {rest}", f"{head} {rest.removeprefix('khayb')}"]
+        shares = run.model_.combined(whole, run.model_.probe.probabilities(features))
+        column = run.model_.classes.index(found.label)
+        odds = [np.log(p / (1 - p)) for p in (found.probability, *shares[:, column])]
+        values = [value for _, value in found.words]
+        assert [values[2], values[4]] == pytest.approx(
+            [odds[0] - odds[1], odds[0] - odds[2]], abs=1e-5
+        )
+
+
+def test_a_page_shows_long_texts_too(short, tmp_path):
+    file = write_table(tmp_path / "rows.tsv", [("pos", "had lfilm bzaf zwin khayb"), *rows(9, 4)])
+    page = tmp_path / "page.html"
+    said = call_main("report", short, file, "--out", page)
+    assert said.code == 0 and page.stat().st_size > 1000, said.err
+
+
+def test_the_commands_warn_of_what_the_run_does_not_read(short, tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_text("zwin bzaf\n\nhad lfilm bzaf zwin khayb\n", encoding="utf-8")
+    told = "the run reads only the first 4 tokens of a text (--max-length of train), and 1 of "
+    for words, lead in (
+        (("predict", short, file), f"warning: {file}: {told}2 texts is longer"),
+        (("explain", short, "--file", file), f"warning: {file}: {told}2 texts is longer"),
+        (("explain", short, "a b c d e"), f"warning: {told}1 text is longer"),
+        (
+            ("embed", short, file, "--out", tmp_path / "v.npy"),
+            f"warning: {file}: {told}2 texts is longer",
+        ),
+    ):
+        said = call_main(*words)
+        assert said.code == 0 and lead in said.err.splitlines(), said.err
+
+
 # The command
 
 
@@ -115,6 +175,21 @@ def test_a_row_for_each_word_and_json_and_a_file(finished):
     assert "nearest" not in json.loads(call_main(*words).out)[0]
     said = call_main(*words[:-1], "--train", finished.data.train)
     assert said.code == 0 and "no place for the nearest sentences: add --json" in said.err
+
+
+def test_sentences_are_numbered_as_the_rows_of_the_file(finished, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("id,text\n1,zwin\n2,\n3,khayb bzaf\n", encoding="utf-8")
+    said = call_main("explain", finished.folder, "--file", file)
+    rows = [line.split("\t") for line in said.out.splitlines()[1:]]
+    assert [(row[0], row[3]) for row in rows] == [("1", "zwin"), ("3", "khayb"), ("3", "bzaf")]
+    assert f"note: {file}: 1 row without a text, left out" in said.err
+    said = call_main("explain", finished.folder, "--file", file, "--json")
+    assert [one["sentence"] for one in json.loads(said.out)] == [1, 3]
+    file.write_text("id,text\n1,\n2,\n", encoding="utf-8")
+    said = call_main("explain", finished.folder, "--file", file)
+    told = f"error: {file}: found no row with a text, expected some: check the column"
+    assert said.code == 1 and told in said.err.splitlines()
 
 
 def test_a_terminal_gets_coloured_words_and_numbers(capsys):
