@@ -530,7 +530,7 @@ def _read(
 @switch("--force", "Replace its files in DIR.")
 def sample(folder: str, force: bool) -> None:
     """Write the sample to DIR: 630 invented labelled reviews and 4,000 unlabelled ones."""
-    from superconext.data.splits import write_sample
+    from superconext.data.sample import write_sample
 
     for path in write_sample(Path(folder), force):
         click.echo(path)

@@ -14,8 +14,6 @@ come from. It is made beside its place and renamed at the end.
 from __future__ import annotations
 
 import json
-import shutil
-import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -111,37 +109,6 @@ def _write(path: Path, rows: Iterable[Row], form: str) -> Counter[str]:
             separator = "," if form == "csv" else ""
             stream.writelines(table_lines(chain([heading], counted()), separator))
     return classes
-
-
-SAMPLE_FILES = ("train.tsv", "few.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
-
-#: Where the files may be: of a checkout, of an installed wheel.
-PLACES = (
-    Path(__file__).parents[2] / "data" / "sample",
-    Path(sysconfig.get_path("data")) / "share" / "superconext" / "sample",
-)
-
-
-def write_sample(folder: Path, force: bool = False) -> list[Path]:
-    """Copy the sample's files into a folder, which is made; returns their paths.
-
-    Raises DataError where a file of that name is there and `force` is not given, or where the
-    installation lacks the sample.
-    """
-    source = next((place for place in PLACES if (place / SAMPLE_FILES[0]).is_file()), None)
-    if source is None:
-        raise DataError(
-            f"{PLACES[-1]}: the sample is not there; expected what the wheel installs: install "
-            "superconext again, or take data/sample from its source"
-        )
-    paths = [folder / name for name in SAMPLE_FILES]
-    there = next((path for path in paths if path.exists()), None)
-    if there is not None and not force:
-        raise DataError(f"{there} exists already; expected none: choose another or add --force")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in paths:
-        shutil.copyfile(source / path.name, path)
-    return paths
 
 
 _FLOOR = 2  # distinct texts of a class that are never held back

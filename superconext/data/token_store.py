@@ -109,11 +109,7 @@ class TokenStore:
         return ids, lengths
 
 
-def build_store(
-    sentences: Iterable[Sequence[int] | np.ndarray],
-    max_length: int,
-    oov_words: OovWords | None = None,
-) -> TokenStore:
+def build_store(sentences: Iterable[Sequence[int] | np.ndarray], max_length: int) -> TokenStore:
     """Store sentences of token ids, each cut after `max_length` ids.
 
     A sentence without a token becomes the single unknown word: an LSTM cannot read nothing.
@@ -125,7 +121,7 @@ def build_store(
     offsets = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     tokens = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-    return TokenStore(tokens, offsets, oov_words)
+    return TokenStore(tokens, offsets)
 
 
 class TokenRows(Protocol):

@@ -15,7 +15,7 @@ from superconext.cli import cli
 from superconext.cli.experiments import DECIDED
 from superconext.config.parameters import BY_NAME, GROUPS
 from superconext.core.process import processors
-from superconext.data.splits import SAMPLE_FILES
+from superconext.data.sample import SAMPLE_FILES
 from superconext.objectives.catalogue import OBJECTIVES
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample"
