@@ -19,7 +19,7 @@ from superconext._version import __version__
 from superconext.baselines import ALWAYS_FITTED, CONTROLS
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config
-from superconext.core.errors import ConfigError, OptionError, RunError, StoppedEarly
+from superconext.core.errors import ConfigError, DataError, OptionError, RunError, StoppedEarly
 from superconext.core.progress import Progress
 from superconext.experiments.fit_job import TransferSource, run_fit_aside, run_or_report, with_folds
 from superconext.experiments.plan import (
@@ -216,6 +216,11 @@ def run_experiment(
         request = session.request
         rows = {name: of.rows for name, of in session.sources.items()}
         plan = possible_fits(request.plan(), rows, request.draws, progress.warn)
+        if not plan:
+            raise DataError(
+                "found too few rows for every draw; expected enough for one: give more rows, or "
+                "other draws"
+            )
         failed = session.run(plan)
         lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
         published = publish(Finished(request, session.folder, lines, session.sources))

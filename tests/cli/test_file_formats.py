@@ -235,7 +235,7 @@ def test_the_likely_encoding_is_offered(tmp_path):
     pytest.importorskip("charset_normalizer")
     text = "label,text\n" + "pos,الفيلم زوين بزاف والممثلين مزيانين\n" * 5
     line = refused(write(tmp_path / "x.csv", text.encode("windows-1256")))
-    assert "--encoding windows-1256 if 'pos,الفيلم" in line
+    assert "--encoding windows-1256 if 'الفيلم زوين" in line
     text = "label,text\n" + "pos,c'était très réussi, j'ai adoré\n" * 5
     assert "windows-1252" in refused(write(tmp_path / "x.csv", text.encode("cp1252")))
 

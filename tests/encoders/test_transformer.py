@@ -76,6 +76,7 @@ def test_frozen_vectors_are_the_librarys(pooling, layer, model):
     texts = [*NEW[:2], *NEW[3:], "", "Zwin,   bzaf\tw mzyan!"]
     plain = [" ".join(text.split()) for text in texts]
     expected = expected_vectors(model, plain, pooling, layer)
+    expected[-2] = 0  # of a blank text
     assert np.allclose(fitted.transform(texts), expected, atol=1e-5)
 
 

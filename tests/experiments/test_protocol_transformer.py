@@ -20,7 +20,9 @@ STUDIES = [
 def test_a_protocol_runs_on_a_transformer(protocol, study, system, tmp_path):
     model = make_model(tmp_path / "tiny-bert")
     texts = [
-        (label, f"{text} {i}") for i in range(6) for text, label in zip(TEXTS, LABELS, strict=True)
+        (label, f"{text} {mark}")
+        for mark in ("aji", "bali", "chwiya", "daba", "ewa", "fhal")
+        for text, label in zip(TEXTS, LABELS, strict=True)
     ]
     files = {
         name: write_table(tmp_path / f"{name}.tsv", [(a, f"{b} {name[0]}") for a, b in texts])
