@@ -392,6 +392,7 @@ def agreement(
     corpus = read_labelled(
         file, text_column, label_column, votes=True, drop_unlabelled=drop_unlabelled, **reading
     )
+    echo_notes(corpus.notes, corpus.source)
     annotated = corpus.annotated
     if annotated is None:
         raise DataError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from superconext.config.parameters import Config, files_of, names_of
-from superconext.core.errors import ConfigError, VectorsError
+from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING, Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
 from superconext.data.token_store import TokenRows, text_of
@@ -222,7 +222,16 @@ def _oov_vectors(source: WordVectors, vocabulary: Vocabulary, scale: float) -> W
 
 
 def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:
-    """In half precision; multiplied before, while small numbers still have all their digits."""
+    """In half precision; multiplied before, while small numbers still have all their digits.
+
+    Raises DataError for numbers that half precision does not hold.
+    """
+    largest = float(np.abs(vectors).max(initial=0.0)) * scale
+    if largest > np.finfo(np.float16).max:
+        raise DataError(
+            f"found the number {largest:g} in a word vector; expected none beyond 65504, which "
+            "half precision holds: leave the row out, or divide all vectors by one number"
+        )
     if scale == 1.0:
         return np.asarray(vectors, dtype=np.float16)
     return (np.asarray(vectors, dtype=np.float32) * np.float32(scale)).astype(np.float16)

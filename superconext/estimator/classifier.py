@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.estimator.loading import (
     PredictMixin,
+    check_labels,
     check_rows,
     check_texts,
     load_classifier,
@@ -94,6 +96,11 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             TrainingError: if training fails, as with a loss that is not finite.
             TypeError: for any other argument, such as `sample_weight`.
         """
+        # Training draws from the one generator of the process: fits in threads take turns.
+        with _FITTING:
+            return self._fit(X, y, refused)
+
+    def _fit(self, X: Iterable[str], y: Any, refused: dict[str, Any]) -> Self:
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
         from superconext.data.splits import stratified_holdout
@@ -126,9 +133,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         rows = Dataset(texts, labels, range(1, len(texts) + 1))
         names = [str(label) for label in classes]
         chosen = config.preset == "auto"
-        self.__dict__.pop("cv_", None)
+        shown: dict[str, Any] | None = None
         if config.cv or (chosen and config.cv is None):
-            fitted, self.cv_ = fit_cross_validated(rows, config, names, callbacks, progress)
+            fitted, shown = fit_cross_validated(rows, config, names, callbacks, progress)
         else:
             train, dev = rows, None
             more: dict[str, Any] = {"classes": names, "callbacks": callbacks, "progress": progress}
@@ -144,6 +151,9 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
                 fitted, _ = fit_on_dev(train, config, dev, **more)
             else:
                 fitted = fit_model(train, config, dev, **more)
+        self.__dict__.pop("cv_", None)
+        if shown is not None:
+            self.cv_ = shown
         self.classes_ = classes
         self.model_ = fitted.model
         self.history_ = fitted.history
@@ -214,9 +224,10 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
             return push(Path(place) / "run", name, private, revision)
 
     def _given(self) -> dict[str, Any]:
-        """The parameters by name; arrays of files as lists."""
+        """The parameters by name; arrays and numbers of numpy as Python's own."""
         given = {name: getattr(self, name) for name in BY_NAME}
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in given.items()}
+        numpys = np.ndarray, np.generic
+        return {k: v.tolist() if isinstance(v, numpys) else v for k, v in given.items()}
 
     def _config(self) -> Config:
         from superconext.encoders.pretrained import resolve_sized
@@ -230,7 +241,8 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def _callbacks(self) -> list[Callback]:
         from superconext.training.callbacks import Callback
 
-        callbacks = list(self.callbacks or [])
+        given = self.callbacks or []
+        callbacks = list(given) if isinstance(given, Iterable) else [given]
         for callback in callbacks:
             if not isinstance(callback, Callback):
                 raise ConfigError(
@@ -290,6 +302,10 @@ class SuperConTextEncoder(_TextEstimator):
     """
 
 
+#: Held while an estimator is fitted.
+_FITTING = threading.RLock()
+
+
 class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     """A text classifier: a trained sentence encoder and a logistic regression on its vectors.
 
@@ -311,6 +327,15 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
         >>> model.fit(texts, labels).predict(["film zwin", "khayb"]).tolist()
         ['good', 'bad']
     """
+
+    def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
+        """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`, which may have weights.
+
+        Raises DataError for labels that `fit` refuses.
+        """
+        given = y if hasattr(y, "__len__") else list(y)
+        labels = check_labels(given, len(given), type(self).__name__)
+        return float(super().score(X, labels, sample_weight))
 
 
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None

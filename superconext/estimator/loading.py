@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.blank import uniform_for_blank, zeros_for_blank
+from superconext.core.blank import is_blank, uniform_for_blank, zeros_for_blank
 from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
 from superconext.core.label_types import best_labels, typed_labels
 
@@ -83,6 +83,7 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
     given = labels if hasattr(labels, "dtype") else list(labels)
     if isinstance(given, list):
         _refuse_mixture(given)
+        given = _plain(given)
     array = np.asarray(given)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -97,8 +98,15 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         )
     if array.dtype.kind == "O":
         _refuse_mixture(array.tolist())
-        if not isinstance(array[0], str):
+        if isinstance(array[0], str):
+            array = np.array(_plain(array.tolist()), dtype=object)
+        else:
             array = np.array(array.tolist())
+            if array.dtype.kind == "O":
+                raise DataError(
+                    f"found the label {array[0]}, a number beyond 64 bits; expected smaller ones "
+                    "or text: convert them, such as with str"
+                )
     if array.dtype.kind == "f":
         if np.isnan(array).any():
             missing = int(np.isnan(array).argmax())
@@ -109,7 +117,7 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
                 f"{array[array != np.floor(array)][0]}, expected classes: bin them first"
             )
     if array.dtype.kind == "T":
-        array = array.astype(str)
+        array = np.array(array.tolist(), dtype=str)
     if array.dtype.kind in "OU":
         for position, label in enumerate(array.tolist()):
             if not str(label).strip():
@@ -119,6 +127,11 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             f"labels are of type {array.dtype}; expected text, whole numbers or bool: convert them"
         )
     return array
+
+
+def _plain(labels: list[Any]) -> list[Any]:
+    """Labels with text of kinds of its own, such as of an Enum, as str."""
+    return [str.__str__(label) if isinstance(label, str) else label for label in labels]
 
 
 def _refuse_mixture(labels: list[Any]) -> None:
@@ -199,12 +212,14 @@ class PredictMixin:
         the predicted class fall without it.
 
         Of a text that is longer than the model reads, words at its end are left out, with a
-        warning. Raises DataError for anything but texts.
+        warning. Raises DataError for anything but texts, and for a blank one.
         """
         from superconext.fitting.familiarity import Familiarity
         from superconext.report.explain import explain
 
         texts, familiarity = check_texts(X), Familiarity()
+        if blank := [place for place, text in enumerate(texts) if is_blank(text)]:
+            raise DataError(f"text {blank[0]} is blank, expected words to explain: leave it out")
         familiarity.add(self._model(), texts)
         for line in familiarity.unread():
             warnings.warn(line, stacklevel=2)

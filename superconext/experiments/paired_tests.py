@@ -93,8 +93,9 @@ def hierarchical_bootstrap(
 
     The interval has the quantiles of the resampled differences. The p-value is twice the share of
     resamples in which the sign of the difference turns or nothing differs, with one added to both
-    counts, so that it is never 0. An interval that ends at exactly 0 therefore has a p-value of at
-    least 1 - `CONFIDENCE`, and of 1 where nothing differs in half of the resamples.
+    counts, so that it is never 0, and at least 2 ** (1 - n) where n rows are predicted
+    differently: no test of their signs tells more. An interval that ends at exactly 0 therefore has
+    a p-value of at least 1 - `CONFIDENCE`, and of 1 where nothing differs in half of the resamples.
     """
     truth, ours, theirs = np.asarray(truth), np.atleast_2d(ours), np.atleast_2d(theirs)
     classes = int(max(truth.max(), ours.max(), theirs.max())) + 1
@@ -121,7 +122,9 @@ def hierarchical_bootstrap(
     turned = int((differences * difference <= 0).sum())
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(differences, (tail, 1 - tail))
-    p = min(1.0, 2 * (turned + 1) / (resamples + 1))
+    same = (ours == theirs[0]).all(axis=0) & (theirs == theirs[0]).all(axis=0)
+    least = 2.0 ** (1 - int((~same).sum()))
+    p = min(1.0, max(2 * (turned + 1) / (resamples + 1), least))
     return Comparison(difference, float(low), float(high), p)
 
 

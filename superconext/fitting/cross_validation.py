@@ -24,6 +24,7 @@ from superconext.config.parameters import Config
 from superconext.core.errors import ConfigError, DataError
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
+from superconext.data.duplicates import keys_of
 from superconext.data.splits import stratified_folds
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.indexer import WordIndexer
@@ -382,9 +383,10 @@ def deal(train: Dataset, folds: int, seed: int, times: int = 1) -> list[Fold]:
         parts = stratified_folds(train.texts, train.labels, folds, seed, repeat)
         if len(parts) < 2:
             raise DataError(
-                f"{train.source or 'texts'}: found {len(train)} rows of {len(set(train.labels))} "
-                "classes, too few to hold any out; expected two texts of some class: add rows, or "
-                "give a dev file with --dev"
+                f"{train.source or 'texts'}: found {len(train)} rows, "
+                f"{len(set(keys_of(train.texts)))} different texts, of {len(set(train.labels))} "
+                "classes, too few to hold any out; expected more texts of some class: add rows, or "
+                "choose on a dev file"
             )
         for held in parts:
             found.append(Fold(repeat, np.setdiff1d(every, held, assume_unique=True), held))

@@ -189,7 +189,10 @@ def _trainer(
         shares=prepared.shares,
     )
     if objective.guesses_words and trainer.pool and not trainer.pool.guesses:
-        progress.note("language_model is left out: the encoder has no head that guesses words")
+        progress.warn(
+            "language_model is left out: the encoder has no head that guesses words; expected a "
+            "model with one: leave the option out"
+        )
     return trainer
 
 

@@ -260,6 +260,11 @@ def read_word2vec_binary(
         word = collector.decode(record[0])
         if collector.wants(word, number):
             collector.add(word, np.frombuffer(record[1], dtype="<f4"), number)
+    if not collector.ended and next(records, None) is not None:
+        raise VectorsError(
+            f"{source}: the first line promises {rows} rows of {dimension} numbers and more "
+            "follow; expected none behind them: correct the first line, or download it again"
+        )
     return collector.finish()
 
 

@@ -74,3 +74,13 @@ def test_tables_without_annotators(tmp_path):
     assert "no columns of annotators" in blame(call_main("data", "agreement", tmp_path / "a.csv"))
     (tmp_path / "b.csv").write_text(WIDE + "x,y\n", encoding="utf-8")
     assert "line 6" in blame(call_main("data", "agreement", tmp_path / "b.csv"))
+
+
+def test_what_is_odd_about_the_votes_is_told(tmp_path):
+    lines = ["t one\ta\tnan", "t two\tb\tB", "t three\ta\ta", "t four\tb\tb", "t five\t\t"]
+    file = tmp_path / "votes.tsv"
+    file.write_text("\n".join(["text\tannotator_1\tannotator_2", *lines]) + "\n", "utf-8")
+    said = call_main("data", "agreement", file)
+    assert said.code == 0
+    assert "the label 'nan'" in said.err and "'B'" in said.err
+    assert "that nobody labelled left out" in said.err

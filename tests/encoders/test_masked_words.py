@@ -116,6 +116,6 @@ def test_without_a_head_it_is_left_out_and_said(headless, model, pool, tmp_path)
     rest = ["--objective", "css_lm", "--epochs", "2", "--unlabelled", pool, "--options", options]
     outcome = call_main("train", table, "--out", tmp_path / "run", *given, *rest)
     assert outcome.code == 0, outcome.err
-    notes = [line for line in outcome.err.splitlines() if "no head" in line]
-    assert notes == ["note: language_model is left out: the encoder has no head that guesses words"]
+    (note,) = (line for line in outcome.err.splitlines() if "no head" in line)
+    assert note.startswith("warning: language_model is left out: the encoder has no head that")
     assert "language_model" not in (tmp_path / "run" / "history.csv").read_text()

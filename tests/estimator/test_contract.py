@@ -1,11 +1,13 @@
 """The estimators against scikit-learn's contract; its own checks skip text input."""
 
 import copy
+import enum
 import inspect
 import pickle
 import re
 import shutil
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -568,3 +570,60 @@ def test_only_verbose_says_what_fit_does(capsys, verbose):
     said = capsys.readouterr()
     assert not said.out and bool(said.err) == verbose
     assert "vectors: " in said.err or not verbose
+
+
+class Mood(str, enum.Enum):  # noqa: UP042 - whose str() is not its value
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    NEUTRAL = "neutral"
+
+
+@pytest.mark.parametrize("kind", [list, lambda given: np.array(given, dtype=object)])
+def test_labels_of_an_enum_are_its_values(kind, tmp_path):
+    labels = [[*Mood][k % 3] for k in range(24)]
+    model = SuperConTextClassifier(**TINY).fit(TEXTS, kind(labels))
+    assert sorted(model.classes_) == ["negative", "neutral", "positive"]
+    model.save(tmp_path / "run")
+    loaded = superconext.load(tmp_path / "run")
+    score = model.score(TEXTS, kind(labels))
+    assert loaded.score(TEXTS, kind(labels)) == score > 0
+
+
+def test_text_of_numpys_own_kind_is_a_label_and_a_number_beyond_64_bits_none():
+    text = np.array(LABELS, dtype=np.dtypes.StringDType())
+    assert SuperConTextClassifier(**TINY).fit(TEXTS, text).classes_.tolist() == ["bad", "good"]
+    huge = np.array([2**70, 3] * 12, dtype=object)
+    with pytest.raises(DataError, match="beyond 64 bits"):
+        SuperConTextClassifier(**TINY).fit(TEXTS, huge)
+
+
+def test_numbers_of_numpy_are_parameters():
+    given = {"seed": np.int64(3), "learning_rate": np.float32(0.03), "calibrate": np.bool_(False)}
+    model = SuperConTextClassifier(**{**TINY, **given}).fit(TEXTS, LABELS)
+    plain = SuperConTextClassifier(**{**TINY, "seed": 3}).fit(TEXTS, LABELS)
+    np.testing.assert_allclose(model.predict_proba(NEW), plain.predict_proba(NEW), atol=1e-5)
+
+
+def test_fits_in_threads_are_those_of_their_seeds():
+    def fit(seed):
+        return SuperConTextClassifier(**TINY, seed=seed).fit(TEXTS, LABELS).predict_proba(NEW)
+
+    alone = [fit(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for one, other in zip(alone, pool.map(fit, range(4)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_blank_text_is_not_explained_and_a_callback_without_a_list_told(fitted):
+    with pytest.raises(DataError, match="text 1 is blank"):
+        fitted.explain(["zwin", "\u200b"])
+    with pytest.raises(ConfigError, match="expected instances of"):
+        SuperConTextClassifier(**TINY, callbacks=print).fit(TEXTS, LABELS)
+
+
+def test_a_fit_that_fails_leaves_what_the_cross_validation_before_showed():
+    model = SuperConTextClassifier(**TINY, cv=2).fit(TEXTS, LABELS)
+    shown = model.cv_
+    with pytest.raises(DataError):
+        model.fit(TEXTS, ["good"] * len(TEXTS))
+    assert model.cv_ is shown

@@ -205,3 +205,12 @@ def test_fits_of_one_seed_count_once():
     assert astuple(together) == pytest.approx(astuple(once), abs=1e-9)
     apart = hierarchical_bootstrap(truth, *copies, paired=True, resamples=500)
     assert apart.high - apart.low < 0.95 * (once.high - once.low)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 8])
+def test_few_rows_that_differ_are_told_no_surer_than_their_signs(count):
+    truth = np.arange(120) % 2
+    ours, theirs = truth.copy(), truth.copy()
+    theirs[:count] = 1 - theirs[:count]
+    found = hierarchical_bootstrap(truth, ours, theirs, resamples=2000)
+    assert found.p >= mcnemar_exact(truth, ours, theirs) == 2.0 ** (1 - count)

@@ -74,6 +74,16 @@ def test_word2vec_binary_cut_anywhere_is_an_error(tmp_path):
             read_vectors(tmp_path / "v.bin")
 
 
+def test_word2vec_binary_with_more_than_its_header_promises_is_an_error(tmp_path):
+    words, matrix = [f"w{i}" for i in range(30)], numbers()
+    data = word2vec_bytes(words, matrix)
+    wrong = data.replace(b"30 ", b"12 ", 1)
+    (tmp_path / "v.bin").write_bytes(wrong)
+    with pytest.raises(VectorsError, match=r"promises 12 rows of .* and more follow"):
+        read_vectors(tmp_path / "v.bin")
+    assert len(read_vectors(tmp_path / "v.bin", limit=4)) == 4
+
+
 def test_word2vec_header_that_promises_the_moon_allocates_nothing(tmp_path):
     for header in (b"99999999999 300\n", b"3 999999999\n"):
         (tmp_path / "v.bin").write_bytes(header + b"w " + b"\0" * 400)

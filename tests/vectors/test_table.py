@@ -12,6 +12,7 @@ from superconext.core.errors import VectorsError
 from superconext.vectors.readers import read_vectors
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
+from tests.cli.conftest import call_main, write_table
 
 WORDS = ["the", "FOO", "foo", "Bar", "زوين", "new york"]
 
@@ -245,3 +246,15 @@ def test_a_word_is_found_whatever_its_unicode_form(tmp_path):
         found, known = vectors.lookup(words)
         assert known.tolist() == [True, True, True, False]
         assert found[:3].tolist() == [[1, 2], [1, 2], [3, 4]]
+
+
+def test_numbers_that_half_precision_does_not_hold_are_refused(tmp_path):
+    table = [
+        (label, f"{word} {k}") for k in range(10) for label, word in (("a", "zwin"), ("b", "khayb"))
+    ]
+    file = write_table(tmp_path / "rows.tsv", table)
+    vectors = tmp_path / "v.txt"
+    vectors.write_text("zwin 0.1 0.2\nkhayb 0.3 -0.2\nbzaf 1e6 0.1\n", encoding="utf-8")
+    words = ("--vectors", vectors, "--preset", "fast", "--epochs", 1, "--hidden-size", 4)
+    said = call_main("train", file, "--out", tmp_path / "run", "--cv", 0, *words)
+    assert said.code == 1 and "in a word vector; expected none beyond 65504" in said.err
