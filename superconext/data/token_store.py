@@ -109,7 +109,11 @@ class TokenStore:
         return ids, lengths
 
 
-def build_store(sentences: Iterable[Sequence[int] | np.ndarray], max_length: int) -> TokenStore:
+def build_store(
+    sentences: Iterable[Sequence[int] | np.ndarray],
+    max_length: int,
+    oov_words: OovWords | None = None,
+) -> TokenStore:
     """Store sentences of token ids, each cut after `max_length` ids.
 
     A sentence without a token becomes the single unknown word: an LSTM cannot read nothing.
@@ -121,7 +125,7 @@ def build_store(sentences: Iterable[Sequence[int] | np.ndarray], max_length: int
     offsets = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     tokens = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-    return TokenStore(tokens, offsets)
+    return TokenStore(tokens, offsets, oov_words)
 
 
 class TokenRows(Protocol):
