@@ -119,7 +119,8 @@ class TfidfSvm(Baseline):
             return lambda c: _svm(rows, labels, c).predict(others)
 
         split = labels, dev_labels, of_fold, of_dev
-        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, True, train[0]).c
+        whole: dict[str, Any] = {"whole_grid": True, "texts": train[0]}
+        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, **whole).c
         self.model = _svm(rows, labels, c)
         self.settings = {"C": c}
         return self
@@ -152,7 +153,8 @@ class NbSvm(Baseline):
             return lambda c: _predicted(others, *machines.fit(c))
 
         split = labels, dev_labels, of_fold, of_dev
-        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, True, train[0]).c
+        whole: dict[str, Any] = {"whole_grid": True, "texts": train[0]}
+        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, **whole).c
         self.weights, self.bias = machines.fit(c)
         self.settings = {"C": c}
         return self

@@ -11,6 +11,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +19,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from superconext.core.blank import uniform_for_blank, zeros_for_blank
-from superconext.core.errors import DataError, RunError, check_texts, plural
+from superconext.core.errors import (
+    DataError,
+    MissingExtraError,
+    RunError,
+    SuperConTextError,
+    check_texts,
+    plural,
+)
 from superconext.core.label_types import best_labels
 from superconext.data.file_format import RowFile, Wanted
 from superconext.data.formats import FastText, tabs_are_quoted
@@ -150,6 +158,33 @@ def checked_facts(facts: Any) -> tuple[list[str], Any]:
 def not_whole(path: Path | str, found: str = "missing") -> RunError:
     """The error of an export that lacks a file."""
     return RunError(f"{path}: {found}; expected a whole export: copy or export it again")
+
+
+@contextmanager
+def opening(folder: Path, title: str, form: str) -> Iterator[None]:
+    """Turn what reading a damaged export raises into RunError; MissingExtraError stays.
+
+    title: what its form is called. form: what `export --format` calls it.
+    """
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except FileNotFoundError as error:
+        raise not_whole(error.filename or folder) from None
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        SuperConTextError,
+    ) as error:
+        raise RunError(
+            f"{folder}: not a readable {title} export ({error}); expected what superconext export "
+            f"RUN --format {form} wrote: export it again"
+        ) from None
 
 
 def file_rows(

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import MissingExtraError, RunError, SuperConTextError, check_texts
+from superconext.core.errors import MissingExtraError, check_texts
 from superconext.core.files import file_sha256
 from superconext.core.label_types import typed_labels
 from superconext.data.token_store import OovWords
 from superconext.encoders.indexer import TextIndexer, WordIndexer
 from superconext.encoders.subword_indexer import SubwordIndexer
-from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, opening
 from superconext.probe.base import softmax
 from superconext.probe.ensemble import ENSEMBLES, Ensemble
 from superconext.probe.group_priors import GroupPriors
@@ -50,7 +50,7 @@ class OnnxModel(ExportedModel):
         self.folder = folder = Path(folder)
         self.ensemble: Ensemble | None = None
         self.priors: GroupPriors | None = None
-        try:
+        with opening(folder, "ONNX", "onnx"):
             facts = json.loads((folder / "model.json").read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
                 raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
@@ -76,23 +76,6 @@ class OnnxModel(ExportedModel):
             count = shapes["scores"][-1]
             if isinstance(count, int) and count != len(self.classes):
                 raise ValueError(f"{len(self.classes)} classes, but {count} scores in model.onnx")
-        except MissingExtraError:
-            raise
-        except FileNotFoundError as error:
-            raise not_whole(error.filename or folder) from None
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-            SuperConTextError,
-        ) as error:
-            raise RunError(
-                f"{folder}: not a readable ONNX export ({error}); expected what superconext export "
-                "RUN --format onnx wrote: export it again"
-            ) from None
         members = range(len(arrays) // 2)
         self._members = [(arrays[f"unknown.{m}"], arrays[f"ngrams.{m}"]) for m in members]
 

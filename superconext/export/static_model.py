@@ -23,11 +23,11 @@ from threading import Lock
 import numpy as np
 
 from superconext.core.arrays import read_arrays
-from superconext.core.errors import RunError, check_texts
+from superconext.core.errors import check_texts
 from superconext.core.files import file_sha256
 from superconext.core.label_types import typed_labels
 from superconext.core.process import gc_paused
-from superconext.export.exported_model import ExportedModel, checked_facts, not_whole
+from superconext.export.exported_model import ExportedModel, checked_facts, opening
 from superconext.probe.base import softmax
 
 #: Of `static.json`.
@@ -84,7 +84,7 @@ class StaticModel(ExportedModel):
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = folder = Path(folder)
-        try:
+        with opening(folder, "static", "static"):
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
                 raise ValueError(f"format {facts['format']!r}, this version reads {FORMAT}")
@@ -97,20 +97,6 @@ class StaticModel(ExportedModel):
             sizes = [len(array) for array in self._layers]
             if [table.shape[1], sizes[1], sizes[1], len(self.classes)] != sizes:
                 raise ValueError(f"{WEIGHTS} holds arrays that do not fit together")
-        except FileNotFoundError as error:
-            raise not_whole(error.filename or folder) from None
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ) as error:
-            raise RunError(
-                f"{folder}: not a readable static export ({error}); expected what superconext "
-                "export RUN --format static wrote: export it again"
-            ) from None
         self._table, self._bits = table.astype(np.float32), len(table).bit_length() - 1
         self._known: dict[str, int] = {}
         self._vectors = np.empty((0, table.shape[1]), np.float32)

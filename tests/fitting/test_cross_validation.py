@@ -22,6 +22,7 @@ from superconext.fitting.cross_validation import (
 )
 from superconext.runs.splits import TrainRequest
 from superconext.runs.train import train_run
+from tests.runs.test_splits import Said
 
 TINY = {
     "epochs": 1,
@@ -32,18 +33,6 @@ TINY = {
     "vector_method": "random",
     "subwords": False,
 }
-
-
-class Said(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, line):
-        self.lines.append(line)
-
-    warn = say
-
-
 WORDS = {"good": ["zwin", "top", "hayla"], "bad": ["khayb", "walo", "3iyan"], "so": ["fin", "wach"]}
 
 
