@@ -317,7 +317,7 @@ def test_no_two_columns_have_one_name_where_a_class_is_named_as_a_column(call, t
         again = call("evaluate", tmp_path / "run", out, *asked)
         assert again.code == 0 and json.loads(again.out)["n"] == 2, again.err
         assert call("predict", tmp_path / "run", out).code == 0
-    if importlib.util.find_spec("onnxruntime"):
+    if all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
         export = tmp_path / "onnx"
         assert call("export", tmp_path / "run", "--format", "onnx", "--out", export).code == 0
         words = [sys.executable, str(export / "classify.py"), str(file), "--proba", "--keep", "all"]
