@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.config.parameters import Config, files_of, names_of
+from superconext.config.parameters import BY_NAME, Config, files_of, names_of
 from superconext.core.errors import ConfigError, DataError, VectorsError
 from superconext.core.progress import WARNING, Progress
 from superconext.core.random_streams import WORD_NOISE, random_stream
@@ -87,7 +87,8 @@ def initial_vectors(
         with progress.bar("reading word vectors"):
             source = read_vectors(brought, keep=set(words), limit=OOV_WORDS)
         difference = spelt_otherwise(brought, tokenizer)
-        for note in [*source.notes, *filter(None, [difference])]:
+        unused = unused_dimension(brought, source, config.vector_dimension)
+        for note in [*source.notes, *filter(None, [difference, unused])]:
             progress.note(note)
         origin = "file"
     elif config.vector_method == "random":
@@ -123,6 +124,16 @@ def initial_vectors(
     table *= np.float32(scale)
     reserve = _oov_vectors(source, vocabulary, scale)
     return InitialVectors(table, reserve, facts, source.emoji_scores)
+
+
+def unused_dimension(brought: str, source: WordVectors, asked: int) -> str | None:
+    """A note where `vector_dimension` is asked for and word vectors from a file have another."""
+    if asked in (source.dimension, BY_NAME["vector_dimension"].default):
+        return None
+    return (
+        f"{brought}: its vectors have {source.dimension} numbers; vector_dimension = {asked} is "
+        "for vectors that are trained here, and is not used"
+    )
 
 
 def _check_brought(source: str, known: np.ndarray, found: np.ndarray, progress: Progress) -> None:
@@ -227,7 +238,7 @@ def _scaled(vectors: np.ndarray, scale: float) -> np.ndarray:
     Raises DataError for numbers that half precision does not hold.
     """
     largest = float(np.abs(vectors).max(initial=0.0)) * scale
-    if largest > np.finfo(np.float16).max:
+    if largest > float(np.finfo(np.float16).max):
         raise DataError(
             f"found the number {largest:g} in a word vector; expected none beyond 65504, which "
             "half precision holds: leave the row out, or divide all vectors by one number"

@@ -100,7 +100,10 @@ def pull(name: str, out: str | Path, revision: str | None = None) -> None:
     """
     with new_folder(Path(out)) as fresh:
         _copy(_cached(name, revision), fresh)
-        load_model(fresh)
+        try:
+            load_model(fresh)
+        except RunError as error:  # which names a folder that is gone by then
+            raise RunError(str(error).replace(str(fresh), name)) from error
 
 
 @contextmanager

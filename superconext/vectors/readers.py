@@ -288,7 +288,8 @@ def _take(collector: RowCollector, number: int, raw: bytes) -> bool:
     fields = raw.rsplit(None, dimension) if len(raw) < _MAX_LINE else []
     word = fields[0].strip() if len(fields) == dimension + 1 else b""
     # As many spaces in the word as numbers in a row: two rows have run together.
-    if not word or word.count(b" ") >= max(dimension, 8):
+    spaces = word.count(b" ")
+    if not word or spaces >= max(dimension, 8) or (spaces and _ends_in_number(word)):
         collector.seen += 1
         collector.malformed(number, f"not a word and {dimension} numbers")
         return False
@@ -301,6 +302,12 @@ def _take(collector: RowCollector, number: int, raw: bytes) -> bool:
         collector.malformed(number, f"one of the last {dimension} fields is not a number")
         return False
     return collector.add(text, row, number)
+
+
+def _ends_in_number(word: bytes) -> bool:
+    """Whether the last part of a word with spaces is a number as rows have them, with a point: the
+    row has a number too many."""
+    return bool(re.search(rb" [+-]?\d*\.\d+(?:[eE][+-]?\d+)?$", word))
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:

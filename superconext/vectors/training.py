@@ -127,7 +127,7 @@ def train_vectors(
         workers=workers,
     )
     subword = method == "fasttext"
-    if subword and not (1 <= min_n <= max_n and buckets >= 1):
+    if not (1 <= min_n <= max_n and buckets >= 1):
         raise ConfigError(
             f"min_n={min_n}, max_n={max_n}, buckets={buckets}; expected 1 <= min_n <= max_n and "
             "1 or more buckets; choose such numbers"
@@ -149,7 +149,11 @@ def train_vectors(
     if total < SMALL_CORPUS and min_count > 1:
         notes.append(f"only {total} tokens: every word is kept, min_count {min_count} ignored")
         min_count = 1
-    if not counts or max(counts.values()) < min_count:
+    if not counts:
+        raise VectorsError(
+            "found 0 tokens; expected text to train on: check the input, and what is left out of it"
+        )
+    if max(counts.values()) < min_count:
         raise VectorsError(
             f"{total} tokens and no word that occurs {min_count} times or more; expected text to "
             "train on; check the input or lower min_count"

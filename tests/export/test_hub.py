@@ -104,6 +104,8 @@ def test_the_hashes_are_checked_as_in_a_local_folder(hub, run, tmp_path):
     files["config.toml"] += b"# changed\n"
     with pytest.raises(RunError, match=r"config.toml: its content is not what the manifest lists"):
         pull(NAME, tmp_path / "down")
+    with pytest.raises(RunError, match=rf"^{NAME}/config.toml: "):
+        pull(NAME, tmp_path / "down")
     assert not (tmp_path / "down").exists()
     with pytest.raises(RunError, match="not what the manifest lists"):
         superconext.load(f"hf://{NAME}")

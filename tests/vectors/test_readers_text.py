@@ -90,6 +90,13 @@ def test_two_rows_run_together_are_malformed(read):
     assert "1 malformed" in vectors.notes[0]
 
 
+def test_a_row_with_a_number_too_many_is_malformed_and_a_word_with_spaces_is_none(read):
+    odd = row("w 0.25", 1.5, 2.5, 3.5) + row("at name@domain.com", 1, 2, 3) + row("1 3/4", 1, 2, 3)
+    vectors = read(body(20) + odd + row(". . .", 4, 5, 6))
+    assert vectors.words[20:] == ["at name@domain.com", "1 3/4", ". . ."]
+    assert "1 malformed rows" in vectors.notes[0] and "line 21" in vectors.notes[0]
+
+
 def test_more_than_one_in_a_hundred_malformed_is_an_error(read):
     with pytest.raises(VectorsError, match=r"11 of 511 rows .* line 501"):
         read(body(500) + row("short", 1) * 11)

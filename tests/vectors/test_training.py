@@ -218,6 +218,9 @@ def test_bad_tokens_are_named():
 def test_impossible_settings(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         train_vectors(SENTENCES, **wrong)
+    if "min_n" in wrong:  # so that the same words are refused whatever the method
+        with pytest.raises(ConfigError, match="min_n"):
+            train_vectors(SENTENCES, method="word2vec", **wrong)
 
 
 def test_without_gensim_the_error_says_what_to_install(monkeypatch):

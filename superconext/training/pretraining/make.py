@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,7 +51,7 @@ from superconext.data.token_store import TokenRows, TokenStore, text_of
 from superconext.encoders.base import Encoder
 from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.compiled_gates import warn_without_kernel
-from superconext.encoders.embedding_init import spelt_otherwise
+from superconext.encoders.embedding_init import spelt_otherwise, unused_dimension
 from superconext.encoders.pretrained import (
     LAYER_FILES,
     read_facts,
@@ -186,7 +187,8 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
                     shutil.copyfile(made / name, fresh / name)
 
         whole.save(request.out, also)
-    for note in [*lines.notes, *vectors.notes]:
+    unused = source and unused_dimension(source, vectors, request.vector_dimension)
+    for note in [*lines.notes, *vectors.notes, *filter(None, [unused])]:
         progress.note(note)
     return {**facts, "cached": cached}
 
@@ -425,6 +427,7 @@ def _make(
                 rest = progress, hooks, share, init, ngrams
                 trainer = pretraining(corpus, table, settings, states, *rest)
                 trainer.fit()
+            _warn_of_nothing_learned(trainer.history, len(corpus.counts), progress)
             emoji, learned, scores = _learn_emoji(
                 corpus, trainer.encoder, settings, states, progress
             )
@@ -457,6 +460,17 @@ def _make(
         progress.say(f"note: {made} was damaged and has been made again")
         shutil.rmtree(made)
     vectors.save(made, also)
+
+
+def _warn_of_nothing_learned(history: Sequence[Record], words: int, progress: Progress) -> None:
+    """Warn where the words of held-out sentences are told worse than by chance, as after steps
+    that were too large: chance has the logarithm of their number."""
+    loss, chance = history[-1]["held_loss"], math.log(max(words, 2))
+    if loss > 1.2 * chance:
+        progress.warn(
+            f"the encoder tells words of held-out sentences worse than chance (loss {loss:.4g}, "
+            f"chance {chance:.4g}): expected less; lower the learning rate, or bring more text"
+        )
 
 
 def _learn_emoji(

@@ -254,6 +254,37 @@ def test_what_does_not_fit_is_told(cached, options, code, told):
     assert not (cached / "run").exists()
 
 
+def test_a_dimension_that_given_word_vectors_do_not_have_is_told(cached):
+    text, words = text_file(cached), cached / "words.vec"
+    lines = [f"{word} 0.{k} 0.5 -0.{k} 1.5" for k, word in enumerate([*GOOD, *BAD, *COMMON], 1)]
+    words.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    train = write_table(cached / "train.tsv", rows(40, 0))
+    for dimension, told in ((7, True), (4, False)):
+        more = ("--vectors", words, "--vector-dimension", dimension, "--hidden-size", 5)
+        for verb, file, epochs in (("pretrain", text, 2), ("train", train, 1)):
+            out = cached / f"{verb}{dimension}"
+            code, _, error = call_main(verb, file, "--out", out, *more, "--epochs", epochs)
+            assert code == 0, error
+            assert ("have 4 numbers; vector_dimension = 7 is" in error) == told, error
+
+
+@pytest.mark.parametrize(("rate", "told"), [("30", True), ("0.002", False)])
+def test_an_encoder_that_has_learned_nothing_is_told(cached, rate, told):
+    more = ("--learning-rate", rate, "--epochs", 4)
+    code, _, error = call_main(
+        "pretrain", text_file(cached), "--out", cached / "pre", *more, *SMALL
+    )
+    assert code == 0
+    assert ("worse than chance" in error) == told, error
+
+
+def test_text_that_is_left_out_as_a_whole_is_told_so(cached):
+    text = text_file(cached)
+    more = ("--leave-out", text, "--quiet")
+    code, _, error = call_main("pretrain", text, "--out", cached / "pre", *more)
+    assert code == 1 and "what is left out of it" in error
+
+
 def test_too_little_text_is_refused(cached):
     code, _, error = call_main("pretrain", text_file(cached, 20), "--out", cached / "pre", *SMALL)
     assert code == 1 and "20 sentences" in error and not (cached / "pre").exists()
