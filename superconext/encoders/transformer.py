@@ -150,6 +150,12 @@ class TransformerEncoder(Encoder):
                 f"options: layer = {self.options.layer}; expected at most {self.layers}, which "
                 "the model has"
             )
+        if self.pooling == "cls" and not indexer.prefix:
+            raise ConfigError(
+                "pooling = 'cls', and the model's tokenizer puts no token of its own before a "
+                "text, as in decoders: expected 'mean' or 'max', as the first word stands for "
+                "itself alone"
+            )
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = config.dropout
