@@ -32,7 +32,7 @@ BASELINES: Registry[type[Baseline]] = Registry(
         ),
         "plain_vectors_logreg": Entry(
             "superconext.fitting.controls:PlainVectorsLogisticRegression",
-            "mean word vectors without scores of emoji, logistic regression",
+            "mean word vectors without emoji scores, logistic regression",
         ),
         "pretrained_logreg": Entry(
             "superconext.fitting.controls:PretrainedLogisticRegression",

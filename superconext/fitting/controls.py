@@ -96,7 +96,7 @@ class _OnFrozenVectors(ProbabilisticBaseline):
 class VectorsLogisticRegression(_OnFrozenVectors):
     """Logistic regression on the mean of the word vectors that the run starts from.
 
-    reads_emoji: whether it reads the scores of emoji that were learned with them, as a run on mean
+    reads_emoji: whether it reads the emoji scores that were learned with them, as a run on mean
         word vectors does.
     """
 
@@ -144,7 +144,7 @@ class VectorsLogisticRegression(_OnFrozenVectors):
 
 
 class PlainVectorsLogisticRegression(VectorsLogisticRegression):
-    """The same without scores of emoji: what the word vectors alone are worth."""
+    """The same without emoji scores: what the word vectors alone are worth."""
 
     reads_emoji = False
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 _BUILT_IN = {
     "superloss": ("superloss:SuperLoss", "fully supervised contrastive loss"),
     "cross_entropy": ("cross_entropy:CrossEntropy", "linear softmax classifier"),
-    "ce_ce": ("cross_entropy:CECE", "cross-entropy, and again on unit vectors with temperature"),
+    "ce_ce": ("cross_entropy:CECE", "cross-entropy + cross-entropy on unit vectors, scaled"),
     "triplet": ("triplet:Triplet", "triplet margin loss, batch-hard by default"),
-    "n_pair": ("supcon:NPair", "a positive against one row of each other class"),
+    "n_pair": ("supcon:NPair", "one positive against one row of each other class"),
     "supcon": ("supcon:SupCon", "supervised contrastive loss of Khosla et al."),
     "ce_scl": ("cross_entropy:CESCL", "cross-entropy + supervised contrastive loss"),
     "ce_cl": ("cross_entropy:CECL", "cross-entropy + contrast of two dropout views"),
-    "lacon": ("lacon:LaCon", "sentences and label embeddings contrasted"),
-    "leam": ("leam:LEAM", "classifier on tokens weighted by label embeddings"),
+    "lacon": ("lacon:LaCon", "contrastive loss of sentences and label embeddings"),
+    "leam": ("leam:LEAM", "tokens weighted by their likeness to label embeddings"),
     "lsan": ("leam:LSAN", "a sentence vector for each class, by attention"),
     "css_lm": ("css_lm:CSSLM", "semi-supervised, with retrieved unlabelled text"),
-    "scf": ("css_lm:SCF", "CSS-LM's classifier and contrast, labelled text alone"),
+    "scf": ("css_lm:SCF", "CSS-LM on labelled text alone"),
     "css_lm_st": ("css_lm:CSSLMST", "CSS-LM's retrieval with pseudo labels"),
-    "dualcl": ("dualcl:DualCL", "texts and the classifiers written for them"),
-    "dualcl_no_dual": ("dualcl:DualCLNoDual", "cross-entropy of classifiers so written"),
+    "dualcl": ("dualcl:DualCL", "dual contrast of texts and classifiers of label tokens"),
+    "dualcl_no_dual": ("dualcl:DualCLNoDual", "DualCL without its contrastive terms"),
 }
 
 #: All objectives by name: the built-in ones, those of `register`, those of installed packages
