@@ -462,7 +462,9 @@ def test_a_model_without_a_token_before_a_text_has_none_to_pool(tmp_path):
     tokenizer = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**tokenizer, "post_processor": None}), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"pooling = 'cls'.* expected 'mean' or 'max'"):
-        SuperConTextClassifier(**{**ONE_EPOCH, "model": folder, "pooling": "cls"}).fit(TEXTS, LABELS)
+        SuperConTextClassifier(**{**ONE_EPOCH, "model": folder, "pooling": "cls"}).fit(
+            TEXTS, LABELS
+        )
     given = {**ONE_EPOCH, "model": folder, "pooling": "mean"}
     assert len(SuperConTextClassifier(**given).fit(TEXTS, LABELS).predict(NEW)) == len(NEW)
 
