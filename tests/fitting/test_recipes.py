@@ -66,7 +66,7 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     cv = CrossValidation(data, resolve(AUTO), 5, said)
     choice, folds, _ = choose(cv, said)
     assert set(choice.facts["recipes"]) == {recipe.name for recipe in RECIPES}
-    tfidf = cv.out_of_fold({"tfidf": "tfidf"}, "alone")
+    tfidf = cv.held_out({"tfidf": "tfidf"}, "alone")
     ours, theirs = (row_losses(one.shares, cv.folds, cv.labels) for one in (folds.recipe, tfidf))
     worse = ours - theirs
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
