@@ -420,11 +420,14 @@ def fit_cross_validated(
     """A model of all rows, its recipe (with the preset `auto`) and settings chosen by
     cross-validation, and what that has shown: metrics, `probabilities` and `recipes`."""
     progress = progress or Progress()
-    cv = CrossValidation(train, config, config.cv or DEFAULT_FOLDS, progress, classes=classes)
+    # Nobody is shown baselines here.
+    plainly = replace(config, baselines=False)
+    cv = CrossValidation(train, plainly, config.cv or DEFAULT_FOLDS, progress, classes=classes)
     shown: dict[str, Any] = {}
     if config.preset == "auto":
         choice, folds, settings = choose(cv, progress)
-        config, shown["recipes"] = choice.config, choice.facts
+        config = replace(choice.config, baselines=config.baselines)
+        shown["recipes"] = choice.facts
     else:
         folds = cross_validate(cv)
         settings = folds.recipe.settings
