@@ -88,8 +88,11 @@ def each_fold(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for each fold of a line's cross-validation; other lines as they are."""
     folds, first = line.get("folds", ()), {"by_script": line.get("by_script", {})}
     same = {**line, "seconds": line["seconds"] / max(1, len(folds)), "whole": line["test"]}
+    recipes = same.pop("recipes", None)  # one for each fold
     return [
-        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}} | ({} if at else first)
+        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}}
+        | ({} if at else first)
+        | ({} if recipes is None else {"recipes": [recipes[at]]})
         for at, fold in enumerate(folds)
     ] or [dict(line)]
 
