@@ -78,7 +78,7 @@ def lacks_folds(config: Config) -> str:
         "keep = 'best'": config.keep == "best",
         f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
         f"related = {config.related!r}": bool(config.related),
-        "soft_labels": bool(getattr(config, "soft_labels", None)),
+        "soft_labels": bool(config.soft_labels),
         f"objective = {config.objective!r}": not config.freeze
         and objective_class(config.objective).reads_dev_score,
     }
@@ -433,8 +433,8 @@ def check_folds(config: Config) -> None:
     lack = lacks_folds(config) if config.cv else ""
     if lack:
         raise ConfigError(
-            f"cv = {config.cv} with {lack}, which reads dev rows; expected one of them: leave "
-            "one out"
+            f"cv = {config.cv} with {lack}, which cannot be cross-validated; expected one of them: "
+            "leave one out"
         )
 
 
