@@ -45,6 +45,9 @@ from superconext.data.formats import table_lines
 
 RECORD = "dataset.json"
 
+#: Share of the training rows held back where no dev rows are given.
+HELD_BACK = 0.1
+
 Row = tuple[str, str]  # label, text
 
 

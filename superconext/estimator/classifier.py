@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from superconext.fitting.model import Model
     from superconext.training.callbacks import Callback
 
-#: Share of the rows given to `fit` that the probe's C is chosen on.
-HELD_BACK = 0.1
-
 
 class _TextEstimator(TransformerMixin, BaseEstimator):
     """What the classifier and the encoder share: parameters, `fit`, `transform`, `save`, `load`.
@@ -103,7 +100,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def _fit(self, X: Iterable[str], y: Any, refused: dict[str, Any]) -> Self:
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
-        from superconext.data.splits import stratified_holdout
+        from superconext.data.splits import HELD_BACK, stratified_holdout
         from superconext.fitting.checks import (
             check_config,
             needs_every_row,

@@ -40,7 +40,7 @@ from superconext.data.file_rows import (
 from superconext.data.labels import agreement_report
 from superconext.data.lines import STDIN, shown
 from superconext.data.reading import RowStream, read_labelled
-from superconext.data.splits import stratified_holdout
+from superconext.data.splits import HELD_BACK, stratified_holdout
 from superconext.encoders import encoder_class
 from superconext.fitting.checks import needs_every_row
 from superconext.fitting.cross_validation import (
@@ -56,9 +56,6 @@ from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
 _NO_LABEL = "an empty label"
-
-#: Share of the training rows held back where no dev file is given.
-HELD_BACK = 0.1
 
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
 STREAMED_FROM = 64 << 20
