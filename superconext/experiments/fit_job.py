@@ -424,7 +424,7 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
 def run_on_folds(
     fit: Fit, data: Dataset, given: Mapping[str, Any], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """What `fit_job.run_fit` puts into a line behind its head.
+    """The results of a fit on a cross-validation's folds, which `run_fit` adds to the line's head.
 
     folds: rows and test metrics of each fold. test: the metrics of all held-out rows together, of
     which `texts` are different ones. predictions: None for a row that no fold holds out.

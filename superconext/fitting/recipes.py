@@ -64,27 +64,9 @@ DEV_ROWS_THAT_DECIDE = 50
 
 #: Parameters that leave the choice open: where they are named, `auto` still chooses.
 OPEN = (
-    *(
-        "preset",
-        "unlabelled",
-        "vectors",
-        "init",
-        "pretrain",
-        "vector_method",
-        "vector_dimension",
-    ),
-    *(
-        "normalize",
-        "bridge",
-        "min_count",
-        "max_length",
-        "seed",
-        "threads",
-        "device",
-        "precision",
-        "compile",
-    ),
-    *("baselines", "cv", "budget", "logit_adjustment", "calibrate"),
+    *("preset", "unlabelled", "vectors", "init", "pretrain", "vector_method", "vector_dimension"),
+    *("normalize", "bridge", "min_count", "max_length", "seed", "threads", "device", "precision"),
+    *("compile", "baselines", "cv", "budget", "logit_adjustment", "calibrate"),
 )
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
