@@ -82,7 +82,7 @@ def scores(
     cv._features = {name: every[rows] for name, every in features.items()}
     cv.add([TFIDF, NGRAMS, *features])
     recipes = [recipe for recipe in recipes_of(config, len(rows)) if not recipe.trained]
-    held = {r: cv.out_of_fold(r.models, POOL if r.ngrams else ALONE, 0.0) for r in recipes}
+    held = {r: cv.held_out(r.models, POOL if r.ngrams else ALONE, 0.0) for r in recipes}
     grids = {r.encoder or NGRAMS: held[r].settings.c for r in recipes}
     c = grids[NGRAMS]
     kinds = [TfidfFeatures, RatioFeatures]

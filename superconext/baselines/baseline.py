@@ -153,7 +153,8 @@ def adjusted_baseline(
     """A fitted baseline, adjusted as a run of this configuration is: by `logit_adjustment`, with
     `prior_groups` by its out-of-fold probabilities.
 
-    As it was where it has no probabilities, or, for `prior_groups`, some class a single row.
+    The baseline itself is returned, not adjusted at all, where it gives no probabilities, and under
+    `prior_groups` where some class has a single row, so that nothing can be held out.
     """
     if type(baseline).predict_proba is Baseline.predict_proba:
         return baseline

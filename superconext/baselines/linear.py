@@ -39,7 +39,7 @@ SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 #: C of NB-SVM.
 NBSVM_GRID: tuple[float, ...] = (*SVM_GRID, 30.0)
 #: C of both where there are too few rows to choose it on.
-DEFAULT_C = 1.0
+SVM_DEFAULT_C = 1.0
 
 #: Weight of the SVM in NB-SVM; the rest goes to naive Bayes, that is to weights all of one size.
 BETA = 0.25
@@ -120,7 +120,7 @@ class TfidfSvm(Baseline):
 
         split = labels, dev_labels, of_fold, of_dev
         whole: dict[str, Any] = {"whole_grid": True, "texts": train[0]}
-        c = choose_c(SVM_GRID, DEFAULT_C, *split, error_rate, **whole).c
+        c = choose_c(SVM_GRID, SVM_DEFAULT_C, *split, error_rate, **whole).c
         self.model = _svm(rows, labels, c)
         self.settings = {"C": c}
         return self
@@ -154,7 +154,7 @@ class NbSvm(Baseline):
 
         split = labels, dev_labels, of_fold, of_dev
         whole: dict[str, Any] = {"whole_grid": True, "texts": train[0]}
-        c = choose_c(NBSVM_GRID, DEFAULT_C, *split, error_rate, **whole).c
+        c = choose_c(NBSVM_GRID, SVM_DEFAULT_C, *split, error_rate, **whole).c
         self.weights, self.bias = machines.fit(c)
         self.settings = {"C": c}
         return self

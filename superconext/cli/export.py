@@ -224,9 +224,8 @@ def _distil(
     """Write the student, distilled on rows and more texts; its cost is measured on dev, else on the
     rows that training held back."""
     from superconext.core.progress import TerminalProgress
-    from superconext.data.splits import stratified_holdout
+    from superconext.data.splits import HELD_BACK, stratified_holdout
     from superconext.export.static_folder import write_static
-    from superconext.runs.splits import HELD_BACK
 
     texts = list(rows.texts)
     # Who names rows to measure on vouches for them where the run cannot tell.

@@ -89,10 +89,10 @@ OF_ENCODERS: dict[str, dict[str, Any]] = {
     }
 }
 
-#: Values of an encoder that starts pretrained and is then trained: of fewer than `FEW_ROWS` rows,
-#: and of more. Few rows pay with small steps from the mean of the states, which pretraining on
-#: emoji has trained (docs/research.md).
-FEW_ROWS = 600
+#: Values of an encoder that starts pretrained and is then trained: of fewer than
+#: `SMALL_STEPS_BELOW` rows, and of more. Few rows pay with small steps from the mean of the
+#: states, which pretraining on emoji has trained (docs/research.md).
+SMALL_STEPS_BELOW = 600
 BY_ROWS: dict[str, tuple[Any, Any]] = {"pooling": ("mean", "max"), "learning_rate": (2e-4, 1e-3)}
 
 # It chooses among recipes (`fitting.recipes`); what it does not choose is as in `fast`, but for

@@ -23,8 +23,8 @@ POOL = 5
 SAMPLE = 5
 #: Sentences of unlabelled text that pre-training is judged on.
 PRETRAINING_HELD = 5
-#: Parts of the rows in cross-fitting.
-FOLDS = 6
+#: Order in which texts are dealt into the folds of a cross-validation, one for each deal.
+FOLD_ORDER = 6
 #: Order of the sentences in pre-training, one for each epoch.
 PRETRAINING_ORDER = 6
 #: Words that pre-training compares with, one for each step.

@@ -68,7 +68,9 @@ _MOST_LABELS = 1000  # beyond this, a column of a headerless file is not taken f
 _MOST_TITLES = 20  # rows above a header
 _REMARK = re.compile(r"#+(?!\w|#)")  # opens a remark; before a word it opens a hashtag
 _COLUMN_NAME = re.compile(r"#|[^\W\d]\S*(?: \S+){0,2}|")
-_FEW_ROWS = 20  # below this, repetition says little and the shape of the cells decides
+#: Rows from which on it says something that the cells of a column repeat; the shape of the cells
+#: decides of fewer.
+TELLING_ROWS = 20
 _DISTINCT = 0.9  # of the cells of a column, where it is no label unless it is asked for
 _MOSTLY = 0.9  # of the labels under a header, where the others are misspelt or new to the run
 
@@ -354,7 +356,7 @@ def _names_columns(rows: Sequence[Sequence[str]], at: int) -> bool:
     if len(names) == 1:
         above = [row[0] for row in rows[:at] if any(map(str.strip, row))]
         return bool(above) and len(rows) > at + 1 and all(map(_REMARK.match, above))
-    below = [row for row in rows[at + 1 : at + 1 + _FEW_ROWS] if any(map(str.strip, row))]
+    below = [row for row in rows[at + 1 : at + 1 + TELLING_ROWS] if any(map(str.strip, row))]
     alike = sum(len(row) == len(names) for row in below)
     if not alike or alike < (_MOSTLY if len(names) == 2 else 0.5) * len(below):
         return False
@@ -384,7 +386,7 @@ def lacks_row_names(rows: Sequence[Sequence[str]]) -> bool:
         return False
     names = _folded(header)
     counted = numbers == [str(number) for number in range(1, len(numbers) + 1)]
-    if not (counted or len(below) >= _FEW_ROWS or names[0] in TEXT_NAMES):
+    if not (counted or len(below) >= TELLING_ROWS or names[0] in TEXT_NAMES):
         return False
     for name, *cells in zip(names, *(row[1:] for row in below), strict=True):
         ids = all(any(map(str.isdigit, cell)) and len(cell.split()) == 1 for cell in cells)
@@ -459,7 +461,7 @@ def _with_known(
             texts = [cell for cell in _folded(first) if cell in TEXT_NAMES]
             header = _words_above_numbers(rows) or (len(texts) == 1 and _names_columns(rows, 0))
         columns: tuple[ColumnSpec, ColumnSpec] = specs
-        if specs == (None, None) and len(first) == 2 and len(rows) > _FEW_ROWS:
+        if specs == (None, None) and len(first) == 2 and len(rows) > TELLING_ROWS:
             with suppress(RowsError):
                 place = _label_of_two(rows[1:], source, True, told, known)
                 columns = str(2 - place), str(place + 1)
@@ -607,7 +609,7 @@ def _under_header(
 def _tells_apart(rows: Sequence[Sequence[str]], place: int) -> bool:
     """Whether nearly every row under a header has another cell in a column."""
     cells = [row[place].strip() for row in rows[1:] if len(row) > place]
-    return len(cells) >= _FEW_ROWS and len(set(cells)) > _DISTINCT * len(cells)
+    return len(cells) >= TELLING_ROWS and len(set(cells)) > _DISTINCT * len(cells)
 
 
 def _header_by_shape(rows: Sequence[Sequence[str]], known: Known) -> bool:
@@ -674,7 +676,7 @@ def _header_above_columns(
     labels = Counter(row[places[1]].strip() for row in whole)
     repeated = sum(count for count in labels.values() if count > 1)
     if (
-        len(whole) < _FEW_ROWS / 4
+        len(whole) < TELLING_ROWS / 4
         or name in labels
         or name in classes
         or not any(map(str.isalpha, name))
@@ -682,7 +684,9 @@ def _header_above_columns(
     ):
         return False
     shorter = sum(len(text) < len(row[places[0]].strip()) for row in whole)
-    alike = len(whole) >= _FEW_ROWS and min(labels.values()) > 1 and len(labels) <= len(whole) / 4
+    alike = (
+        len(whole) >= TELLING_ROWS and min(labels.values()) > 1 and len(labels) <= len(whole) / 4
+    )
     if alike and shorter >= 0.9 * len(whole):
         return True
     for cell, *below in zip(rows[0], *whole, strict=True):
@@ -711,7 +715,7 @@ def _named_by_digits(rows: Sequence[Sequence[str]], specs: tuple[ColumnSpec, Col
 def _above_sentences(name: str, texts: Sequence[str]) -> bool:
     """Whether a cell is a single word that no text below repeats, and these are sentences."""
     return (
-        len(texts) >= _FEW_ROWS
+        len(texts) >= TELLING_ROWS
         and " " not in name
         and not name.startswith(("#", "@"))
         and any(map(str.isalpha, name))
@@ -748,7 +752,7 @@ def _one_sentence(rows: Sequence[Sequence[str]], classes: frozenset[str]) -> boo
             return False
         if not any(any(map(str.isalpha, cell)) for cell in distinct):
             return False
-        repeated = len(cells) >= _FEW_ROWS and len(distinct) * 4 <= len(cells)
+        repeated = len(cells) >= TELLING_ROWS and len(distinct) * 4 <= len(cells)
         if repeated and not any(" " in row[place] for row in rows if len(row) > place):
             return False
     return True
@@ -813,7 +817,7 @@ def _label_of_two(
     spaced = [sum(" " in row[i].strip() for row in pairs) for i in (0, 1)]
     if any(repeats) and distinct[0] != distinct[1]:
         return int(distinct[1] < distinct[0])
-    if (any(repeats) or len(pairs) < _FEW_ROWS) and spaced[0] != spaced[1]:
+    if (any(repeats) or len(pairs) < TELLING_ROWS) and spaced[0] != spaced[1]:
         return int(spaced[1] < spaced[0])
     if not labelled:
         letters = [any(any(map(str.isalpha, row[i])) for row in pairs) for i in (0, 1)]

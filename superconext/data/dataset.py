@@ -188,7 +188,8 @@ def _says(character: str) -> bool:
 def check_counts(
     counts: Mapping[str, int], source: str, line_of: Callable[[str], int], alike: bool = True
 ) -> list[str]:
-    """The same from the rows in each class; `line_of` tells a line on which a label stands."""
+    """The checks of `check_training` that need the number of rows in each class alone; it returns
+    and raises the same. line_of: tells a line on which a label stands."""
     if not counts:
         raise RowsError(f"{source}: found no examples, expected two classes or more")
     if len(counts) == 1:

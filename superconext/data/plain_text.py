@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from superconext.core.progress import WARNING
-from superconext.data.columns import LABEL_NAMES, TEXT_NAMES
+from superconext.data.columns import LABEL_NAMES, TELLING_ROWS, TEXT_NAMES
 from superconext.text.mojibake import damage_of, is_garbled
 
 _GARBLED = 0.01  # share of lines from which the encoding that somebody saved them in is to blame
@@ -21,7 +21,6 @@ _FIRST, _FEWEST = 300, 5  # lines that tell a table, and fewest of them
 _LONGEST = 1 << 14  # characters; a longer line is no row
 _MOSTLY, _HALF = 0.9, 0.5  # share of rows that are alike; of those that are whole under a header
 _FEWEST_NUMBERS = 10  # of a word vector
-_FEW_ROWS = 20  # below this, that a column repeats says little
 #: Marks between cells, and how a table with them is named.
 _MARKS = {"\t": ".tsv", ";": ".csv", "|": ".csv", ",": ".csv"}
 _NUMBER = re.compile(r"[\s+/:.,%_TZ-]*\d[\d\s+/:.,%_TZ-]*")
@@ -150,5 +149,5 @@ def _are_numbers(column: Sequence[str]) -> bool:
 def _repeat(column: Sequence[str]) -> bool:
     """Whether the cells are single words, few of them different, as labels are."""
     cells = [cell.strip() for cell in column]
-    few = len(cells) >= _FEW_ROWS and len(set(cells)) * 4 <= len(cells)
+    few = len(cells) >= TELLING_ROWS and len(set(cells)) * 4 <= len(cells)
     return few and all(cell and not re.search(r"\s", cell) for cell in cells)

@@ -31,7 +31,7 @@ from superconext.core.files import (
     staging_folder,
     write_json,
 )
-from superconext.core.random_streams import FOLDS, random_stream
+from superconext.core.random_streams import FOLD_ORDER, random_stream
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import (
     Rows,
@@ -44,6 +44,9 @@ from superconext.data.duplicates import (
 from superconext.data.formats import table_lines
 
 RECORD = "dataset.json"
+
+#: Share of the training rows held back where no dev rows are given.
+HELD_BACK = 0.1
 
 Row = tuple[str, str]  # label, text
 
@@ -247,7 +250,7 @@ def stratified_folds(
     keys = keys_of(texts)
     groups = copies(keys, labels)
     classes = [Counter(labels[row] for row in group).most_common(1)[0][0] for group in groups]
-    shuffled = random_stream(seed, FOLDS, repeat + 1).permutation(len(groups))
+    shuffled = random_stream(seed, FOLD_ORDER, repeat + 1).permutation(len(groups))
     # Dealt out class by class, each going on where the last one stopped.
     dealt = sorted(shuffled.tolist(), key=lambda group: classes[group])
     found = []

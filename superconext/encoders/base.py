@@ -401,10 +401,10 @@ def encoded_blocks(
         encoder.train(training)
 
 
-def sentence_vectors(encoder: Encoder, store: TokenStore, block: int = 1024) -> np.ndarray:
+def sentence_vectors(encoder: Encoder, store: TokenStore) -> np.ndarray:
     """Frozen sentence vectors float32 `[N, d]` of a whole store, dropout off."""
     result = np.empty((len(store), encoder.sentence_size), dtype=np.float32)
-    for rows, output in encoded_blocks(encoder, store, block=block):
+    for rows, output in encoded_blocks(encoder, store):
         result[rows] = output.sentence.float().cpu().numpy()
     return result
 

@@ -28,11 +28,11 @@ from superconext.core.blank import is_blank, zeros_for_blank
 from superconext.core.errors import ConfigError, DataError, plural
 from superconext.estimator.loading import (
     PredictMixin,
-    check_labels,
     check_rows,
     check_texts,
     load_classifier,
     refuse_arguments,
+    true_labels,
 )
 
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from superconext.core.progress import Progress
     from superconext.fitting.model import Model
     from superconext.training.callbacks import Callback
-
-#: Share of the rows given to `fit` that the probe's C is chosen on.
-HELD_BACK = 0.1
 
 
 class _TextEstimator(TransformerMixin, BaseEstimator):
@@ -103,7 +100,7 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
     def _fit(self, X: Iterable[str], y: Any, refused: dict[str, Any]) -> Self:
         from superconext.core.progress import Progress, TerminalProgress
         from superconext.data.dataset import Dataset
-        from superconext.data.splits import stratified_holdout
+        from superconext.data.splits import HELD_BACK, stratified_holdout
         from superconext.fitting.checks import (
             check_config,
             needs_every_row,
@@ -331,11 +328,12 @@ class SuperConTextClassifier(ClassifierMixin, _TextEstimator, PredictMixin):
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:
         """Accuracy, from 0 to 1, on texts `[N]` with true labels `[N]`, which may have weights.
 
-        Raises DataError for labels that `fit` refuses.
+        Raises DataError for labels that `fit` refuses, or of another kind than the classes.
         """
-        given = y if hasattr(y, "__len__") else list(y)
-        labels = check_labels(given, len(given), type(self).__name__)
-        return float(super().score(X, labels, sample_weight))
+        self._model()
+        texts = check_texts(X, some=False)
+        labels = true_labels(y, len(texts), self.classes_, type(self).__name__)
+        return float(super().score(texts, labels, sample_weight))
 
 
 _CALLBACKS = """callbacks : sequence of Callback or None, default=None

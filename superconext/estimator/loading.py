@@ -98,15 +98,12 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         )
     if array.dtype.kind == "O":
         _refuse_mixture(array.tolist())
-        if isinstance(array[0], str):
+        if all(isinstance(label, str) for label in array.tolist()):
             array = np.array(_plain(array.tolist()), dtype=object)
         else:
             array = np.array(array.tolist())
             if array.dtype.kind == "O":
-                raise DataError(
-                    f"found the label {array[0]}, a number beyond 64 bits; expected smaller ones "
-                    "or text: convert them, such as with str"
-                )
+                raise _beyond_64_bits(array[0])
     if array.dtype.kind == "f":
         if np.isnan(array).any():
             missing = int(np.isnan(array).argmax())
@@ -116,6 +113,9 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
                 "Unknown label type: continuous; found labels such as "
                 f"{array[array != np.floor(array)][0]}, expected classes: bin them first"
             )
+        if (large := np.abs(array) >= 2.0**63).any():
+            raise _beyond_64_bits(array[large][0])
+        array = array + array.dtype.type(0)  # -0.0 is the class 0.0
     if array.dtype.kind == "T":
         array = np.array(array.tolist(), dtype=str)
     if array.dtype.kind in "OU":
@@ -127,6 +127,31 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
             f"labels are of type {array.dtype}; expected text, whole numbers or bool: convert them"
         )
     return array
+
+
+def true_labels(labels: Any, count: int, classes: np.ndarray, estimator: str) -> np.ndarray:
+    """What `check_labels` makes of labels `[N]` to score by, N = `count` above 0.
+
+    classes: of the model. Raises DataError, also where they are numbers and the labels text, or the
+    other way round.
+    """
+    truth = check_labels(labels, count, estimator)
+    if not len(truth):
+        raise DataError("found no texts; expected one or more, each with its label: pass some")
+    kinds = ["text" if a.dtype.kind in "OU" else "numbers" for a in (truth, classes)]
+    if kinds[0] != kinds[1]:
+        raise DataError(
+            f"found labels that are {kinds[0]}, such as {truth[0]}; expected {kinds[1]}, as "
+            f"the classes of the model are, such as {classes[0]}: convert them"
+        )
+    return truth
+
+
+def _beyond_64_bits(label: Any) -> DataError:
+    return DataError(
+        f"found the label {label}, a number beyond 64 bits; expected smaller ones or text: convert "
+        "them, such as with str"
+    )
 
 
 def _plain(labels: list[Any]) -> list[Any]:
@@ -341,15 +366,7 @@ class LoadedClassifier(PredictMixin):
         Raises DataError where there is not a label of the classes' type for each text.
         """
         predicted = self.predict(X)
-        truth = check_labels(y, len(predicted), type(self).__name__)
-        if not len(truth):
-            raise DataError("found no texts; expected one or more, each with its label: pass some")
-        kinds = ["text" if a.dtype.kind in "OU" else "numbers" for a in (truth, self.classes_)]
-        if kinds[0] != kinds[1]:
-            raise DataError(
-                f"found labels that are {kinds[0]}, such as {truth[0]}; expected {kinds[1]}, as "
-                f"the classes of the model are, such as {self.classes_[0]}: convert them"
-            )
+        truth = true_labels(y, len(predicted), self.classes_, type(self).__name__)
         return float(np.mean(predicted == truth))
 
     def save(self, path: str | Path) -> None:

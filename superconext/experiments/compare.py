@@ -24,6 +24,7 @@ from superconext.experiments.tables import (
     Table,
     make_table,
     make_tables,
+    recipe_notes,
     script_grid,
     system_notes,
     to_csv_rows,
@@ -208,8 +209,12 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
         request.systems,
     )
     overview = _curve_overview(finished, made)
-    # The tables differ in their sizes alone, and the notes of one hold for all.
+    # The tables differ in their sizes alone, and the notes of one hold for all, but for recipes.
+    every = recipe_notes(finished.lines)
+    ours = recipe_notes(next(iter(groups.values())))
+    of_all = {note: every[name] for name, note in ours.items()}
     notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
+    notes = [of_all.get(note, note) for note in notes]
     heads = [overview.notes[0].replace("weighted F1 ", ""), *_of_rest(request)]
     table = to_long_grid("shots", made, [*heads, *notes])
     overview.write(finished.folder, "overview")

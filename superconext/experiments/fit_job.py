@@ -383,7 +383,13 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
     seeds are needed.
     """
     from superconext.encoders import encoder_class
-    from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
+    from superconext.fitting.cross_validation import (
+        DEFAULT_FOLDS,
+        FOLDED_BELOW,
+        deal,
+        lacks_folds,
+        repeats,
+    )
 
     datasets, seeds = [], request.seeds
     for data in request.datasets:
@@ -394,7 +400,9 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
         if data.cv is None and data.scheme() == "resampled" and data.splits is None:
             heavy = any(lacks_folds(c) or encoder_class(c.encoder).reads_model for c in configs)
             try:
-                folds = FOLDS * bool(not heavy and len(rows) < FEW_ROWS and deal(rows, FOLDS, 0))
+                folds = DEFAULT_FOLDS * bool(
+                    not heavy and len(rows) < FOLDED_BELOW and deal(rows, DEFAULT_FOLDS, 0)
+                )
             except DataError:  # no row can be held out; with seeds, splits may yet be drawn
                 if not request.seeds:
                     raise
@@ -416,7 +424,7 @@ def with_folds(request: Request, sources: Mapping[str, RowSource], progress: Pro
 def run_on_folds(
     fit: Fit, data: Dataset, given: Mapping[str, Any], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """What `fit_job.run_fit` puts into a line behind its head.
+    """The results of a fit on a cross-validation's folds, which `run_fit` adds to the line's head.
 
     folds: rows and test metrics of each fold. test: the metrics of all held-out rows together, of
     which `texts` are different ones. predictions: None for a row that no fold holds out.
@@ -455,7 +463,7 @@ def run_on_folds(
     else:
         if own is not None:
             cv.add([own])
-        of = cv.out_of_fold({own: own}, ALONE) if own else cross.cross_validate(cv).recipe
+        of = cv.held_out({own: own}, ALONE) if own else cross.cross_validate(cv).recipe
         found = [([labels[k] for k in shares.argmax(axis=1)], shares) for shares in of.shares]
         names = {own: "C", cross.ENCODER: "probe_C"}
         facts = {names.get(model, f"{model}_C"): c for model, c in of.settings.c.items()}

@@ -153,6 +153,9 @@ def _joined(corpora: list[Dataset]) -> Dataset:
         lines=[line for corpus in corpora for line in corpus.lines],
         unlabelled=[text for corpus in corpora for text in corpus.unlabelled],
         source=" + ".join(corpus.source for corpus in corpora),
+        shares=(),  # which no fit of a comparison learns from
+        ties=(),
+        annotated=None,
     )
 
 

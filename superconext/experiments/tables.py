@@ -88,8 +88,11 @@ def each_fold(line: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A line for each fold of a line's cross-validation; other lines as they are."""
     folds, first = line.get("folds", ()), {"by_script": line.get("by_script", {})}
     same = {**line, "seconds": line["seconds"] / max(1, len(folds)), "whole": line["test"]}
+    recipes = same.pop("recipes", None)  # one for each fold
     return [
-        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}} | ({} if at else first)
+        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}}
+        | ({} if at else first)
+        | ({} if recipes is None else {"recipes": [recipes[at]]})
         for at, fold in enumerate(folds)
     ] or [dict(line)]
 
@@ -248,15 +251,7 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             "TF-IDF + logistic regression, one with encoder+ngrams by a pool of both and of "
             "character n-grams, not by its encoder alone."
         )
-    for name, of in by_system(lines).items():
-        if recipes := Counter(title for line in of for title in line.get("recipes", ())):
-            told = ", ".join(f"{title} ({count})" for title, count in recipes.most_common())
-            notes.append(
-                f"{name}: the recipe that train chooses with the same dev rows: {told}. train also "
-                "gives rare classes more weight; logit_adjustment = 0.5 does so in all systems."
-                + " Its word vectors have not read the texts of the fold that is held out, those "
-                "of the other systems have." * (design == "folds")
-            )
+    notes += recipe_notes(lines).values()
     corrected = [name for name, of in by_system(lines).items() if "prior_groups" in of[0]]
     if corrected:
         notes.append(
@@ -293,6 +288,21 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
         "Seconds: wall time of a fit with its predictions, one process; word vectors trained on "
         "the spot are counted in the first fit that needs them and read from the cache after it."
     )
+    return notes
+
+
+def recipe_notes(lines: Lines) -> dict[str, str]:
+    """A note for each system that chooses its recipe, by its name: how often it chose which."""
+    notes = {}
+    for name, of in by_system(lines).items():
+        if recipes := Counter(title for line in of for title in line.get("recipes", ())):
+            told = ", ".join(f"{title} ({count})" for title, count in recipes.most_common())
+            notes[name] = (
+                f"{name}: the recipe that train chooses with the same dev rows: {told}. train also "
+                "gives rare classes more weight; logit_adjustment = 0.5 does so in all systems."
+                + " Its word vectors have not read the texts of the fold that is held out, those "
+                "of the other systems have." * (design_of(lines) == "folds")
+            )
     return notes
 
 

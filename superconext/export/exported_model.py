@@ -110,11 +110,12 @@ class ExportedModel:
         return 0 if indexer is None else int(indexer.cut(indexer.tokenizer.many(texts)))
 
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """The same of texts that are not blank, by the name that the package calls it."""
+        """What `predict_proba` gives for texts that are not blank. `Model` has a method of this
+        name too, so that commands use a run and its export alike."""
         raise NotImplementedError
 
     def features(self, texts: Sequence[str]) -> np.ndarray:
-        """The same of texts that are not blank, by the name that the package calls it."""
+        """What `transform` gives for texts that are not blank; `Model` has such a method too."""
         raise NotImplementedError
 
 

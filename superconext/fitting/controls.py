@@ -63,7 +63,8 @@ def prepare_run_text(
     config: Config,
     not_drawn: Sequence[str] = (),
 ) -> RunText:
-    """The same for controls that are fitted without the run, preprocessed as the run would.
+    """`run_text` for controls that are fitted without a run: the rows are preprocessed here, as the
+    run would do it.
 
     Raises what `preprocess` does.
     """

@@ -54,8 +54,11 @@ from superconext.training.callbacks import Callback
 from superconext.training.trainer import Trainer, decided
 from superconext.vectors.table import mean_vectors
 
-#: Folds where the number is not given, and the rows below which `train` makes them by itself.
-FOLDS, FEW_ROWS = 5, 300
+#: Folds where their number is not given.
+DEFAULT_FOLDS = 5
+
+#: Rows below which `train` cross-validates without being asked to.
+FOLDED_BELOW = 300
 
 #: Fits of a repeated cross-validation at most, and rows that it holds out in all, about.
 MOST_FITS, HELD_IN_ALL = 20, 400
@@ -75,7 +78,7 @@ def lacks_folds(config: Config) -> str:
         "keep = 'best'": config.keep == "best",
         f"prior_groups = {config.prior_groups!r}": config.prior_groups != NO_GROUPS,
         f"related = {config.related!r}": bool(config.related),
-        "soft_labels": bool(getattr(config, "soft_labels", None)),
+        "soft_labels": bool(config.soft_labels),
         f"objective = {config.objective!r}": not config.freeze
         and objective_class(config.objective).reads_dev_score,
     }
@@ -315,7 +318,7 @@ class CrossValidation:
         whole = sum(fold.repeat == 0 for fold in self.folds)
         self.folds = self.folds[: count if count < whole else count - count % whole]
 
-    def out_of_fold(
+    def held_out(
         self, models: Mapping[str, str], how: str, strength: float | None = None
     ) -> OutOfFold:
         """What some of the models predict together, calibrated where the configuration asks for
@@ -343,9 +346,9 @@ class CrossValidation:
         found = {"majority": self.majority()}
         for name, baseline in BASELINE_OF.items():
             if len(self.models.get(name, ())) >= len(self.folds):
-                found[baseline] = self.out_of_fold({name: name}, ALONE, 0.0)
+                found[baseline] = self.held_out({name: name}, ALONE, 0.0)
                 if self.config.logit_adjustment:
-                    found[baseline + ADJUSTED] = self.out_of_fold({name: name}, ALONE)
+                    found[baseline + ADJUSTED] = self.held_out({name: name}, ALONE)
         return {name: one.metrics(self.train, self.classes) for name, one in found.items()}
 
     def _frozen(self, name: str) -> np.ndarray:
@@ -417,9 +420,9 @@ def cross_validate(cv: CrossValidation) -> CrossValidated:
         controls = controls_of(cv.config)
         wanted |= {name for name, of in BASELINE_OF.items() if name == TFIDF or of in controls}
     cv.add(sorted(wanted))
-    alone = None if how == ALONE else cv.out_of_fold({ENCODER: ENCODER}, ALONE)
+    alone = None if how == ALONE else cv.held_out({ENCODER: ENCODER}, ALONE)
     baselines = cv.baselines() if cv.config.baselines else {}
-    return CrossValidated(cv.out_of_fold(models, how), alone, baselines)
+    return CrossValidated(cv.held_out(models, how), alone, baselines)
 
 
 def check_folds(config: Config) -> None:
@@ -430,8 +433,8 @@ def check_folds(config: Config) -> None:
     lack = lacks_folds(config) if config.cv else ""
     if lack:
         raise ConfigError(
-            f"cv = {config.cv} with {lack}, which reads dev rows; expected one of them: leave "
-            "one out"
+            f"cv = {config.cv} with {lack}, which cannot be cross-validated; expected one of them: "
+            "leave one out"
         )
 
 

@@ -312,7 +312,7 @@ def _refitted_probe(
     scores = prepared.emoji_scores(config)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
     probe = adjusted(probe, labels, config.logit_adjustment)
-    if not config.calibrate:
+    if not config.calibrate or "encoder" not in settings.c:  # where n-grams alone predict
         return probe
     temperature = prepared.facts["probe_temperature"] = settings.temperatures.get("encoder", 1.0)
     if temperature == 1:

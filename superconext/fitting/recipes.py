@@ -27,8 +27,8 @@ from superconext.core.errors import ConfigError, duration, plural
 from superconext.core.progress import Progress
 from superconext.data.dataset import Dataset
 from superconext.fitting.cross_validation import (
+    DEFAULT_FOLDS,
     ENCODER,
-    FOLDS,
     NGRAMS,
     PRETRAINED,
     TFIDF,
@@ -49,8 +49,8 @@ from superconext.probe.ensemble import (
     Fold,
     PoolWithNgrams,
     Settings,
+    cross_weighted,
     fit_weights,
-    out_of_fold,
     row_losses,
 )
 from superconext.probe.logistic_regression import LogisticRegressionProbe
@@ -64,27 +64,9 @@ DEV_ROWS_THAT_DECIDE = 50
 
 #: Parameters that leave the choice open: where they are named, `auto` still chooses.
 OPEN = (
-    *(
-        "preset",
-        "unlabelled",
-        "vectors",
-        "init",
-        "pretrain",
-        "vector_method",
-        "vector_dimension",
-    ),
-    *(
-        "normalize",
-        "bridge",
-        "min_count",
-        "max_length",
-        "seed",
-        "threads",
-        "device",
-        "precision",
-        "compile",
-    ),
-    *("baselines", "cv", "budget", "logit_adjustment", "calibrate"),
+    *("preset", "unlabelled", "vectors", "init", "pretrain", "vector_method", "vector_dimension"),
+    *("normalize", "bridge", "min_count", "max_length", "seed", "threads", "device", "precision"),
+    *("compile", "baselines", "cv", "budget", "logit_adjustment", "calibrate"),
 )
 
 #: Least difference in log loss that is worth a trained encoder, where all recipes are nearly right.
@@ -249,7 +231,7 @@ def choose(
     shift = config.logit_adjustment * log_shares(cv.labels, len(cv.classes))
 
     def held_out(recipe: Recipe) -> OutOfFold:
-        return cv.out_of_fold(recipe.models, POOL if recipe.ngrams else ALONE)
+        return cv.held_out(recipe.models, POOL if recipe.ngrams else ALONE)
 
     def lost(one: OutOfFold) -> np.ndarray:
         return _plain_losses(one.shares, one.folds, cv.labels, shift)
@@ -276,7 +258,7 @@ def choose(
         cv.folds, tried = every, quick
     alone = None
     if best.ngrams:  # of n-grams alone, beside an encoder that was left as it is
-        alone = cv.out_of_fold({ENCODER: best.encoder or untrained[0]}, ALONE)
+        alone = cv.held_out({ENCODER: best.encoder or untrained[0]}, ALONE)
     baselines = cv.baselines() if config.baselines else {}
     return choice, CrossValidated(tried[best], alone, baselines), tried[best].settings
 
@@ -403,7 +385,9 @@ def fit_chosen(
     if dev is not None and (len(dev) >= DEV_ROWS_THAT_DECIDE or config.cv == 0):
         return fit_on_dev(train, config, dev, **more)
     held = [*(dev.texts if dev is not None else ()), *test_texts]
-    cv = CrossValidation(train, config, config.cv or FOLDS, progress, held, not_drawn=not_drawn)
+    cv = CrossValidation(
+        train, config, config.cv or DEFAULT_FOLDS, progress, held, not_drawn=not_drawn
+    )
     choice, _, settings = choose(cv, progress)
     return fit_model(train, choice.config, dev, settings=settings, **more), choice
 
@@ -418,11 +402,14 @@ def fit_cross_validated(
     """A model of all rows, its recipe (with the preset `auto`) and settings chosen by
     cross-validation, and what that has shown: metrics, `probabilities` and `recipes`."""
     progress = progress or Progress()
-    cv = CrossValidation(train, config, config.cv or FOLDS, progress, classes=classes)
+    # Nobody is shown baselines here.
+    plainly = replace(config, baselines=False)
+    cv = CrossValidation(train, plainly, config.cv or DEFAULT_FOLDS, progress, classes=classes)
     shown: dict[str, Any] = {}
     if config.preset == "auto":
         choice, folds, settings = choose(cv, progress)
-        config, shown["recipes"] = choice.config, choice.facts
+        config = replace(choice.config, baselines=config.baselines)
+        shown["recipes"] = choice.facts
     else:
         folds = cross_validate(cv)
         settings = folds.recipe.settings
@@ -458,7 +445,7 @@ def _ngrams_alone(
     assert isinstance(pool, PoolWithNgrams)
     logs = [np.log(one.probabilities(texts)) for one in (pool.tfidf, pool.ratios)]
     weights = np.array([0.0, *fit_weights(logs, labels)])
-    return softmax(out_of_fold(logs, labels) - pool.shift), weights
+    return softmax(cross_weighted(logs, labels) - pool.shift), weights
 
 
 def _gain(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

@@ -4,7 +4,7 @@
 logistic regression. `encoder+ngrams` pools three models: the probe, TF-IDF, and character
 n-grams weighted by log-count ratios. Their weights are fitted on dev, the only rows that the
 encoder has not learned from; the dev rows themselves are scored by weights fitted on other dev
-rows (`out_of_fold`), so that a model of noise does not raise dev.
+rows (`cross_weighted`), so that a model of noise does not raise dev.
 
 The features of all of them under one logistic regression do not work: the encoder has
 memorised its training rows, there its features alone separate the classes, and the regression
@@ -45,7 +45,7 @@ from superconext.probe.base import (
     shifted,
     softmax,
 )
-from superconext.probe.logistic_regression import FOLDS, MANY_ROWS, Predictor, log_loss, loss_path
+from superconext.probe.logistic_regression import MANY_ROWS, Predictor, log_loss, loss_path
 from superconext.probe.ngrams import FILES as TFIDF_FILES
 from superconext.probe.ngrams import (
     LogCountRatios,
@@ -77,6 +77,9 @@ def predicting(settings: Mapping[str, Any]) -> list[str]:
 
 #: Strength of the prior that all weights are equal, as a number of dev rows, about.
 PRIOR = 1.0
+
+#: Parts of the dev rows, each scored by the weights that the others fit.
+WEIGHT_FOLDS = 5
 
 
 class Ensemble(Protocol):
@@ -258,7 +261,7 @@ class PoolWithNgrams:
         if dev is None:
             return cls(tfidf, ratios, np.full(3, 1 / 3), shift), None
         logs = _log_probabilities(tfidf, ratios, dev.texts, dev.probe, shift)
-        scores = out_of_fold(logs, dev.labels)
+        scores = cross_weighted(logs, dev.labels)
         return cls(tfidf, ratios, fit_weights(logs, dev.labels), shift), softmax(scores - shift)
 
     @classmethod
@@ -333,7 +336,7 @@ def fit_weights(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
     return fitted
 
 
-def out_of_fold(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
+def cross_weighted(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
     """Scores `[N, C]` of the pool, each row's by weights fitted on the other folds' rows.
 
     Args:
@@ -342,9 +345,9 @@ def out_of_fold(logs: Sequence[np.ndarray], labels: np.ndarray) -> np.ndarray:
     from sklearn.model_selection import KFold
 
     scores = np.empty_like(logs[0])
-    if len(labels) < FOLDS:
+    if len(labels) < WEIGHT_FOLDS:
         return pooled(logs, np.full(len(logs), 1 / len(logs)))
-    for fitted, held in KFold(FOLDS, shuffle=True, random_state=0).split(labels):
+    for fitted, held in KFold(WEIGHT_FOLDS, shuffle=True, random_state=0).split(labels):
         weights = fit_weights([one[fitted] for one in logs], labels[fitted])
         scores[held] = pooled([one[held] for one in logs], weights)
     return scores
@@ -491,7 +494,7 @@ def out_of_folds(
         elif others:
             found.append(less(softmax(pooled(logs(chosen, at), weigh(chosen, others)))))
         else:
-            found.append(less(softmax(out_of_fold(logs(chosen, at), truth[at]))))
+            found.append(less(softmax(cross_weighted(logs(chosen, at), truth[at]))))
     everywhere = range(len(folds))
     chosen = choose(everywhere)
     weights = {}

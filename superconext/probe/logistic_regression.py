@@ -41,8 +41,8 @@ from superconext.probe.base import (
 #: Dev rows, of known classes, from which on dev alone chooses.
 LARGE_DEV = 1000
 
-#: Folds of the cross-validation; fewer where a class has fewer rows.
-FOLDS = 5
+#: Folds of the cross-validation that chooses C; fewer where a class has fewer rows.
+C_FOLDS = 5
 
 #: Training rows from which log loss is taken to have one minimum along C in every fold: where it
 #: has risen for two C in a row, larger ones, which take the longest to fit, are left out.
@@ -66,7 +66,7 @@ def folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Row numbers (fitted on, held out) of stratified folds of class indices `[N]`.
 
-    They are `FOLDS`, or as many as the rarest class has rows; none where it has a single row or
+    They are `C_FOLDS`, or as many as the rarest class has rows; none where it has a single row or
     there is one class only. The same rows give the same folds.
 
     texts: of the rows, `[N]`. The copies of one (`duplicates.keys_of`) join the fold of the first,
@@ -75,7 +75,7 @@ def folds(
     from sklearn.model_selection import StratifiedKFold
 
     counts = np.unique(labels, return_counts=True)[1]
-    count = min(FOLDS, int(counts.min()))
+    count = min(C_FOLDS, int(counts.min()))
     if count < 2 or len(counts) < 2:
         return []
     split = StratifiedKFold(count, shuffle=True, random_state=0)

@@ -43,7 +43,7 @@ TFIDF_GRID: tuple[float, ...] = (*(c for c in GRID if c >= 0.1), 300.0, 1000.0)
 RATIO_GRID: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 #: C where there are too few rows to choose it on.
-DEFAULT_C, RATIO_DEFAULT_C = 1.0, 3.0
+TFIDF_DEFAULT_C, RATIO_DEFAULT_C = 1.0, 3.0
 
 #: Added to every n-gram's count in a log-count ratio.
 ALPHA = 1.0
@@ -370,7 +370,7 @@ class Features(ABC):
 class TfidfFeatures(Features):
     """Sublinear TF-IDF of words beside that of characters, for one machine of all classes."""
 
-    grid, default = TFIDF_GRID, DEFAULT_C
+    grid, default = TFIDF_GRID, TFIDF_DEFAULT_C
 
     def __init__(self, counts: list[Any], labels: np.ndarray) -> None:
         from scipy.sparse import block_diag
@@ -534,14 +534,14 @@ def equal_columns(counts: Any) -> Any:
     return csr_matrix(cells, shape=(len(group), len(sizes)))
 
 
-def log_count_ratio(present: Any, inside: np.ndarray, alpha: float = ALPHA) -> np.ndarray:
-    """r = log((p / |p|) / (q / |q|)) `[V]`; p and q are alpha and the counts of the n-grams.
+def log_count_ratio(present: Any, inside: np.ndarray) -> np.ndarray:
+    """r = log((p / |p|) / (q / |q|)) `[V]`; p and q are `ALPHA` and the counts of the n-grams.
 
     Args:
         present: of n-grams in texts, 0 or 1, sparse `[N, V]`.
         inside: of the class, bool `[N]`: its rows count for p, the others for q.
     """
-    p, q = (alpha + np.asarray(present[part].sum(axis=0)).ravel() for part in (inside, ~inside))
+    p, q = (ALPHA + np.asarray(present[part].sum(axis=0)).ravel() for part in (inside, ~inside))
     ratio: np.ndarray = np.log(p / p.sum()) - np.log(q / q.sum())
     return ratio
 

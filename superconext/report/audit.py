@@ -28,7 +28,7 @@ from superconext.text.characters import script_of
 from superconext.text.mojibake import likely_meant
 
 #: Parts of the rows, each predicted by a model of the others.
-FOLDS = 5
+AUDIT_FOLDS = 5
 
 #: Inverse regularisation strength of the model.
 C = 1.0
@@ -134,7 +134,7 @@ def audit(
     index = {name: k for k, name in enumerate(names)}
     # No model learns from ties of annotators, nor from rows of too small a class: theirs is -1.
     truth = np.array([index.get(label, -1) for label in labels] + [-1] * len(rows.ties))
-    shares = out_of_fold(texts, truth, own, vectors, rows.source, progress)
+    shares = unseen_probabilities(texts, truth, own, vectors, rows.source, progress)
     suspicion, rivals = suspicions(shares, truth)
     contradictions = _contradictions(groups[: len(rows)], np.array(labels))
     found, disputed = [], 0
@@ -202,7 +202,7 @@ def too_few(labels: Sequence[str], groups: np.ndarray) -> dict[str, int]:
         labels: `[N]`. groups: numbers `[N]` or more; rows of one group count as one text.
     """
     texts = Counter(label for label, _ in set(zip(labels, groups.tolist(), strict=False)))
-    enough = min(FOLDS, *sorted([0, *texts.values()])[-2:])
+    enough = min(AUDIT_FOLDS, *sorted([0, *texts.values()])[-2:])
     counts = Counter(labels)
     return {label: counts[label] for label in sorted(texts) if texts[label] < enough}
 
@@ -242,7 +242,7 @@ def likely_wrong(probabilities: np.ndarray, labels: np.ndarray) -> int:
     return int(((sure.max(axis=1) > 0) & (sure.argmax(axis=1) != given)).sum())
 
 
-def out_of_fold(
+def unseen_probabilities(
     texts: Sequence[str],
     labels: np.ndarray,
     groups: np.ndarray,
@@ -283,7 +283,7 @@ def out_of_fold(
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)  # of a class with fewer rows than folds
-        folds = StratifiedKFold(min(FOLDS, int(counts.max())), shuffle=True, random_state=0)
+        folds = StratifiedKFold(min(AUDIT_FOLDS, int(counts.max())), shuffle=True, random_state=0)
         for number, (_, asked) in enumerate(folds.split(first, labels[first]), 1):
             held = np.isin(members, asked)
             fitted, other = known[~held], known[held]

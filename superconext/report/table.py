@@ -543,12 +543,17 @@ def counted(scores: Mapping[str, Any], rows: float) -> float:
     return float(texts) if isinstance(texts, int | float) and texts > 0 else rows
 
 
-def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Wilson's score interval of a share of `n` trials, by default at 95%.
+#: Standard deviations on each side of a normal variable's mean that hold 95% of it.
+_Z = 1.959963984540054
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Wilson's score interval of a share of `n` trials, at 95%.
 
     Source: E. B. Wilson (1927); unlike share +- z * sd it stays within [0, 1] and holds
     for small `n` and shares near 0 or 1.
     """
+    z = _Z
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)

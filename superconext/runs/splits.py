@@ -40,19 +40,22 @@ from superconext.data.file_rows import (
 from superconext.data.labels import agreement_report
 from superconext.data.lines import STDIN, shown
 from superconext.data.reading import RowStream, read_labelled
-from superconext.data.splits import stratified_holdout
+from superconext.data.splits import HELD_BACK, stratified_holdout
 from superconext.encoders import encoder_class
 from superconext.fitting.checks import needs_every_row
-from superconext.fitting.cross_validation import FEW_ROWS, FOLDS, deal, lacks_folds, repeats
+from superconext.fitting.cross_validation import (
+    DEFAULT_FOLDS,
+    FOLDED_BELOW,
+    deal,
+    lacks_folds,
+    repeats,
+)
 from superconext.fitting.preprocess import make_tokenizer
 from superconext.fitting.recipes import DEV_ROWS_THAT_DECIDE, flags_naming
 from superconext.training.distributed import current_world
 
 #: Part of the reader's message on rows without a label.
 _NO_LABEL = "an empty label"
-
-#: Share of the training rows held back where no dev file is given.
-HELD_BACK = 0.1
 
 #: Files of so many bytes are read in a stream; gzipped ones from a quarter of it.
 STREAMED_FROM = 64 << 20
@@ -185,7 +188,7 @@ def _dev_rows(
         assert given is not None
         few = train.on_disk is None and len(given) < DEV_ROWS_THAT_DECIDE and not config.soft_labels
         beside = config.preset == "auto" and few and config.cv != 0
-        return train, given, FOLDS * beside, ""
+        return train, given, DEFAULT_FOLDS * beside, ""
     if folds := folds_of(config, train, request.test):
         times = repeats(len(train), folds, config)
         often = f", {times} times" * (times > 1)
@@ -306,15 +309,15 @@ def folds_of(config: Config, train: Dataset, test: str | None) -> int:
     alone = current_world().size == 1 and train.on_disk is None and not lacks_folds(config)
     # A large pretrained model is not fine-tuned twenty times without being asked to.
     quick = test is None and not encoder_class(config.encoder).reads_model
-    wanted = config.preset == "auto" or (quick and len(train) < FEW_ROWS)
+    wanted = config.preset == "auto" or (quick and len(train) < FOLDED_BELOW)
     if not (alone and wanted) or config.cv == 0:
         return 0
     if config.cv is None:
         try:
-            deal(train, FOLDS, config.seed)
+            deal(train, DEFAULT_FOLDS, config.seed)
         except DataError:  # nearly all rows are copies, which holding rows out tells
             return 0
-    return config.cv or FOLDS
+    return config.cv or DEFAULT_FOLDS
 
 
 def _read_train(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from superconext.config.parameters import Config
-from superconext.config.presets import BY_ROWS, FEW_ROWS
+from superconext.config.presets import BY_ROWS, SMALL_STEPS_BELOW
 from superconext.core.arithmetic import fast_products
 from superconext.core.errors import TrainingError
 from superconext.core.random_streams import SOFT_LABELS, random_stream
@@ -66,7 +66,7 @@ def decided(config: Config, rows: int) -> Config:
     """
     for name, (few, many) in BY_ROWS.items():
         if getattr(config, name) is None:
-            small = rows < FEW_ROWS or (config.freeze and name == "pooling")
+            small = rows < SMALL_STEPS_BELOW or (config.freeze and name == "pooling")
             config = replace(config, **{name: few if small else many})
     if config.steps_per_epoch is not None:
         return config if config.epochs is not None else replace(config, epochs=MOST_EPOCHS)

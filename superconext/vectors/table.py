@@ -506,13 +506,17 @@ def count_words(token_lists: Iterable[Sequence[str]]) -> Counter[str]:
     return Counter(chain.from_iterable(token_lists))
 
 
-def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20) -> dict[str, Any]:
+#: Words without a vector that `coverage` names.
+_MISSING_SHOWN = 20
+
+
+def coverage(vectors: WordVectors, counts: Mapping[str, int]) -> dict[str, Any]:
     """What of a text, whose words' `counts` are given, has a vector.
 
     Returns `types` and `tokens`, the size of the text, and for `exact` (the word as written),
     `any_case` (that, or a word equal but for case) and `served` (that, or composed of character
-    n-grams) the counts and shares of both; `missing`, the most frequent words (with their counts;
-    so many `examples`) that are not in the table in any case, equal counts by code point.
+    n-grams) the counts and shares of both; `missing`, the most frequent words (with their counts)
+    that are not in the table in any case, equal counts by code point.
     """
     words = list(counts)
     # `restrict` gives the rows that words find exactly or but for case.
@@ -540,7 +544,7 @@ def coverage(vectors: WordVectors, counts: Mapping[str, int], examples: int = 20
         }
     absent = [word for word, ok in zip(words, any_case, strict=True) if not ok]
     absent.sort(key=lambda word: (-counts[word], word))
-    report["missing"] = [[word, counts[word]] for word in absent[:examples]]
+    report["missing"] = [[word, counts[word]] for word in absent[:_MISSING_SHOWN]]
     return report
 
 

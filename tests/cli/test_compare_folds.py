@@ -80,7 +80,7 @@ def test_folds_and_figures_are_those_of_train(finished, few):
     cv = CrossValidation(rows, resolve({**given, "objective": "cross_entropy"}), 5, Progress())
     cv.add([TFIDF])
     ours = {"cross_entropy": cross_validate(cv).recipe}
-    ours["tfidf_logreg"] = cv.out_of_fold({TFIDF: TFIDF}, ALONE)
+    ours["tfidf_logreg"] = cv.held_out({TFIDF: TFIDF}, ALONE)
     held = [len(fold.held) for fold in cv.folds]
     for line in lines.values():
         assert [fold["rows"]["test"] for fold in line["folds"]] == held

@@ -592,9 +592,22 @@ def test_labels_of_an_enum_are_its_values(kind, tmp_path):
 def test_text_of_numpys_own_kind_is_a_label_and_a_number_beyond_64_bits_none():
     text = np.array(LABELS, dtype=np.dtypes.StringDType())
     assert SuperConTextClassifier(**TINY).fit(TEXTS, text).classes_.tolist() == ["bad", "good"]
-    huge = np.array([2**70, 3] * 12, dtype=object)
-    with pytest.raises(DataError, match="beyond 64 bits"):
-        SuperConTextClassifier(**TINY).fit(TEXTS, huge)
+    for huge in (np.array([2**70, 3] * 12, dtype=object), [1e22, 3.0] * 12, [np.inf, 3.0] * 12):
+        with pytest.raises(DataError, match="beyond 64 bits"):
+            SuperConTextClassifier(**TINY).fit(TEXTS, huge)
+
+
+def test_zero_is_one_class_whatever_its_sign():
+    model = SuperConTextClassifier(**TINY).fit(TEXTS, [0.0, -0.0, 1.0, 1.0] * 6)
+    assert list(map(str, model.classes_.tolist())) == ["0.0", "1.0"]
+
+
+def test_labels_to_score_by_are_of_the_kind_of_the_classes(fitted):
+    with pytest.raises(DataError, match="labels that are numbers, such as 0; expected text"):
+        fitted.score(TEXTS, [0, 1] * 12)
+    for none in ([], np.array([], dtype=object)):
+        with pytest.raises(DataError, match="found no texts"):
+            fitted.score([], none)
 
 
 def test_numbers_of_numpy_are_parameters():

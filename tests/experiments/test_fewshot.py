@@ -10,6 +10,7 @@ from superconext.config.parameters import resolve
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
+from superconext.experiments import runner
 from superconext.experiments.compare import CURVE, compare, fewshot, shot_draws
 from superconext.experiments.paired_tests import hierarchical_bootstrap
 from superconext.experiments.record import read_results
@@ -207,3 +208,15 @@ def test_the_rest_is_refused_where_nothing_learns_from_it(wanted, tmp_path, give
     assert not (tmp_path / "out").exists()
     other = dataclasses.replace(request, systems=parse_systems("nbsvm"), given={"epochs": 1})
     assert "vectors_logreg" in [row.name for row in fewshot(other, Progress()).tables["2"].rows]
+
+
+def test_recipes_of_all_sizes_are_counted_below_the_table(wanted, monkeypatch):
+    def run(fit, *rest):
+        own = {"recipes": [fit.split[:6]]} if fit.system.name == "superloss" else {}
+        return real(fit, *rest) | own
+
+    real = runner.run_or_report
+    monkeypatch.setattr(runner, "run_or_report", run)
+    notes = fewshot(wanted(), Progress()).table.notes
+    (note,) = [note for note in notes if note.startswith("superloss: the recipe")]
+    assert "shots2 (3), shots4 (3)." in note

@@ -76,3 +76,14 @@ def test_standard_input_and_untrainable_files_are_refused(files, tmp_path):
     (tmp_path / "one.tsv").write_text("label\ttext\na\tb\na\tc\n", encoding="utf-8")
     with pytest.raises(DataError, match="one class only"):
         read_pools({**files, "train": str(tmp_path / "one.tsv")}, "given", progress=Heard())
+
+
+def test_files_of_several_annotators_are_pooled_without_their_shares(tmp_path):
+    files = {}
+    for name in ("train", "test"):
+        rows = [f"{name} {k}\t{'ab'[k % 2]}\t{'ab'[k % 2]}\t{'ba'[k % 2]}" for k in range(6)]
+        content = "\n".join(["text\tannotator_1\tannotator_2\tannotator_3", *rows, rows[0], ""])
+        (tmp_path / f"{name}.tsv").write_text(content, encoding="utf-8")
+        files[name] = str(tmp_path / f"{name}.tsv")
+    pools = read_pools(files, "resampled", copies=True, progress=Heard())
+    assert pools.rows["all"][0] == [f"{name} {k}" for name in files for k in range(6)]

@@ -223,3 +223,17 @@ def test_scores_of_each_script_are_means_over_the_fits():
         ["tfidf_logreg", "50.0", "25.0"],
         ["supcon", "70.0 ± 14.1", "25.0 ± 0.0"],
     ]
+
+
+def test_the_recipe_of_each_fold_is_counted_once():
+    scores = {"n": 9, "accuracy": 0.5, "f1_macro": 0.5, "f1_weighted": 0.5}
+    folds = [{"rows": {"train": 18, "test": 9}, "test": scores}] * 3
+    whole = {"system": "auto", "objective": "auto", "seed": 0, "split": "cv3-0", "seconds": 3.0}
+    whole |= {
+        "test": scores,
+        "texts": 27,
+        "folds": folds,
+        "recipes": ["n-grams", "best", "n-grams"],
+    }
+    (note,) = [n for n in make_table([whole], "auto").notes if n.startswith("auto: the recipe")]
+    assert "dev rows: n-grams (2), best (1). " in note

@@ -13,7 +13,7 @@ from superconext.fitting.checks import check_config
 from superconext.fitting.cross_validation import CrossValidation
 from superconext.fitting.fit import fit_model
 from superconext.fitting.recipes import choose, fit_on_dev, is_open, recipes_of
-from superconext.probe.ensemble import row_losses
+from superconext.probe.ensemble import Settings, row_losses
 from superconext.runs.folder import load_model, save_run
 from superconext.training.pretraining.make import pretrain, request_of
 from tests.fitting.test_cross_validation import TINY, dataset
@@ -66,7 +66,7 @@ def test_it_is_never_significantly_worse_than_tfidf(data):
     cv = CrossValidation(data, resolve(AUTO), 5, said)
     choice, folds, _ = choose(cv, said)
     assert set(choice.facts["recipes"]) == {recipe.name for recipe in RECIPES}
-    tfidf = cv.out_of_fold({"tfidf": "tfidf"}, "alone")
+    tfidf = cv.held_out({"tfidf": "tfidf"}, "alone")
     ours, theirs = (row_losses(one.shares, cv.folds, cv.labels) for one in (folds.recipe, tfidf))
     worse = ours - theirs
     assert worse.mean() <= 2 * worse.std() / np.sqrt(len(worse))
@@ -106,6 +106,32 @@ def test_without_time_the_trained_encoder_is_left_out_and_that_is_said():
     assert "longer than the budget" in said.lines[3] and "in 1 of 20 folds" in said.lines[1]
     assert "1 of 20 folds; more would exceed the budget)" in said.lines[1]
     assert len(folds.recipe.folds) == 1, "the first fold is fitted however little time there is"
+
+
+def test_a_probe_that_does_not_predict_is_not_calibrated():
+    class Warned(Progress):
+        def __init__(self):
+            self.lines = []
+
+        def warn(self, line):
+            self.lines.append(line)
+
+    given = {**TINY, "freeze": True, "encoder": "mean", "calibrate": True}
+    config, warned = resolve({**given, "probe_features": "encoder+ngrams"}), Warned()
+    settings = Settings({"tfidf": 1.0, "ngrams": 3.0}, {"tfidf": 0.5, "ngrams": 0.5})
+    fitted = fit_model(dataset(), config, progress=warned, settings=settings)
+    assert not warned.lines and "probe_temperature" not in fitted.facts
+
+
+def test_python_fits_no_baselines_on_folds_that_it_does_not_show(monkeypatch):
+    asked = []
+    real = CrossValidation.add
+    monkeypatch.setattr(
+        CrossValidation, "add", lambda cv, names: asked.extend(names) or real(cv, names)
+    )
+    rows = dataset()
+    model = SuperConTextClassifier(**TINY, cv=3).fit(rows.texts, rows.labels)
+    assert not asked and model.model_.config.baselines
 
 
 @pytest.mark.parametrize(("minutes", "fewer"), [(0.6, True), (60.0, False), (0.0, None)])

@@ -12,8 +12,7 @@ import superconext
 from superconext import SuperConTextClassifier
 from superconext.core.errors import ConfigError, RunError
 from superconext.core.files import file_sha256
-from superconext.data.splits import stratified_holdout
-from superconext.estimator.classifier import HELD_BACK
+from superconext.data.splits import HELD_BACK, stratified_holdout
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
 from superconext.probe.ensemble import PoolWithNgrams, fit_weights
 from superconext.runs.folder import load_model, save_run

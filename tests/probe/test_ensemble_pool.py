@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from superconext.probe import ngrams
 from superconext.probe.base import FEWEST_DEV_ROWS, log_softmax
-from superconext.probe.ensemble import PRIOR, PoolWithNgrams, fit_weights, out_of_fold, pooled
+from superconext.probe.ensemble import PRIOR, PoolWithNgrams, cross_weighted, fit_weights, pooled
 from superconext.probe.ngrams import fit_both
 
 
@@ -65,24 +65,24 @@ def loss_of(scores, truth):
 
 def test_out_of_fold_no_row_has_a_say_in_its_own_weights():
     logs, truth = opinions(60, 3, 5, (1.5, 0.5))
-    scores = out_of_fold(logs, truth)
+    scores = cross_weighted(logs, truth)
     for row in (0, 17, 59):
         other = truth.copy()
         other[row] = (truth[row] + 1) % 3
-        changed = np.abs(out_of_fold(logs, other) - scores).max(axis=1) > 1e-9
+        changed = np.abs(cross_weighted(logs, other) - scores).max(axis=1) > 1e-9
         assert not changed[row] and 0.7 < changed.mean() < 0.9
-    few = out_of_fold([one[:3] for one in logs], truth[:3])
+    few = cross_weighted([one[:3] for one in logs], truth[:3])
     assert np.array_equal(few, pooled([one[:3] for one in logs], [0.5, 0.5]))
 
 
 def test_models_of_noise_raise_dev_in_sample_and_not_out_of_fold():
-    """The reason for `out_of_fold`: on 40 draws of 60 dev rows, five models of noise."""
+    """The reason for `cross_weighted`: on 40 draws of 60 dev rows, five models of noise."""
     gains = {"in sample": [], "out of fold": []}
     for seed in range(40):
         logs, truth = opinions(60, 3, seed, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         for name, scored in (
             ("in sample", lambda logs, truth: pooled(logs, fit_weights(logs, truth))),
-            ("out of fold", out_of_fold),
+            ("out of fold", cross_weighted),
         ):
             alone, all_of_them = (loss_of(scored(some, truth), truth) for some in (logs[:1], logs))
             gains[name].append(alone - all_of_them)

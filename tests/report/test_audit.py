@@ -15,7 +15,13 @@ import pytest
 from superconext.core.errors import DataError
 from superconext.data.dataset import Dataset
 from superconext.data.reading import read_labelled
-from superconext.report.audit import audit, likely_wrong, misspelt_labels, out_of_fold, suspicions
+from superconext.report.audit import (
+    audit,
+    likely_wrong,
+    misspelt_labels,
+    suspicions,
+    unseen_probabilities,
+)
 from tests.cli.conftest import blame, call_main, rows
 
 HEADINGS = ["label", "text", "line", "suggested", "suspicion", "why"]
@@ -76,10 +82,10 @@ def test_a_row_is_never_judged_by_a_model_that_has_seen_it_or_its_near_copy():
     texts = ["".join(draw.choices("abcdefghijklm", k=12)) for _ in range(30)]
     labels = np.arange(30) % 2
     texts, labels = texts * 2, np.concatenate([labels, labels])
-    together = out_of_fold(texts, labels, np.tile(np.arange(30), 2))
+    together = unseen_probabilities(texts, labels, np.tile(np.arange(30), 2))
     given = together[np.arange(60), labels]
     assert given.mean() < 0.6
-    alone = out_of_fold(texts, labels, np.arange(60))
+    alone = unseen_probabilities(texts, labels, np.arange(60))
     assert alone[np.arange(60), labels].mean() > given.mean() + 0.1
 
 
