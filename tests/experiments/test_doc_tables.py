@@ -16,7 +16,6 @@ ROOT = Path(__file__).parents[2]
 TABLES = {
     "bench_cold_start": "inference.md",
     "bench_inference": "inference.md",
-    "bench_much_text": "performance.md",
     "bench_step": "performance.md",
     "default_sets": "results.md",
     "audit_precision": "labelling.md",
