@@ -150,12 +150,6 @@ class TransformerEncoder(Encoder):
                 f"options: layer = {self.options.layer}; expected at most {self.layers}, which "
                 "the model has"
             )
-        if self.pooling == "cls" and not indexer.prefix:
-            raise ConfigError(
-                "pooling = 'cls', and the model's tokenizer puts no token of its own before a "
-                "text, as in decoders: expected 'mean' or 'max', as the first word stands for "
-                "itself alone"
-            )
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = config.dropout
@@ -218,6 +212,13 @@ class TransformerEncoder(Encoder):
     @classmethod
     def limit(cls, config: Config, indexer: TextIndexer, class_tokens: int) -> None:
         assert isinstance(indexer, SubwordIndexer)
+        # Where a run begins: earlier runs of such a model open.
+        if config.pooling == "cls" and not indexer.prefix:
+            raise ConfigError(
+                "pooling = 'cls', and the model's tokenizer puts no token of its own before a "
+                "text, as in decoders: expected 'mean' or 'max', as the first word stands for "
+                "itself alone"
+            )
         try:
             shell = shell_of(indexer.architecture, _folder(config).weights())
         except SuperConTextError:
