@@ -202,6 +202,7 @@ _SHARE = click.FloatRange(0.0, 0.95)
 )
 @number("--hidden-size", None, "LSTM units in each direction; unset: 128, or --init's.")
 @number("--epochs", None, "Passes over the text; unset: 2, with --init 10.")
+@number("--words", None, "Words of the text that each pass reads, drawn anew; unset: all.")
 @number(
     "--batch-size", None, "Sentences in a batch; unset: 128, from 50,000 sentences of text on 256."
 )

@@ -269,7 +269,13 @@ class Config:
         False,
         "First pretrain the encoder to predict the words of the unlabelled text, starting from "
         "init if that is given; kept in the cache. Unless told not to, train does so where it "
-        "compares recipes, the text has 500,000 words and the budget suffices.",
+        "compares recipes and the text has 500,000 words.",
+    )
+    pretrain_words: int | None = _text(
+        None,
+        "Words of the unlabelled text that each pass of pretraining reads, drawn anew; unset: all, "
+        "or as many as the budget allows where train pretrains without being told to.",
+        low=1,
     )
     related: str | None = _data(
         None,

@@ -293,11 +293,12 @@ def _chosen_config(fit: Fit, given: Mapping[str, Any]) -> Config:
     unlabelled text where `train` would do so."""
     config = fit_config(given, fit.system, fit.seed)
     if fit.system.is_auto:
-        from superconext.fitting.recipes import pretrains
+        from superconext.fitting.recipes import pretraining_of
 
         own = {**given, **dict(fit.system.parameters)}
-        if pretrains(own, replace(config, budget=resolve({}).budget), Progress()):
-            pretraining = System(AUTO, AUTO, (*fit.system.parameters, ("pretrain", True)))
+        usual = replace(config, budget=resolve({}).budget)
+        if found := pretraining_of(own, usual, Progress()):
+            pretraining = System(AUTO, AUTO, (*fit.system.parameters, *found.items()))
             return fit_config(given, pretraining, fit.seed)
     return config
 

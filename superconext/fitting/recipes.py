@@ -55,8 +55,8 @@ from superconext.probe.ensemble import (
 )
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.probe.metrics import metric_values
-from superconext.text.tokenize import word_count
 from superconext.training.callbacks import Callback
+from superconext.training.pretraining.make import count_words
 from superconext.vectors.text_corpus import Lines
 
 #: Dev rows from which on dev decides, in place of a cross-validation.
@@ -64,7 +64,8 @@ DEV_ROWS_THAT_DECIDE = 50
 
 #: Parameters that leave the choice open: where they are named, `auto` still chooses.
 OPEN = (
-    *("preset", "unlabelled", "vectors", "init", "pretrain", "vector_method", "vector_dimension"),
+    *("preset", "unlabelled", "vectors", "init", "pretrain", "pretrain_words"),
+    *("vector_method", "vector_dimension"),
     *("normalize", "bridge", "min_count", "max_length", "seed", "threads", "device", "precision"),
     *("compile", "baselines", "cv", "budget", "logit_adjustment", "calibrate"),
 )
@@ -79,7 +80,7 @@ WORTH_NGRAMS = 0.001
 ENOUGH_ROWS = 100
 
 #: Words of unlabelled text from which an encoder is pretrained on it.
-WORTH_PRETRAINING = 500_000
+ENOUGH_WORDS = 500_000
 
 #: Words of a text that pretraining is through with in a second, both passes and emoji together.
 _WORDS_A_SECOND = 8_000
@@ -150,27 +151,29 @@ class Choice:
     facts: dict[str, Any]
 
 
-def pretrains(given: Mapping[str, Any], config: Config, progress: Progress) -> bool:
-    """Whether the unlabelled text pretrains an encoder without being told to: where it is enough
-    to learn from, and its passes are done within the budget. Says so, or what it would take.
+def pretraining_of(given: Mapping[str, Any], config: Config, progress: Progress) -> dict[str, Any]:
+    """The parameters by which the unlabelled text pretrains an encoder without being told to: none
+    where it is too little, or the budget too small. Says so.
 
+    Passes over a longer text read as many words as fit into the budget.
     Raises DataError for text that cannot be read.
     """
     asked = given.get("pretrain") is not None or config.init
     if config.preset != "auto" or asked or not config.unlabelled:
-        return False
-    words = sum(map(word_count, Lines(files_of(config.unlabelled))))
-    if words < WORTH_PRETRAINING:
-        return False
-    minutes = words / _WORDS_A_SECOND / 60
-    fits, about = minutes <= config.budget, plural(max(round(minutes), 1), "minute")
-    on = f"an encoder on {words:,} unlabelled words"
-    progress.say(
-        f"auto: also pretrains {on}: about {about} (not with --no-pretrain)"
-        if fits
-        else f"auto: to pretrain {on} would take about {about}, more than the budget (--pretrain)"
-    )
-    return fits
+        return {}
+    words = count_words(Lines(files_of(config.unlabelled)))
+    if words < ENOUGH_WORDS:
+        return {}
+    a_minute = 60 * _WORDS_A_SECOND
+    read = min(words, max(round(config.budget * a_minute), ENOUGH_WORDS))
+    about = plural(max(round(read / a_minute), 1), "minute")
+    on = f"an encoder on {read:,}{f' of {words:,}' * (read < words)} unlabelled words"
+    if read > config.budget * a_minute:
+        progress.say(f"auto: to pretrain {on} takes about {about}, more than --budget (--pretrain)")
+        return {}
+    more = f"; on all with --budget {math.ceil(words / a_minute)}m" * (read < words)
+    progress.say(f"auto: also pretrains {on}: about {about} (not with --no-pretrain{more})")
+    return {"pretrain": True, **({"pretrain_words": read} if read < words else {})}
 
 
 def naming(given: Mapping[str, Any]) -> list[str]:

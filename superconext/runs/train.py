@@ -22,7 +22,7 @@ from superconext.core.progress import Progress
 from superconext.data.lines import STDIN, STDIN_NAME
 from superconext.encoders.pretrained import resolve_sized
 from superconext.fitting.checks import check_config, warn_where_slow, warn_where_unread
-from superconext.fitting.recipes import check_open, pretrains
+from superconext.fitting.recipes import check_open, pretraining_of
 from superconext.runs.artifacts import RunResults, write_run
 from superconext.runs.folder import (
     check_out,
@@ -97,8 +97,8 @@ def _settled(request: TrainRequest, progress: Progress) -> tuple[TrainRequest, C
         progress.say(f"note: {reason}, so no recipe is chosen: this is preset fast")
         request = replace(request, given={**request.given, "preset": "fast"})
         config = resolve_sized(request.given, "train")
-    if pretrains(request.given, config, progress):
-        request = replace(request, given={**request.given, "pretrain": True})
+    if pretraining := pretraining_of(request.given, config, progress):
+        request = replace(request, given={**request.given, **pretraining})
         config = resolve_sized(request.given, "train")
     warn_where_unread(config, progress)
     return request, config

@@ -14,6 +14,7 @@ import pytest
 from superconext.config.files import read_config
 from superconext.config.parameters import resolve
 from superconext.core.progress import Progress
+from superconext.encoders.pretrained import read_facts
 from superconext.experiments.systems import AUTO, fit_config, plain
 from superconext.fitting import cross_validation, preprocess
 from superconext.fitting import recipes as recipes_module
@@ -234,8 +235,8 @@ def test_a_former_name_of_the_fast_path_is_understood(call, few, tmp_path):
 
 @pytest.mark.usefixtures("brief")
 def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_path, monkeypatch):
-    enough = recipes_module.WORTH_PRETRAINING
-    monkeypatch.setattr(recipes_module, "WORTH_PRETRAINING", 900)
+    enough = recipes_module.ENOUGH_WORDS
+    monkeypatch.setattr(recipes_module, "ENOUGH_WORDS", 900)
     draw = random.Random(0)
     words = [f"w{number}" for number in range(40)]
     text = tmp_path / "text.txt"
@@ -256,15 +257,50 @@ def test_enough_unlabelled_text_pretrains_an_encoder_by_itself(call, few, tmp_pa
         (["--no-pretrain"], ""),
         (["--pretrain"], ""),
         (["--preset", "fast"], ""),
-        (["--budget", "0s"], "about 1 minute, more than the budget (--pretrain)"),
+        (["--budget", "0s"], "takes about 1 minute, more than --budget (--pretrain)"),
     ):
         said = call(*given, *words, "--out", tmp_path / "-".join(words))
         assert said.code == 0, said.err
         assert note in said.err and "auto: also" not in said.err
         assert ("encoder: pretrained" in said.err) == (words == ["--pretrain"])
-    monkeypatch.setattr(recipes_module, "WORTH_PRETRAINING", enough)
+    monkeypatch.setattr(recipes_module, "ENOUGH_WORDS", enough)
     said = call(*given, "--out", tmp_path / "little")
     assert said.code == 0 and "pretrain" not in said.err
+
+
+@pytest.mark.usefixtures("brief")
+def test_of_long_text_pretraining_reads_as_much_as_the_budget_allows(
+    call, few, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recipes_module, "ENOUGH_WORDS", 300)
+    monkeypatch.setattr(recipes_module, "_WORDS_A_SECOND", 4)  # 1,200 words in five minutes
+    draw = random.Random(0)
+    words = [f"w{number}" for number in range(40)]
+    text = tmp_path / "text.txt"
+    lines = [" ".join(draw.choices(words, k=6)) for _ in range(800)]
+    text.write_text("\n".join(lines), encoding="utf-8")
+    given = ("train", few, "--unlabelled", text, "--vector-dimension", "8", *BRIEF)
+    given += ("--no-baselines", "--no-report")
+    parts = []
+    for budget, told in (
+        (
+            (),
+            "on 1,200 of 4,800 unlabelled words: about 5 minutes (not with --no-pretrain; on all ",
+        ),
+        (("--budget", "10m"), "on 2,400 of 4,800 unlabelled words: about 10 minutes"),
+        (("--budget", "20m"), "on 4,800 unlabelled words: about 20 minutes (not with"),
+    ):
+        run, cache = tmp_path / f"run{len(parts)}", tmp_path / f"cache{len(parts)}"
+        monkeypatch.setenv("SUPERCONEXT_CACHE", str(cache))
+        said = call(*given, *budget, "--out", run)
+        assert said.code == 0 and f"auto: also pretrains an encoder {told}" in said.err, said.err
+        (made,) = (cache / "encoders").glob("*/encoder.json")
+        facts = read_facts(made.parent)
+        parts.append(facts["settings"]["part"])
+        assert facts["sentences"] > 700  # all of them are drawn from
+    assert parts == [0.25, 0.5, 1.0]
+    said = read_config(tmp_path / "run0" / "config.toml")
+    assert said["pretrain"] is True and said["pretrain_words"] == 1_200
 
 
 @pytest.mark.usefixtures("brief")

@@ -234,12 +234,15 @@ def test_an_option_of_another_command_is_told_with_the_command(call, words, end)
             [
                 *("--unlabelled FILE", "--vectors FILE", "--related FILE", "--soft-labels FILE"),
                 *("--init FOLDER", "learn word vectors from texts without a label"),
-                *("Arabic spelling, or keep them", "the text has 500,000 words and the budget"),
+                *("Arabic spelling, or keep them", "and the text has 500,000 words"),
                 "as many as read 45,000 rows, at least 6",
             ],
         ),
         (("train", "--help"), ["that was interrupted while its encoder trained", "--budget TIME"]),
-        (("pretrain", "--help"), ["Replace FOLDER if it holds an encoder or word vectors."]),
+        (
+            ("pretrain", "--help"),
+            ["Replace FOLDER if it holds an encoder or word vectors.", "that each pass reads"],
+        ),
         (("export", "--help"), ["n-gram vectors that no word uses"]),
         (("compare", "--help"), ["linear SVM; without --protocol also vectors_logreg"]),
         (("evaluate", "--help"), ["the rows that only one run predicts correctly"]),

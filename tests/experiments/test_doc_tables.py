@@ -33,6 +33,7 @@ def script(monkeypatch):
         "bootstrap_false_positives",
         "doc_tables",
         "indomain",
+        "pretrain_part",
         "reproduce_results",
     )
     for name in (*TABLES, *more):
@@ -50,8 +51,9 @@ def test_the_table_in_the_page_is_that_of_the_stored_results(name, script):
     assert tables.with_table(text, module.NAME, grid) == text
 
 
-def test_the_sentence_on_own_texts_is_that_of_the_stored_results(script):
-    module, tables = script("indomain"), script("doc_tables")
+@pytest.mark.parametrize("name", ["indomain", "pretrain_part"])
+def test_the_sentence_in_the_page_is_that_of_the_stored_results(name, script):
+    module, tables = script(name), script("doc_tables")
     text = (ROOT / "docs" / "pretrain.md").read_text(encoding="utf-8")
     assert module.sentence(tables.read_rows(module.STORED)) in " ".join(text.split())
 

@@ -14,6 +14,7 @@ WRONG = [
     ({"options": "pool_size=0", "objective": "css_lm", "unlabelled": "none.txt"}, "pool_size"),
     ({"objective": "css_lm"}, "unlabelled is not set"),
     ({"pretrain": True}, "pretrain = true and no unlabelled text"),
+    ({"pretrain_words": 9}, "pretrain_words = 9 without pretrain"),
     ({"device": "abacus"}, "device = 'abacus'"),
     ({"objective": "lacom"}, "did you mean 'lacon'"),
     ({"options": "mining=treshold"}, "did you mean 'threshold'"),

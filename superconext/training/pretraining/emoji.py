@@ -31,6 +31,7 @@ from superconext.training.pretraining.language_model import (
     Corpus,
     Settings,
     WarmUpAndDecay,
+    steps_of_part,
 )
 from superconext.training.trainer import Trainer
 from superconext.vectors.emoji import EmojiRows, rows_of, scores_of
@@ -73,7 +74,7 @@ def emoji_training(
         compile=settings.compile,
     )
     batch = min(BATCH_SIZE, len(rows.labels))
-    steps = len(rows.labels) // batch
+    steps = steps_of_part(len(rows.labels) // batch, settings.part)
     saver = Checkpointer(states, 0, "emoji", progress, every=SAVED_EVERY)
     trainer = Trainer(
         encoder,

@@ -97,6 +97,7 @@ class Settings:
     its height; None: as the text asks for, see `of_text`. dropout, word_dropout: as in training.
     sample: K, other words in each batch. frequent: `FREQUENT`; 1: every word is always predicted.
     emoji_epochs: of the second part, see `emoji`; 0 for none. compile: as in training.
+    part: of the sentences, that an epoch reads, drawn anew each time.
     """
 
     hidden_size: int = 128
@@ -110,6 +111,7 @@ class Settings:
     emoji_epochs: int = 8
     seed: int = 0
     compile: bool = False
+    part: float = 1.0
 
     def of_text(self, sentences: int) -> Settings:
         """The settings for so many sentences to learn from, none of them None."""
@@ -340,19 +342,25 @@ class _Losses(torch.autograd.Function):
         return (scores @ words) * share, both[:, :-1], both[:, -1], of_right, None
 
 
+def steps_of_part(steps: int, part: float) -> int:
+    """Of so many steps those of a part, one at least."""
+    return max(1, round(part * steps))
+
+
 class EqualBatches:
     """Every one of the `rows` `[N]` once an epoch in a new order of `seed`, in batches of sizes
     that differ by one at most: `batch_size` sentences at least, or all of them where they are
-    fewer.
+    fewer. part: of these batches, from the first on, that an epoch has.
     """
 
-    def __init__(self, rows: np.ndarray, batch_size: int, seed: int) -> None:
+    def __init__(self, rows: np.ndarray, batch_size: int, seed: int, part: float = 1.0) -> None:
         self.rows, self.seed = rows, seed
-        self.steps = len(rows) // min(batch_size, len(rows))
+        self.batches = len(rows) // min(batch_size, len(rows))
+        self.steps = steps_of_part(self.batches, part)
 
     def epoch(self, number: int) -> Iterator[np.ndarray]:
         order = random_stream(self.seed, PRETRAINING_ORDER, number).permutation(self.rows)
-        yield from np.array_split(order, self.steps)
+        yield from np.array_split(order, self.batches)[: self.steps]
 
 
 class WarmUpAndDecay(Callback):
@@ -456,7 +464,7 @@ def pretraining(
         encoder,
         nn.Identity(),
         model,
-        EqualBatches(corpus.trained, settings.batch_size, settings.seed),
+        EqualBatches(corpus.trained, settings.batch_size, settings.seed, settings.part),
         share or corpus.store,
         None,
         config,

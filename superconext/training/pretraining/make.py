@@ -60,7 +60,7 @@ from superconext.encoders.pretrained import (
     write_layers,
 )
 from superconext.text.ngrams import WordNgrams
-from superconext.text.tokenize import Tokenizer, Vocabulary
+from superconext.text.tokenize import Tokenizer, Vocabulary, word_count
 from superconext.training.callbacks import Record, StepBar
 from superconext.training.distributed import Arrays, T, World, current_world, led, within
 from superconext.training.pretraining.emoji import (
@@ -109,6 +109,7 @@ class PretrainRequest:
     files: text, one sentence a line. out: the folder to write. settings: of the training.
     vectors: word vectors to read with; None to train some of `vector_dimension` on the same text.
     init: folder of a pretrained encoder to go on from, with its word vectors; None to begin anew.
+    words: of the text that each pass reads; None for all.
     normalize, bridge: how the text is spelt; where `vectors` or `init` is a folder that
         records how its words are spelt, that is taken and these must be left alone.
     leave_out: labelled files whose texts are not read.
@@ -121,6 +122,7 @@ class PretrainRequest:
     settings: Settings
     vectors: str | None = None
     init: str | None = None
+    words: int | None = None
     vector_dimension: int = BY_NAME["vector_dimension"].default
     normalize: str | None = None
     bridge: str | None = None
@@ -175,9 +177,11 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     left_out = Decontamination.of_files(request.leave_out, tokenizer, **request.reading)
     text = Sentences(lines, tokenizer, request.out.parent, progress, left_out=left_out)
     vectors = text_vectors(text, source, request.vector_dimension, progress)
-    with made_encoder(
-        text, vectors, request.settings, request.threads, progress, init=request.init
-    ) as (made, cached):
+    settings = replace(request.settings, part=part_of(lines, request.words))
+    with made_encoder(text, vectors, settings, request.threads, progress, init=request.init) as (
+        made,
+        cached,
+    ):
         facts = read_facts(made)
         whole = WordVectors.load(made)
 
@@ -193,12 +197,27 @@ def _pretrain(request: PretrainRequest, progress: Progress) -> dict[str, Any]:
     return {**facts, "cached": cached}
 
 
+def count_words(lines: Lines) -> int:
+    """Words of all sentences. Raises DataError for text that cannot be read."""
+    return sum(map(word_count, lines))
+
+
+def part_of(lines: Lines, words: int | None) -> float:
+    """The part of a text that so many words of it are; 1 for None."""
+    return 1.0 if words is None else min(1.0, words / max(count_words(lines), 1))
+
+
 def check_pretraining(config: Config) -> None:
     """Raise ConfigError where a configuration asks for what cannot be made."""
     if config.pretrain and not config.unlabelled:
         raise ConfigError(
             "pretrain = true and no unlabelled text; expected some to learn from: name a file "
             "with one sentence a line as unlabelled"
+        )
+    if config.pretrain_words and not config.pretrain:
+        raise ConfigError(
+            f"pretrain_words = {config.pretrain_words} without pretrain; expected text to pretrain "
+            "on: add pretrain = true, or leave it out"
         )
 
 
@@ -211,8 +230,9 @@ def pretrained_encoder(
     from, and of much text neither are those of `rows`, see `text_to_clear`.
 
     Its words are spelt as the run's, its seed is not the run's: runs that differ in their seed
-    alone share it. Everything else is as `superconext pretrain` has it by default. It goes on from
-    `config.init` where one is named.
+    alone share it. Everything else is as `superconext pretrain` has it by default, but each pass
+    reads `config.pretrain_words` of a longer text. It goes on from `config.init` where one is
+    named.
     """
     source = _source(config.vectors, config.init)
     lines = Lines(files_of(config.unlabelled))
@@ -222,8 +242,13 @@ def pretrained_encoder(
     left_out, _ = text_to_clear(lines, tokenizer, held_out, rows)
     text = Sentences(lines, tokenizer, None, progress, text_of(rows, alone=True), left_out)
     vectors = text_vectors(text, source, config.vector_dimension, progress)
-    more = CONTINUED if config.init else {}
-    settings = Settings(hidden_size=config.hidden_size, compile=config.compile, **more)
+    more: dict[str, Any] = dict(CONTINUED) if config.init else {}
+    settings = Settings(
+        hidden_size=config.hidden_size,
+        compile=config.compile,
+        part=part_of(lines, config.pretrain_words),
+        **more,
+    )
     # Of several fits at a time the first makes it, and the others take it out of the cache.
     # Other processes of a run wait too.
     with (
@@ -414,6 +439,8 @@ def _make(
         f"text: {len(corpus.store)} sentences, {corpus.tokens} tokens, "
         f"{len(corpus.vocabulary)} words, of which {len(corpus.counts)} are predicted"
     )
+    if settings.part < 1:
+        progress.say(f"each pass reads {settings.part:.1%} of the text, drawn anew")
     settings = settings.of_text(len(corpus.trained))
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -84,10 +84,11 @@ def test_too_few_emoji_are_left_alone(face):
     assert emoji_rows(corpus, seed=0) is None
 
 
-def learner(states, callbacks=(), epochs=6):
+def learner(states, callbacks=(), epochs=6, part=1.0):
     corpus = read_corpus(told(), seed=0)
     table = np.random.default_rng(0).standard_normal((len(corpus.vocabulary), 8))
     settings = Settings(hidden_size=8, batch_size=50, epochs=1, dropout=0, emoji_epochs=epochs)
+    settings = replace(settings, part=part)
     model = pretraining(corpus, table.astype(np.float32), settings, states)
     model.fit()
     rows = emoji_rows(corpus, 0)
@@ -152,6 +153,12 @@ def test_the_command_says_what_it_learned_from(cached):
             assert 250 < facts["emoji"]["sentences"] <= 300 and len(facts["emoji_history"]) == 8
     key = "forwards.weight_hh_l0"
     assert not torch.equal(made["with"][key], made["without"][key])
+
+
+def test_a_pass_over_a_part_of_the_text_has_that_part_of_the_emoji_too(tmp_path):
+    whole, _ = learner(tmp_path / "whole")
+    half, _ = learner(tmp_path / "half", part=0.5)
+    assert half.batches.steps == round(whole.batches.steps / 2) >= 1
 
 
 def test_text_without_emoji_enough_is_told_once(cached, monkeypatch):

@@ -10,6 +10,7 @@ from superconext.encoders.bilstm import BiLSTMEncoder
 from superconext.encoders.words import WordEmbedding
 from superconext.training.pretraining.language_model import (
     FLATTENED,
+    EqualBatches,
     Settings,
     TwoWayLanguageModel,
 )
@@ -167,3 +168,19 @@ def test_the_batch_follows_from_the_number_of_sentences():
     assert (many.batch_size, many.learning_rate) == (256, 0.003)
     own = Settings(batch_size=30, learning_rate=0.1).of_text(10**6)
     assert (own.batch_size, own.learning_rate) == (30, 0.1)
+
+
+@pytest.mark.parametrize("part", [0.001, 0.25, 0.3, 1.0])
+def test_an_epoch_of_a_part_draws_other_sentences_each_time(part):
+    rows = np.arange(100, 1100)
+    batches = EqualBatches(rows, 32, seed=3, part=part)
+    assert batches.steps == max(1, round(part * 31))
+    whole = list(EqualBatches(rows, 32, seed=3).epoch(0))
+    epochs = [list(batches.epoch(number)) for number in range(20)]
+    for epoch in epochs:
+        assert len(epoch) == batches.steps and all(32 <= len(batch) <= 33 for batch in epoch)
+        read = np.concatenate(epoch)
+        assert len(set(read)) == len(read) and set(read) <= set(rows)
+    assert all(np.array_equal(*pair) for pair in zip(epochs[0], whole, strict=False))
+    some = {row for epoch in epochs for batch in epoch for row in batch}
+    assert len(some) > len(np.concatenate(epochs[0])) or part == 1

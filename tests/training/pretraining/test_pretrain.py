@@ -223,6 +223,21 @@ def test_the_command_and_a_run_that_starts_from_it(cached):
     assert call_main("vectors", "info", out)[0] == 0
 
 
+def test_each_pass_reads_so_many_words_of_a_longer_text(cached):
+    path = text_file(cached)
+    words = len(path.read_text(encoding="utf-8").split())
+    made = {}
+    for asked in (None, words // 2, words, 10 * words):
+        given = () if asked is None else ("--words", asked)
+        out = cached / f"pre{asked}"
+        _, said, _ = call_main("pretrain", path, "--out", out, *SMALL, *given, "--json")
+        facts = json.loads(said)
+        made[asked] = facts["settings"]["part"], facts["sha256"]
+    assert made[None] == made[words] == made[10 * words] and made[None][0] == 1
+    assert made[words // 2] == (pytest.approx(0.5, abs=0.001), made[words // 2][1])
+    assert made[words // 2][1] != made[None][1]
+
+
 def test_the_estimator_takes_it(cached):
     out = cached / "pre"
     assert call_main("pretrain", text_file(cached), "--out", out, *SMALL)[0] == 0
