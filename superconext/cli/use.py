@@ -113,6 +113,8 @@ def evaluate(
     if not quiet:
         echo_notes(corpus.notes, corpus.source)
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
+    for run, model in zip(runs[1:], models[1:], strict=True):
+        _warn_of_other_columns(run, _known(model), corpus, text_column, label_column)
     found = []
     with TerminalProgress(quiet).bar("evaluating"):
         for run, model in zip(runs, models, strict=True):
@@ -137,6 +139,25 @@ def evaluate(
         click.echo("\n" + script_table(table, run))
     if Path(run, "manifest.json").exists():
         say_next(f"superconext report {shlex.quote(run)} {shlex.quote(file)} shows the mistakes")
+
+
+def _warn_of_other_columns(
+    run: str, known: Known, corpus: Dataset, text_column: str | None, label_column: str | None
+) -> None:
+    """Warn where a run was trained on columns of other names than those that all are judged on."""
+    read = corpus.columns or {}
+    if read.get("header") is not True:
+        return
+    for kind, name, told in (
+        ("text", known.text, text_column),
+        ("label", known.label, label_column),
+    ):
+        if not told and name is not None and name != read.get(kind):
+            click.echo(
+                f"warning: {run} was trained on {kind}s of the column {name!r}, and is judged on "
+                f"those of {read.get(kind)!r}, as the first run is (--{kind}-column names one)",
+                err=True,
+            )
 
 
 def _evaluated(

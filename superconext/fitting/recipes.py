@@ -55,7 +55,7 @@ from superconext.probe.ensemble import (
 )
 from superconext.probe.logistic_regression import LogisticRegressionProbe
 from superconext.probe.metrics import metric_values
-from superconext.training.callbacks import Callback
+from superconext.training.callbacks import Callback, EarlyStopping
 from superconext.training.pretraining.make import count_words
 from superconext.vectors.text_corpus import Lines
 
@@ -403,8 +403,17 @@ def fit_cross_validated(
     progress: Progress | None = None,
 ) -> tuple[Fitted, dict[str, Any]]:
     """A model of all rows, its recipe (with the preset `auto`) and settings chosen by
-    cross-validation, and what that has shown: metrics, `probabilities` and `recipes`."""
+    cross-validation, and what that has shown: metrics, `probabilities` and `recipes`.
+
+    Callbacks are those of the fit on all rows: raises ConfigError for one that watches dev rows.
+    """
     progress = progress or Progress()
+    for callback in callbacks:
+        if isinstance(callback, EarlyStopping) and callback.monitor == "dev_score":
+            raise ConfigError(
+                "early stopping watches 'dev_score', and after a cross-validation all rows train; "
+                "expected the loss or rows held out: use monitor='loss', mode='min', or cv=0"
+            )
     # Nobody is shown baselines here.
     plainly = replace(config, baselines=False)
     cv = CrossValidation(train, plainly, config.cv or DEFAULT_FOLDS, progress, classes=classes)

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.cli.conftest import environment, write_table
+from tests.cli.conftest import environment, rows, write_table
 
 
 def table_of(path):
@@ -269,3 +269,28 @@ def test_embed_replaces_a_file_when_told_but_nothing_else(call, finished, tmp_pa
     said = call(*words, tmp_path / "folder.npy", "--force")
     assert said.code == 1 and "exists already" in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.npy", "old.npy"]
+
+
+def test_several_runs_trained_on_columns_of_other_names_are_told(call, tmp_path):
+    """The first run says which columns are read; the second would be judged on them in silence."""
+    few_rows = rows(40, seed=0)
+    runs, tables = [], []
+    for number, (text, label) in enumerate((("text", "label"), ("body", "class"))):
+        table = tmp_path / f"train{number}.tsv"
+        lines = [f"{text}\t{label}", *(f"{line[1]}\t{line[0]}" for line in few_rows)]
+        table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        runs.append(tmp_path / f"run{number}")
+        tables.append(table)
+        small = ("--vector-method", "random", "--vector-dimension", 8, "--preset", "fast")
+        brief = ("--epochs", 1, "--steps-per-epoch", 2, "--no-baselines", "--no-report", "--cv", 0)
+        assert call("train", table, "--out", runs[-1], *small, *brief).code == 0
+    both = tmp_path / "both.tsv"
+    lines = ["text\tlabel\tbody\tclass"]
+    lines += [f"{text}\t{label}\t{text} zwin\t{label}" for label, text in few_rows]
+    both.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    told = f"warning: {runs[1]} was trained on texts of the column 'body', and is judged on those "
+    said = call("evaluate", *runs, both)
+    assert said.code == 0 and told in said.err and "labels of the column 'class'" in said.err
+    named = ("--text-column", "text", "--label-column", "label")
+    assert "was trained on" not in call("evaluate", *runs, both, *named).err
+    assert "was trained on" not in call("evaluate", runs[0], runs[0], both).err

@@ -25,7 +25,7 @@ import superconext
 from superconext import SuperConTextClassifier, SuperConTextEncoder
 from superconext.core.errors import ConfigError, DataError, RunError
 from superconext.core.progress import Progress
-from superconext.training.callbacks import Callback
+from superconext.training.callbacks import Callback, EarlyStopping
 from superconext.training.pretraining.language_model import Settings
 from superconext.training.pretraining.make import PretrainRequest, pretrain
 from tests.cli.conftest import call_main
@@ -640,3 +640,20 @@ def test_a_fit_that_fails_leaves_what_the_cross_validation_before_showed():
     with pytest.raises(DataError):
         model.fit(TEXTS, ["good"] * len(TEXTS))
     assert model.cv_ is shown
+
+
+@pytest.mark.parametrize("given", [{"cv": 2}, {"preset": "auto"}])
+def test_stopping_by_rows_held_out_is_refused_before_folds_are_fitted(given, monkeypatch):
+    """A cross-validated model is fitted on all rows: nobody is held out in the end."""
+    sizes = {} if "preset" in given else TINY
+    model = SuperConTextClassifier(**sizes, **given, callbacks=[EarlyStopping(patience=2)])
+
+    def begun(*args, **more):
+        raise AssertionError("a cross-validation has begun")
+
+    monkeypatch.setattr("superconext.fitting.recipes.CrossValidation", begun)
+    with pytest.raises(ConfigError, match="watches 'dev_score', and after a cross-validation"):
+        model.fit(TEXTS, LABELS)
+    model.callbacks = [EarlyStopping(monitor="loss", mode="min")]
+    with pytest.raises(AssertionError):
+        model.fit(TEXTS, LABELS)
