@@ -113,9 +113,12 @@ def sentence(lines: list[dict[str, str]]) -> str:
     gains = [
         np.mean([100 * float(x["difference"]) for x in ours if x["shots"] == n]) for n in SHOTS
     ]
-    of_rows = [f"{gain:.1f} with {n}" for gain, n in zip(gains, SHOTS, strict=True)]
+    of_rows = [
+        f"{gain:.1f}{' points' * (n == SHOTS[0])} with {n}"
+        for gain, n in zip(gains, SHOTS, strict=True)
+    ]
     return (
-        f"Reading 2.4 of 8.8 million words so gains {of_rows[0]} rows per class, {of_rows[1]} and "
+        f"Of 8.8 million words such parts gain {of_rows[0]} rows per class, {of_rows[1]} and "
         f"{of_rows[2]} over mean word vectors of all"
     )
 
