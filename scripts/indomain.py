@@ -16,14 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from doc_tables import read_rows, write_rows
-from reproduce_results import FOLDERS, LEAKING, ROOT, SETS, Step, note_commit, step
+from reproduce_results import FOLDERS, LEAKING, ROOT, SETS, Step, run_undone, step
 
 from superconext.experiments.paired_tests import hierarchical_bootstrap
 
@@ -104,12 +102,7 @@ def steps(data: Path, encoder: Path, texts: list[Path], out: Path) -> list[Step]
 
 def run(data: Path, encoder: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
-    out.mkdir(parents=True, exist_ok=True)
-    note_commit(out)
-    for one in steps(data, encoder, texts, out):
-        if not one.done.exists():
-            print(one.name, file=sys.stderr)
-            subprocess.run(one.command, check=True)
+    run_undone(steps(data, encoder, texts, out), out)
 
 
 def collect(out: Path) -> None:

@@ -14,15 +14,13 @@ reproduce_results.py.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from doc_tables import read_rows, write_rows
 from indomain import FOUND, compared, fits
-from reproduce_results import FOLDERS, ROOT, Step, note_commit, step
+from reproduce_results import FOLDERS, ROOT, Step, run_undone, step
 
 NAME = "pretrain_part"
 STORED = ROOT / "scripts" / "results" / f"{NAME}.csv"
@@ -71,11 +69,7 @@ def steps(data: Path, texts: list[Path], out: Path) -> list[Step]:
 def run(data: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
     (out / "rows").mkdir(parents=True, exist_ok=True)
-    note_commit(out)
-    for one in steps(data, texts, out):
-        if not one.done.exists():
-            print(one.name, file=sys.stderr)
-            subprocess.run(one.command, check=True)
+    run_undone(steps(data, texts, out), out)
 
 
 def collect(out: Path) -> None:

@@ -318,6 +318,16 @@ def run(data: Path, texts: list[str], out: Path, only: str | None, listed: bool)
             subprocess.run(one.command, check=True)
 
 
+def run_undone(planned: Iterable[Step], out: Path) -> None:
+    """Run the steps that are not done, in their order, and note the commit in `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    note_commit(out)
+    for one in planned:
+        if not one.done.exists():
+            print(one.name, file=sys.stderr)
+            subprocess.run(one.command, check=True)
+
+
 def note_commit(out: Path) -> None:
     """Write `about.json`: what the run is made with. Raises SystemExit where that was another
     commit."""

@@ -16,13 +16,11 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 from doc_tables import write_table
-from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, note_commit, step
+from reproduce_results import FOLDERS, ROOT, SETS, Step, learned, run_undone, step
 
 from superconext.report.table import Grid
 
@@ -88,15 +86,11 @@ def steps(data: Path, share: float, out: Path) -> list[Step]:
 def run(data: Path, texts: list[Path], out: Path) -> None:
     """Run what is not done yet."""
     out.mkdir(parents=True, exist_ok=True)
-    note_commit(out)
     for share in SHARES:
         text = out / f"text-{share:g}.txt"
         words = sampled(texts, share, text)
         text.with_suffix(".json").write_text(json.dumps({"words": words}), encoding="utf-8")
-        for one in steps(data, share, out):
-            if not one.done.exists():
-                print(" ".join(one.command[3:5]), one.done, file=sys.stderr)
-                subprocess.run(one.command, check=True)
+        run_undone(steps(data, share, out), out)
 
 
 def collect(out: Path) -> None:

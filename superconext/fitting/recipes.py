@@ -165,12 +165,15 @@ def pretraining_of(given: Mapping[str, Any], config: Config, progress: Progress)
     if words < ENOUGH_WORDS:
         return {}
     a_minute = 60 * _WORDS_A_SECOND
-    read = min(words, max(round(config.budget * a_minute), ENOUGH_WORDS))
+    read = min(words, round(config.budget * a_minute))
+    if read < ENOUGH_WORDS:
+        progress.say(
+            f"auto: no encoder is pretrained: within --budget it reads {read:,} of {words:,} "
+            f"unlabelled words, and needs {ENOUGH_WORDS:,} (--pretrain reads all)"
+        )
+        return {}
     about = plural(max(round(read / a_minute), 1), "minute")
     on = f"an encoder on {read:,}{f' of {words:,}' * (read < words)} unlabelled words"
-    if read > config.budget * a_minute:
-        progress.say(f"auto: to pretrain {on} takes about {about}, more than --budget (--pretrain)")
-        return {}
     more = f"; on all with --budget {math.ceil(words / a_minute)}m" * (read < words)
     progress.say(f"auto: also pretrains {on}: about {about} (not with --no-pretrain{more})")
     return {"pretrain": True, **({"pretrain_words": read} if read < words else {})}

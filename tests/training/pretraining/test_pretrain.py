@@ -105,10 +105,12 @@ def timeless(made):
     return [{**record, "seconds": 0} for record in made.history]
 
 
-@pytest.mark.parametrize("stop", [3, 14, 15, 29])
-def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop):
+@pytest.mark.parametrize(
+    ("stop", "part"), [(3, 1.0), (14, 1.0), (15, 1.0), (29, 1.0), (9, 0.5), (13, 0.5)]
+)
+def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop, part):
     monkeypatch.setattr(language_model, "SAVED_EVERY", 5)
-    whole = trainer(tmp_path / "whole")
+    whole = trainer(tmp_path / "whole", part=part)
     whole.fit()
 
     class StopError(Exception):
@@ -119,18 +121,19 @@ def test_a_stopped_training_goes_on_to_the_same_end(tmp_path, monkeypatch, stop)
             if trainer.steps_done == stop:
                 raise StopError
 
-    broken = trainer(tmp_path / "broken", callbacks=[Stop()])
+    broken = trainer(tmp_path / "broken", callbacks=[Stop()], part=part)
     with pytest.raises(StopError):
         broken.fit()
     heard = Heard()
-    again = trainer(tmp_path / "broken", progress=heard)
-    last = (stop - 1) // 5 * 5  # of epochs of 14 steps, the first two end after 14 and 28
-    last = max([last, *(end for end in (14, 28) if end < stop)])
+    again = trainer(tmp_path / "broken", progress=heard, part=part)
+    epoch = round(14 * part)  # steps
+    last = max((stop - 1) // 5 * 5, (stop - 1) // epoch * epoch)
     assert again.steps_done == last
     again.fit()
     assert same(weights(whole), weights(again))
     assert timeless(again) == timeless(whole)
-    assert any(f"resuming after step {last} of 42" in line for line in heard.lines) == (stop > 5)
+    told = f"resuming after step {last} of {3 * epoch}"
+    assert any(told in line for line in heard.lines) == (stop > 5)
     assert len(list((tmp_path / "broken").iterdir())) == KEPT
 
 
