@@ -147,6 +147,7 @@ def fetch(
             if progress is not None:
                 progress((before + share) / len(entry.files))
 
+        url = file.url
         if source is not None:
             path = Path(source) / file.name
             if not path.is_file():
@@ -156,17 +157,18 @@ def fetch(
             checked = downloader.check(path, file)
         else:
             path = cache / entry.name / file.name
+            url = file.address(url_base, DataError)
             checked = downloader.fetch(
                 file,
                 path,
                 f"{entry.name}/{file.name}",
-                url=file.address(url_base, DataError),
+                url=url,
                 advice=_ADVICE,
                 progress=advance,
                 replace_damaged=True,
             )
         paths[role] = path
-        sources.append({"url": file.url, "sha256": checked.sha256, "checked": checked.check})
+        sources.append({"url": url, "sha256": checked.sha256, "checked": checked.check})
     from superconext.data.parsers import PARSERS
 
     parsed = PARSERS[entry.parser](paths, entry.options)

@@ -79,7 +79,7 @@ def kept(tmp_path):
     return sorted(path.name for path in (tmp_path / "cache" / "tiny").iterdir())
 
 
-def test_a_good_set(get, server, tmp_path, capfd):
+def test_a_good_set_records_where_it_came_from(get, server, tmp_path, capfd):
     said, shares = [], []
     got = get(say=said.append, progress=shares.append)
     assert list(got.parts["test"]) == [("neg", "bad"), ("pos", "good")]
@@ -90,7 +90,7 @@ def test_a_good_set(get, server, tmp_path, capfd):
     assert got.notes == ["train: 1 row without a text or a label left out"]
     digest = hashlib.sha256(TRAIN).hexdigest()
     assert got.sources[0] == {
-        "url": "https://example.invalid/x/tiny.train",
+        "url": f"{server.url}/tiny.train",
         "sha256": digest,
         "checked": "nothing: no hash is published; recorded for the next time",
     }
