@@ -62,6 +62,7 @@ class Baseline(ABC):
     needs_run: whether it reads the text as a run does, through `run`; then `lacks` says which
         runs it cannot be fitted beside, and in a comparison it takes parameters of `train`.
     run: what it shares with the run, set before `fit` where `needs_run` holds.
+    config: of the run it is compared with, set before `fit`: texts are normalised alike.
     settings: what `fit` chose, by name; part of the results.
     name, seconds: set by `fit_baseline`: of the registry, and the wall time of the fit.
     """
@@ -69,6 +70,7 @@ class Baseline(ABC):
     seeded: ClassVar[bool] = False
     needs_run: ClassVar[bool] = False
     run: RunText | None = None
+    config: Config | None = None
     name: str = ""
     seconds: float = 0.0
 
@@ -109,7 +111,7 @@ class Baseline(ABC):
 
         def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
             other = type(self)()
-            other.run = self.run
+            other.run, other.config = self.run, self.config
             texts, labels = ([part[row] for row in fitted] for part in train)
             other.fit((texts, labels), dev, seed)
             shares = other.predict_proba([train[0][row] for row in held])
@@ -180,13 +182,15 @@ def fit_baseline(
     seed: int = 0,
     run: RunText | None = None,
     config: Config | None = None,
+    adjust: bool = True,
 ) -> Baseline:
     """A fitted baseline by its name.
 
     Args:
         run: for a baseline with `needs_run`.
-        config: of the run it is compared with, for `adjusted_baseline`; None leaves the
-            probabilities as they are.
+        config: of the run it is compared with, whose texts are normalised alike; None: as `auto`.
+        adjust: whether its probabilities are adjusted as those of that run, by
+            `adjusted_baseline`.
 
     Raises ConfigError for a name that is not registered and for a baseline that needs a run where
     none is given or the run lacks something, and what fitting raises.
@@ -200,10 +204,10 @@ def fit_baseline(
             )
         check_run(name, run.config)
     baseline = kind()
-    baseline.run = run
+    baseline.run, baseline.config = run, config
     started = time.perf_counter()
     baseline.fit(train, dev, seed)
-    if config is not None:
+    if config is not None and adjust:
         baseline = adjusted_baseline(baseline, train, dev, seed, config)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
     return baseline
@@ -289,7 +293,7 @@ def baseline_report(
         splits: what to report on, by name.
         names: of the baselines.
         run: for baselines with `needs_run`.
-        config: of the run, for `adjusted_baseline`; None: none is adjusted.
+        config: of the run, as for `fit_baseline`; None: none is adjusted.
 
     Raises what `fit_baseline` does.
     """
@@ -298,7 +302,7 @@ def baseline_report(
     report: dict[str, Any] = {}
     fitted: dict[str, Baseline] = {}
     for name in names:
-        plain = fitted[name] = fit_baseline(name, train, dev, run=run)
+        plain = fitted[name] = fit_baseline(name, train, dev, 0, run, config, adjust=False)
         like = plain if config is None else adjusted_baseline(plain, train, dev, 0, config)
         if like is not plain:
             like.seconds = plain.seconds

@@ -33,6 +33,7 @@ from superconext.probe.ngrams import (
     ngram_tokenizer,
     spaced,
 )
+from superconext.text.tokenize import Tokenizer
 
 #: C of the SVM on TF-IDF; beyond 10 it fits every training row.
 SVM_GRID: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -45,12 +46,20 @@ SVM_DEFAULT_C = 1.0
 BETA = 0.25
 
 
+def tokenizer_of(baseline: Baseline, texts: Sequence[str]) -> Tokenizer:
+    """Cuts texts as the run does that a baseline is compared with; `auto` looks at `texts`."""
+    config = baseline.config
+    read = () if config is None else (config.normalize, config.bridge)
+    return ngram_tokenizer(texts, *read)
+
+
 class TfidfLogisticRegression(ProbabilisticBaseline):
     """TF-IDF and logistic regression."""
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfLogisticRegression:
         self.names, labels, dev_labels = class_indices(train, dev)
-        self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels)
+        cut = tokenizer_of(self, train[0])
+        self.model = fit_tfidf_model(train[0], labels, dev and dev[0], dev_labels, cut)
         self.settings = {"C": self.model.c}
         return self
 
@@ -59,7 +68,8 @@ class TfidfLogisticRegression(ProbabilisticBaseline):
 
     def out_of_fold(self, train: Split, dev: Split | None, seed: int = 0) -> np.ndarray | None:
         """With the C that was chosen."""
-        labels, counts = class_indices(train, None)[1], NgramCounts(train[0])
+        labels = class_indices(train, None)[1]
+        counts = NgramCounts(train[0], self.model.tokenizer)
 
         def predict(fitted: np.ndarray, held: np.ndarray) -> np.ndarray:
             own, others = counts.fold(fitted, held)
@@ -76,7 +86,7 @@ class NgramPool(ProbabilisticBaseline):
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NgramPool:
         self.names, labels, dev_labels = class_indices(train, dev)
         rows = train[0], labels, dev and dev[0], dev_labels
-        first, second, held_out = fit_both(*rows, held_out=True)
+        first, second, held_out = fit_both(*rows, True, tokenizer_of(self, train[0]))
         self.models = first, second
         self.weights, self.held_out = np.full(2, 1 / 2), None
         if held_out is not None:
@@ -103,7 +113,7 @@ class TfidfSvm(Baseline):
 
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> TfidfSvm:
         self.names, labels, dev_labels = class_indices(train, dev)
-        self.counts = NgramCounts(train[0])
+        self.counts = NgramCounts(train[0], tokenizer_of(self, train[0]))
         self.features = TfidfFeatures(self.counts.counts, labels)
         (rows,) = self.features.rows(self.counts.counts)
 
@@ -136,7 +146,7 @@ class NbSvm(Baseline):
     def fit(self, train: Split, dev: Split | None, seed: int = 0) -> NbSvm:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        self.tokenizer = ngram_tokenizer(train[0])
+        self.tokenizer = tokenizer_of(self, train[0])
         self.features = CountVectorizer(**WORD_OPTIONS, binary=True, dtype=np.float64)
         rows = self.features.fit_transform(spaced(train[0], self.tokenizer))
         self.names, labels, dev_labels = class_indices(train, dev)
@@ -238,7 +248,7 @@ class FastText(Baseline):
         """Raises MissingExtraError without the package, TrainingError where it gives up."""
         fasttext = _module()
         self.names = sorted(set(train[1]))
-        self.tokenizer = ngram_tokenizer(train[0])
+        self.tokenizer = tokenizer_of(self, train[0])
         grid = [(epochs, lengths) for epochs in EPOCHS for lengths in SUBWORDS]
         chosen = dev is not None and len(dev[1]) >= FEWEST_DEV_ROWS
         best = -1.0

@@ -98,7 +98,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     others: dict[str, Any] = {}
     if train is not None:
         split = {"rows": (corpus.texts, corpus.labels)}
-        fitted = baseline_report((train.texts, train.labels), None, split)
+        fitted = baseline_report((train.texts, train.labels), None, split, config=model.config)
         others = {name: scores["rows"] for name, scores in fitted.items()}
     settings = model.titles | ({} if model.ensemble is None else model.ensemble.settings)
     if evaluation.encoder_alone is not None and "encoder" in predicting(settings):

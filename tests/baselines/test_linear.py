@@ -1,5 +1,7 @@
 """The baselines are fitted as described, and on nothing but train and dev."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -9,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_union
 from sklearn.svm import LinearSVC
 
-from superconext.baselines.baseline import Majority, baseline_report
+from superconext.baselines.baseline import Majority, baseline_report, fit_baseline
 from superconext.baselines.linear import (
     SVM_GRID,
     NbSvm,
@@ -17,6 +19,7 @@ from superconext.baselines.linear import (
     TfidfLogisticRegression,
     TfidfSvm,
 )
+from superconext.config.parameters import Config
 from superconext.probe.base import log_softmax
 from superconext.probe.ensemble import fit_weights, pooled
 from superconext.probe.ngrams import (
@@ -26,6 +29,7 @@ from superconext.probe.ngrams import (
     RatioFeatures,
     TfidfFeatures,
 )
+from tests.cli.conftest import call_main
 from tests.probe.conftest import exact  # noqa: F401  (a fixture)
 
 GOOD, BAD = ["zwin", "mzyan", "مزيان", "هايل"], ["khayb", "khasr", "خايب", "قبيح"]
@@ -198,3 +202,44 @@ def test_the_pool_has_the_c_and_the_weights_that_rows_left_out_ask_for():
         np.testing.assert_allclose(pool.predict_proba(test), np.exp(log_softmax(scores)))
     one = [*train[0], "rare0"], [*train[1], "rare"]
     assert NgramPool().fit(one, None).settings["pool_weights"] == [0.5, 0.5]
+
+
+LENGTHENED = (["haaa"] * 10 + ["haa"] * 10, ["yes"] * 10 + ["no"] * 10)
+
+
+@pytest.mark.parametrize("name", ["tfidf_logreg", "tfidf_svm", "nbsvm", "ngrams", "fasttext"])
+def test_texts_are_normalised_as_those_of_the_run_are(name):
+    if name == "fasttext":
+        pytest.importorskip("fasttext")
+    for rule, same in (("+elongation", True), ("-elongation", False)):
+        config = Config(normalize=f"latin{rule}")
+        fitted = fit_baseline(name, LENGTHENED, None, config=config)
+        one, other = fitted.predict(["haaa", "haa"])
+        assert (one == other) == same
+        if not same:
+            assert (one, other) == ("yes", "no")
+
+
+def test_the_baselines_of_train_and_compare_are_normalised_as_asked(tmp_path):
+    data = tmp_path / "rows.tsv"
+    rows = [
+        f"{label}\t{text} {word}\n"
+        for text, label in zip(*LENGTHENED, strict=True)
+        for word in ("hadchi", "kayn", "bzf")
+    ]
+    data.write_text("label\ttext\n" + "".join(rows))
+    asked = ["--normalize", "latin-elongation", "--test", data, "--cv", "0", "--quiet"]
+    out = tmp_path / "compared"
+    asked_of_compare = ["--objectives", "ngrams", "--seeds", "1", "--out", out]
+    assert call_main("compare", data, *asked_of_compare, *asked).code == 0
+    lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    scores = {line["objective"]: line["test"]["accuracy"] for line in lines}
+    assert all(scores[name] == 1 for name in ("tfidf_logreg", "tfidf_svm", "ngrams"))
+    run = tmp_path / "run"
+    little = ["--preset", "fast", "--epochs", "1"]
+    assert call_main("train", data, "--out", run, *little, *asked).code == 0
+    baselines = json.loads((run / "metrics.json").read_text())["baselines"]
+    assert baselines["tfidf_logreg"]["test"]["accuracy"] == 1
+    page = tmp_path / "page.html"
+    assert call_main("report", run, data, "--train", data, "--out", page).code == 0
+    assert "100.0" in page.read_text()
