@@ -119,7 +119,7 @@ def train(
     facts = {
         **facts_of(made, folder),
         "tokens": tokens_of(made),
-        "profile": tokenizer.normalizer.profile,
+        "profile": tokenizer.normalizer.named,
         "cached": not text.tokenised,
         "seconds": round(time.perf_counter() - began, 2),
     }
@@ -155,14 +155,14 @@ def info(
     recorded = recorded_tokenizer(source)
     facts: dict[str, Any] = {**facts_of(table), "notes": table.notes}
     if recorded is not None:
-        facts["profile"] = recorded.normalizer.profile
+        facts["profile"] = recorded.normalizer.named
     answers: dict[str, Any] = {}
     if text is not None:
         lines = Lines([text], text_column, **reading)
         tokenizer = _reader(source, lines, normalize)
         counts = count_words(map(tokenizer, lines))
         echo_notes(lines.notes)
-        profile = tokenizer.normalizer.profile
+        profile = tokenizer.normalizer.named
         answers["coverage"] = {"file": text, "profile": profile, **coverage(table, counts)}
     if nearest is not None:
         # Spelt as the words of the table are, where it is known how that was.

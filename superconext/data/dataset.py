@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _ARABIC = str.maketrans(
     {
-        **dict.fromkeys("أإآ", "ا"),
-        "ى": "ي",
+        **dict.fromkeys("أإآٱ", "ا"),
+        **dict.fromkeys("ىی", "ي"),
+        "ک": "ك",
         **dict.fromkeys(map(chr, [0x640, *range(0x64B, 0x653)])),
     }
-    | {chr(0x660 + digit): str(digit) for digit in range(10)}
 )
 
 
@@ -124,9 +124,12 @@ ALIKE = "classes that differ in case, spaces, .0 or Arabic spelling alone"
 
 
 def folded(label: str) -> str:
-    """A label in lower case and compatible characters, with single spaces; 1.0 as 1; in Arabic
-    without hamza on alif, short vowels and tatweel, and with the digits 0 to 9."""
-    plain = " ".join(unicodedata.normalize("NFKC", label).casefold().translate(_ARABIC).split())
+    """A label in lower case and compatible characters, with single spaces and the digits 0 to 9;
+    1.0 as 1; in Arabic without hamza on alif, short vowels and tatweel, with one yeh and kaf."""
+    plain = unicodedata.normalize("NFKC", label).casefold().replace("i\u0307", "i")
+    if not plain.isascii():
+        plain = re.sub(r"\d", lambda digit: str(int(digit[0])), plain.translate(_ARABIC))
+    plain = " ".join(plain.split())
     return re.sub(r"^(-?\d+)\.0+$", r"\1", plain)
 
 
@@ -298,6 +301,7 @@ _LOOKS += "ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXαaιiκkνvοoρpυuχx"
 _ALIKE = str.maketrans(
     {
         **dict(zip(_LOOKS[::2], _LOOKS[1::2], strict=True)),
+        "ı": "i",
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
         "\u2019": "'",
         **dict.fromkeys(MARKS + "\ufe0e\ufe0f", ""),

@@ -114,6 +114,7 @@ class LabelReader:
         self._classes = {folded(name): name for name in classes}
         self._places: dict[str, Places] = {}
         self._stray = self._marked = self._folded = self._dropped = self._textless = 0
+        self._respelt: dict[str, str] = {}
 
     def read(self, block: Block, columns: Mapping[str, Any] | None) -> Block:
         """The rows with their labels corrected; "" is that of a row without one."""
@@ -169,6 +170,8 @@ class LabelReader:
                 name = ""
             one = self._classes.get(folded(name), folded(name)) if self.fold else name
             self._folded += count * (one != name)
+            if one != name and len(self._respelt) < _NAMED:
+                self._respelt[name] = one
             put_right[label] = one
         for label, line in zip(labels, block.lines, strict=True) if rare else ():
             if label in rare and len(rare[label].lines) < _NAMED:
@@ -184,7 +187,8 @@ class LabelReader:
         if self._marked:
             notes.append(f"invisible marks removed from inside {plural(self._marked, 'label')}")
         if self._folded:
-            told = f"{plural(self._folded, 'label')} put in lower case and single spaces"
+            such = ", ".join(f"{shown(a, 24)} to {shown(b, 24)}" for a, b in self._respelt.items())
+            told = f"{plural(self._folded, 'label')} put in one spelling ({such})"
             notes.append(told + ", as those of the run were" * self.as_trained)
         if self._dropped:
             notes.append(f"{plural(self._dropped, 'row')} without a label left out")

@@ -333,7 +333,7 @@ def make_pool(request: PoolRequest, progress: Progress) -> dict[str, Any]:
     sync(out.parent)
     return {
         "out": str(out),
-        "profile": tokenizer.normalizer.profile,
+        "profile": tokenizer.normalizer.named,
         "kept": sum(count.get("kept", 0) for count in state.counts),
         "sources": [
             {

@@ -30,7 +30,7 @@ from superconext.encoders.pretrained import read_facts
 from superconext.objectives.base import PoolOptions, parse_options
 from superconext.objectives.catalogue import objective_class
 from superconext.probe.group_priors import BY_SCRIPT, balanced_cells
-from superconext.text.normalize import Normalizer, choose_profile, parse_normalize
+from superconext.text.normalize import normalizer_of, parse_normalize
 from superconext.text.tokenize import Pieces, Tokenizer
 from superconext.training.pool import draw_pool, pool_sources
 from superconext.training.pretraining.make import pretrained_encoder
@@ -179,7 +179,7 @@ def preprocess(
     if train.on_disk is not None:
         cut["train"] = train.on_disk.longer_than(config.max_length)
     facts: dict[str, Any] = {
-        "profile": own.tokenizer.normalizer.profile,
+        "profile": own.tokenizer.normalizer.named,
         **indexer.facts,
         "unknown": {**unknown, **judged.unknown},
         **own.facts,
@@ -405,11 +405,11 @@ def _pool_tokens(
 def make_tokenizer(config: Config, texts: Sequence[str]) -> Tokenizer:
     """The tokenizer of a configuration; profile `auto` is decided on the training texts, or leaves
     them as they are for an encoder that reads text."""
-    profile, enable, disable = parse_normalize(config.normalize)
+    named = config.normalize
     whole = encoder_class(config.encoder).reads_text
-    if profile == "auto":
-        profile = "none" if whole else choose_profile(texts)
-    return Tokenizer(Normalizer(profile, enable, disable), config.bridge, words=not whole)
+    if whole and parse_normalize(named)[0] == "auto":
+        named = named.replace("auto", "none", 1)
+    return Tokenizer(normalizer_of(named, texts), config.bridge, words=not whole)
 
 
 #: Share of the words that vectors have, from which they are of use.

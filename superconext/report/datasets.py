@@ -331,7 +331,7 @@ def coverage_of(parts: Texts, source: str, profile: str) -> tuple[list[dict[str,
     counts = {name: count_words(map(tokenizer, texts)) for name, texts in parts.items()}
     vectors = read_vectors(source, keep=set(chain.from_iterable(counts.values())))
     reports = [
-        {"file": name, "profile": tokenizer.normalizer.profile, **coverage(vectors, words)}
+        {"file": name, "profile": tokenizer.normalizer.named, **coverage(vectors, words)}
         for name, words in counts.items()
     ]
     return reports, vectors.notes

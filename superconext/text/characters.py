@@ -25,6 +25,9 @@ _UNSPACED_RANGES = (
     (0x1000, 0x103F),  # Myanmar
     (0x1050, 0x108F),
     (0x1780, 0x17D3),  # Khmer
+    (0x1950, 0x19CF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1A7F),  # Tai Tham
+    (0x1B05, 0x1B4C),  # Balinese
     (0x2E80, 0x2FDF),  # CJK radicals
     (0x3005, 0x3007),
     (0x3041, 0x30FF),  # kana
@@ -32,11 +35,26 @@ _UNSPACED_RANGES = (
     (0x31F0, 0x31FF),
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
+    (0xA984, 0xA9C0),  # Javanese
+    (0xA9E0, 0xA9EF),  # Myanmar, extended
+    (0xA9FA, 0xA9FE),
+    (0xAA60, 0xAA7F),
+    (0xAA80, 0xAADF),  # Tai Viet
     (0xF900, 0xFAFF),
     (0xFF66, 0xFF9D),  # halfwidth kana
     (0x1B000, 0x1B16F),
     (0x20000, 0x323AF),
 )
+
+#: 0 of every script whose digits NFKC leaves as they are; 1 to 9 follow it.
+ZEROS = (
+    0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6,
+    0x0D66, 0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0,
+    0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0,
+    0xAA50, 0xABF0, 0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450,
+    0x114D0, 0x11650, 0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0,
+    0x16A60, 0x16AC0, 0x16B50, 0x1E140, 0x1E2F0, 0x1E950,
+)  # fmt: skip
 
 # Pictures, close to the property Extended_Pictographic. What NFKC takes apart (such as the
 # trade mark sign) is left out on purpose: it is not a picture any more after that rule.
@@ -160,9 +178,12 @@ _MAIN = 0.9  # share of the letters from which one script counts as the text's o
 def script_of(text: str) -> str:
     """`Arabic`, `Latin` and so on if nine in ten letters are, else `mixed` or `no letters`.
 
-    Addresses, mentions and hashtags count like everything else.
+    Kana, and Han beside kana, is `Japanese`. Addresses, mentions and hashtags count like everything
+    else.
     """
     counts = letters_of(text)
+    if kana := counts.pop("Hiragana", 0) + counts.pop("Katakana", 0):
+        counts["Japanese"] = kana + counts.pop("Han", 0)
     if not counts:
         return NONE
     script, count = counts.most_common(1)[0]
@@ -195,14 +216,38 @@ def rows_by_script(texts: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: np.flatnonzero(groups == name) for name in kept} if len(kept) > 1 else {}
 
 
+# Scripts whose name is not the first word of their letters' names; "" for letters of several.
+_SCRIPTS = {
+    "BASSA": "Bassa Vah",
+    "CANADIAN": "Canadian syllabics",
+    "CJK": "Han",
+    "GUNJALA": "Gunjala Gondi",
+    "HANIFI": "Hanifi Rohingya",
+    "KAYAH": "Kayah Li",
+    "MASARAM": "Masaram Gondi",
+    "MEETEI": "Meetei Mayek",
+    "MENDE": "Mende Kikakui",
+    "NEW": "New Tai Lue",
+    "NKO": "N'Ko",
+    "OL": "Ol Chiki",
+    "PAHAWH": "Pahawh Hmong",
+    "SORA": "Sora Sompeng",
+    "SYLOTI": "Syloti Nagri",
+    "TAI": "Tai",
+    "WARANG": "Warang Citi",
+    **dict.fromkeys(("FEMININE", "MASCULINE", "MODIFIER", "KATAKANA-HIRAGANA", "MATHEMATICAL"), ""),
+}
+
+
 @lru_cache(maxsize=1 << 14)
 def _script(character: str) -> str:
-    """Script of a letter by the first word of its Unicode name, "" for all else.
+    """Script of a letter by its Unicode name, "" for all else and for letters of several scripts.
 
     `re` and `unicodedata` do not know the property Script; the names tell it for every letter
     but a few symbols.
     """
     if not character.isalpha():
         return ""
-    first = unicodedata.name(character, "OTHER").split()[0]
-    return "Han" if first == "CJK" else first.capitalize()
+    words = unicodedata.name(character, "OTHER").split()
+    first = words[words[0] in ("FULLWIDTH", "HALFWIDTH")]
+    return _SCRIPTS.get(first, first.capitalize())

@@ -30,7 +30,8 @@ PLACEHOLDERS = ("<url>", "<email>", "<user>", "<num>")
 _EVERY = ("arabic", "arabizi", "latin")
 
 # Inside a word: C'est, aujourd’hui, est-elle, 3'ir (the apostrophe is a letter in Arabizi).
-CONNECTORS = "'’_-"
+# Also Catalan col·lecció and the marks of Hebrew abbreviations, צה״ל and ג׳ירפה.
+CONNECTORS = "'’·״׳_-"
 # Inside a number: 3.5, 1,000, 23/12, 12:30, 2018-2019, 1_000, 1'000 and NFKC's 1⁄2.
 _SEPARATORS = ".,:/⁄٫٬'’_-"
 
@@ -76,7 +77,7 @@ _URL = re.compile(
 # Addresses glued to each other (`a@b.c+@d.e`) go together, or the second would wait a pass.
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+(?:[\w.+-]*@[\w.+-]+)*")
 _ELONGATION = re.compile(r"([^\W\d_])\1{2,}")
-_PUNCTUATION = re.compile(r"([^\w\s]|_)\1{3,}")
+_PUNCTUATION = re.compile(r"([^\w\s]|_)\1{2,}")
 # Looking behind from after the joiner lets `re` skip to joiners at once.
 _ZWJ_ASTRAY = re.compile(f"\u200d(?:(?<![{characters.EMOJI}]\u200d)|(?![{characters.EMOJI}]))")
 _ARABIC_DIGIT = re.compile(r"(?<=[ء-يٮ-ۓ])(?=\d)|(?<=\d)(?=[ء-يٮ-ۓ])")
@@ -100,12 +101,16 @@ _SPACING_FORMS: dict[int, str | None] = {
     },
 }
 _SPACING_CHARACTERS = frozenset(map(chr, _SPACING_FORMS))
+# Tifinagh ⵯ makes ⴳⵯ and ⴽⵯ letters of their own; NFKC has the letter ⵡ for it.
+_TIFINAGH_W = "\u2d6f"
 
 
 def nfkc(text: str) -> str:
-    """Unicode NFKC, without the spaces it would put before spacing accents."""
+    """Unicode NFKC, without the spaces it would put before spacing accents, and with ⵯ kept."""
     if text.isascii():
         return text
+    if _TIFINAGH_W in text:
+        return _TIFINAGH_W.join(map(nfkc, text.split(_TIFINAGH_W)))
     if not _SPACING_CHARACTERS.isdisjoint(text):
         text = text.translate(_SPACING_FORMS)
     # A line end composes with nothing. Most lines are seen to be in NFKC as they are, where one
@@ -114,10 +119,17 @@ def nfkc(text: str) -> str:
 
 
 def is_nfkc(text: str) -> bool:
-    """Whether text is in Unicode NFKC."""
+    """Whether `nfkc` leaves text as it is, but for spacing accents."""
     if text.isascii():
         return True
+    if _TIFINAGH_W in text:
+        return all(map(is_nfkc, text.split(_TIFINAGH_W)))
     return all([unicodedata.is_normalized("NFKC", line) for line in text.split("\n")])
+
+
+def lower(text: str) -> str:
+    """Lower case; Turkish İ is i, where Unicode has i and a dot above."""
+    return text.lower().replace("i\u0307", "i")
 
 
 def urls(text: str) -> str:
@@ -163,12 +175,12 @@ def elongation(text: str) -> str:
 
 
 def _cap_marks(match: re.Match[str]) -> str:
-    # Stacked accents belong to the word below them.
-    return match[0] if unicodedata.category(match[1])[0] == "M" else match[1] * 3
+    # Vowel signs are lengthened as letters are.
+    return match[0][: 2 if unicodedata.category(match[1])[0] == "M" else 3]
 
 
 def punctuation(text: str) -> str:
-    """At most three of a punctuation mark, symbol or emoji in a row."""
+    """At most three of a punctuation mark, symbol or emoji in a row, two of a combining mark."""
     return _PUNCTUATION.sub(_cap_marks, text)
 
 
@@ -198,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule("skin_tones", (), characters=dict.fromkeys(characters.SKIN_TONES, None)),
     Rule("invisible", _EVERY, characters=INVISIBLE, function=join_emoji_only),
     Rule("nfkc", _EVERY, function=nfkc),
-    Rule("lower", _EVERY, function=str.lower),
+    Rule("lower", _EVERY, function=lower),
     Rule(
         "quotes",
         _EVERY,
@@ -211,8 +223,7 @@ RULES: tuple[Rule, ...] = (
         "digits",
         _EVERY,
         characters={
-            **{0x0660 + value: str(value) for value in range(10)},
-            **{0x06F0 + value: str(value) for value in range(10)},
+            **{zero + value: str(value) for zero in characters.ZEROS for value in range(10)},
             **{ord("٪"): "%", ord("٫"): ".", ord("٬"): ","},
         },
     ),
@@ -230,6 +241,7 @@ RULES: tuple[Rule, ...] = (
         },
     ),
     Rule("alef_maksura", ("arabic",), characters=dict.fromkeys(map(ord, "ىی"), "ي")),
+    Rule("kaf", ("arabic",), characters={ord("ک"): "ك"}),
     Rule("ta_marbuta", (), characters={ord("ة"): "ه"}),
     Rule("urls", _EVERY, function=urls),
     Rule("emails", _EVERY, function=emails),
@@ -250,6 +262,8 @@ RULE_NAMES = tuple(rule.name for rule in RULES)
 # dialect has 2% to 24% of such words, English 0.2% at most, biochemistry (PI3K) 0.6%.
 ARABIC_SHARE = 0.05
 ARABIZI_SHARE = 0.01
+#: Share of ې and ۍ among Arabic letters from which yehs are letters of their own.
+SEVERAL_YEHS = 0.002
 _MOST_COUNTED = 500  # characters of a text
 
 _ARABIC_RUN = re.compile("[\u0620-\u065f\u066e-\u06d3\u0750-\u077f\ufb50-\ufdff\ufe70-\ufefc]+")
@@ -306,6 +320,13 @@ class Normalizer:
             if rule.name in enable or (profile in rule.profiles and rule.name not in disable)
         )
         self._steps = _plan([rule for rule in RULES if rule.name in self.rules])
+
+    @property
+    def named(self) -> str:
+        """The profile and how its rules differ, such as `arabic+skin_tones-lower`."""
+        own = {rule.name: self.profile in rule.profiles for rule in RULES}
+        changed = [name for name in RULE_NAMES if own[name] != (name in self.rules)]
+        return self.profile + "".join("-+"[name in self.rules] + name for name in changed)
 
     def __call__(self, text: str) -> str:
         for step in self._steps:
@@ -371,6 +392,8 @@ def choose_profile(texts: Iterable[str]) -> str:
 
     - `arabic` if at least 5% of the Arabic and Latin letters are Arabic: its rules for Arabic
       touch no other script, and the rest are those of `arabizi`, so it serves mixed text;
+      `arabic-alef_maksura` if ې and ۍ are 0.2% of the Arabic letters, as in Pashto and Uyghur,
+      where ى, ی and ي are letters of their own;
     - else `arabizi` if at least 1% of the Latin words hold an Arabizi digit (`ma3arfach`,
       `9alb`; not `2nd`, `3d`, `mp3`);
     - else `latin`, also for other scripts and for no letters at all.
@@ -381,12 +404,13 @@ def choose_profile(texts: Iterable[str]) -> str:
         >>> choose_profile(["3jebni had lfilm bzaf"])
         'arabizi'
     """
-    arabic = latin = words = arabizi = 0
+    arabic = latin = words = arabizi = yehs = 0
     for text in texts:
         text = text[:_MOST_COUNTED]
         if "@" in text or "#" in text or "://" in text or "www." in text:
             text = _WEB.sub(" ", text)
         arabic += sum(map(len, _ARABIC_RUN.findall(text)))
+        yehs += text.count("ې") + text.count("ۍ")
         latin += sum(map(len, _LATIN_RUN.findall(text)))
         for word in _LATIN_WORD.findall(text):
             if word.isdigit():
@@ -395,7 +419,7 @@ def choose_profile(texts: Iterable[str]) -> str:
             if not word.isalpha() and _ARABIZI_WORD.fullmatch(word):
                 arabizi += not _ORDINAL.fullmatch(word)
     if arabic and arabic >= ARABIC_SHARE * (arabic + latin):
-        return "arabic"
+        return "arabic-alef_maksura" if yehs >= SEVERAL_YEHS * arabic else "arabic"
     if arabizi and arabizi >= ARABIZI_SHARE * words:
         return "arabizi"
     return "latin"
@@ -405,7 +429,10 @@ def normalizer_of(named: str, texts: Iterable[str]) -> Normalizer:
     """The normaliser of a profile and rules, see `parse_normalize`; for the profile `auto` that
     which `choose_profile` finds for the texts. Raises ConfigError for unknown ones."""
     profile, enable, disable = parse_normalize(named)
-    return Normalizer(choose_profile(texts) if profile == "auto" else profile, enable, disable)
+    if profile == "auto":
+        profile, _, off = parse_normalize(choose_profile(texts))
+        disable = [*disable, *(rule for rule in off if rule not in enable)]
+    return Normalizer(profile, enable, disable)
 
 
 def _check_names(option: str, names: object) -> None:

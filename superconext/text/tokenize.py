@@ -59,8 +59,8 @@ def tokenize(text: str) -> list[str]:
     (`3la`, `ma3arfach`, `l'argent`, `est-elle`). One token each: a number (`3.5`, `23/12`,
     `10%`), a tag in angle brackets (`<url>`), an emoji with its tone and what is joined to it,
     a flag, a keycap, a hashtag or mention that was not normalised away, a run of one
-    punctuation mark. Scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) go by
-    character. Time is linear in the length of the text.
+    punctuation mark. Scripts without spaces (Han, kana, Thai, Javanese and others, see
+    `characters`) go by character. Time is linear in the length of the text.
     """
     return _find()(text.replace("\n", " "))
 

@@ -180,7 +180,9 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     path = write_table(tmp_path / "x.tsv", [(twin, "kan zwin"), ("NEG", "khayb had")])
     said = call("evaluate", tmp_path / "run", path, "--json")
     assert said.code == 0 and "unknown_labels" not in json.loads(said.out)
-    assert "2 labels put in lower case and single spaces, as those of the run were" in said.err
+    assert (
+        f"2 labels put in one spelling ('{twin}' to 'pos', 'NEG' to 'neg'), as those of" in said.err
+    )
     assert call("report", tmp_path / "run", path, "--fold-label-case").code == 0
     path = write_table(tmp_path / "y.tsv", [*rows(40, seed=3), (twin, "zwin")])
     said = call("audit", path, "--run", tmp_path / "run", "--json")
@@ -221,6 +223,26 @@ def test_folding_takes_the_spelling_of_the_run(call, finished, tmp_path, data):
     said = call("evaluate", tmp_path / "run", data.test, "--fold-label-case", "--json")
     assert said.code == 0 and set(json.loads(said.out)["per_class"]) == {"Neg", "Pos"}
     assert folded("  Très\u00a0 BIEN ") == folded("très bien") == "très bien"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "folds"),
+    [
+        ("منفی", "منفي", True),
+        ("نیک", "نيك", True),
+        ("class ۱", "class 1", True),
+        ("class १", "class 1", True),
+        ("MAVİ", "mavi", True),
+        ("KIRMIZI", "kırmızı", False),
+    ],
+)
+def test_labels_of_other_keyboards_are_told(call, tmp_path, one, other, folds):
+    assert (folded(one) == folded(other)) == folds
+    table = [((one, other)[n % 2] if n % 4 < 2 else "pos", f"kan {n} had") for n in range(20)]
+    said = call("data", "inspect", write_table(tmp_path / "x.tsv", table))
+    assert said.code == 0
+    told = [line for line in said.err.splitlines() if f"'{one}'" in line]
+    assert any("alone" in line or "spelling" in line for line in told)
 
 
 @pytest.mark.parametrize("header", ["text,label,text", "label,text,label", "TEXT,Text,label"])

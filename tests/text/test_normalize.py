@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from superconext.core.errors import ConfigError
 from superconext.text import normalize as rules
-from superconext.text.normalize import PROFILES, RULE_NAMES, RULES, Normalizer, choose_profile
+from superconext.text.normalize import (
+    PROFILES,
+    RULE_NAMES,
+    RULES,
+    Normalizer,
+    choose_profile,
+    normalizer_of,
+)
 from tests.text.strategies import texts
 
 MANUAL = Path(__file__).parents[2] / "docs" / "text.md"
@@ -99,6 +106,36 @@ def test_what_profiles_leave_alone():
     text = " أَنا ـ\n\0 C'EST https://x.y @me #a_b 2019 !!!!!! \ud800 👍🏽 "
     assert Normalizer("none")(text) is text
     assert Normalizer("none").rules == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("İYİ Iğdır", "iyi iğdır"),  # without i and a dot above, which no keyboard writes
+        ("ⴰⴳⵯ ⴰⴳⵡ Aⵯ", "ⴰⴳⵯ ⴰⴳⵡ aⵯ"),
+        ("२०२४ ๒๐๒๔ ၂၀၂၄ ২০২৪ 𞥑", "2024 2024 2024 2024 1"),
+        ("बहुुुुत बहुुुत बहुुत ดีีีี", "बहुुत बहुुत बहुुत ดีี"),
+    ],
+)
+def test_other_scripts(before, after):
+    assert Normalizer("latin")(before) == after
+
+
+def test_digits_of_every_script_are_known():
+    plain = Normalizer("latin")
+    for code in filter(lambda code: chr(code).isdecimal(), range(0x1_0000)):
+        assert plain(chr(code)) == str(unicodedata.decimal(chr(code)))
+
+
+def test_yehs_stay_apart_where_they_are_letters_of_their_own():
+    pashto = ["سړی راغی", "سړي راغلل", "ښځې ته وايي"]
+    assert choose_profile(pashto) == "arabic-alef_maksura"
+    plain = normalizer_of("auto", pashto)
+    assert plain.named == "arabic-alef_maksura" and plain("سړی") != plain("سړي")
+    asked = normalizer_of("auto+alef_maksura-lower", pashto)
+    assert asked.named == "arabic-lower" and asked("سړی") == asked("سړي")
+    assert choose_profile(["الفيلم زوين بزاف"] * 100 + ["ې"]) == "arabic"
+    assert Normalizer("latin+tatweel").named == "latin+tatweel"
 
 
 def test_options_go_by_rule_name():
