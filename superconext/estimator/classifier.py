@@ -231,6 +231,11 @@ class _TextEstimator(TransformerMixin, BaseEstimator):
         from superconext.vectors.readers import path_of
 
         given = self._given()
+        for row in PARAMETERS:
+            if given[row.name] is None and row.default is not None and not row.governed:
+                raise ConfigError(
+                    f"{row.name}: found None; expected a value: leave it out for {row.default!r}"
+                )
         for name in (*FILE_PARAMETERS, "model"):
             given[name] = with_files(name, given[name], path_of)
         return resolve_sized(given, type(self).__name__)

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from superconext.core.blank import is_blank, uniform_for_blank, zeros_for_blank
-from superconext.core.errors import DataError, RunError, check_texts, needs_training, plural
+from superconext.core.errors import (
+    ConfigError,
+    DataError,
+    RunError,
+    check_texts,
+    needs_training,
+    plural,
+)
 from superconext.core.label_types import best_labels, typed_labels
 
 if TYPE_CHECKING:
@@ -80,11 +88,20 @@ def check_labels(labels: Any, count: int, estimator: str) -> np.ndarray:
         )
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
         raise DataError(f"found y = {labels!r}; expected a list of labels, one for each text")
-    given = labels if hasattr(labels, "dtype") else list(labels)
+    if isinstance(labels, (Mapping, AbstractSet)):
+        raise DataError(f"found y of type {type(labels).__name__}; expected a list of labels")
+    # A frame has columns, which iterating over it would take for the labels.
+    given = np.asarray(labels) if hasattr(labels, "__array__") else list(labels)
     if isinstance(given, list):
         _refuse_mixture(given)
         given = _plain(given)
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise DataError(
+            "found lists of labels of different lengths; y should be a 1d array with one label for "
+            "each text: superconext predicts one class for a text"
+        ) from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -254,7 +271,7 @@ class PredictMixin:
         self,
         X: Iterable[str],
         count: int = 50,
-        labelled: Sequence[str] = (),
+        labelled: Iterable[str] = (),
         balance: str | None = None,
     ) -> list[Suggestion]:
         """Which of the unlabelled texts to label next: uncertain ones that differ from each other.
@@ -266,14 +283,19 @@ class PredictMixin:
             balance: "class" for as many of each predicted class, "script" for as many of each.
 
         Returns suggestions, the least certain first; `line` is the place in X, from 1. Raises
-        DataError where no text is left. Source: Zhdanov (2019), see `report.suggest`.
+        DataError where no text is left, ConfigError for another count or balance. Source: Zhdanov
+        (2019), see `report.suggest`.
         """
         from superconext.data.dataset import Texts
         from superconext.report.suggest import suggest
 
-        texts = check_texts(X)
+        texts, known = check_texts(X), check_texts(labelled, some=False)
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ConfigError(f"count: found {count!r}; expected a whole number from 1")
+        if balance not in (None, "class", "script"):
+            raise ConfigError(f"balance: found {balance!r}; expected None, 'class' or 'script'")
         pool = Texts(texts, [*range(1, len(texts) + 1)], "texts", [])
-        return suggest(self._model(), pool, count, labelled, balance)
+        return suggest(self._model(), pool, int(count), known, balance)
 
     def _model(self) -> Model:
         raise NotImplementedError

@@ -29,7 +29,7 @@ from superconext.data.dataset import Dataset
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, sentence_vectors
 from superconext.encoders.indexer import WordIndexer
-from superconext.fitting.fit import fixed_threads
+from superconext.fitting.fit import own_torch_state
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.probe.base import FEWEST_DEV_ROWS
 from superconext.probe.group_priors import probe_out_of_fold
@@ -68,7 +68,7 @@ def prepare_run_text(
 
     Raises what `preprocess` does.
     """
-    with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+    with own_torch_state(config.threads):
         classes = sorted(train.class_counts())
         prepared = preprocess(train, dev, classes, config, Progress(), test_texts, not_drawn)
     texts = {"train": train.texts, "dev": dev.texts if dev else [], "test": test_texts}

@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from superconext.baselines.baseline import controls_of
 from superconext.config.parameters import Config
@@ -29,7 +28,7 @@ from superconext.data.splits import stratified_folds
 from superconext.encoders.base import sentence_vectors
 from superconext.encoders.indexer import WordIndexer
 from superconext.fitting.controls import frozen_encoder, frozen_scores, run_text
-from superconext.fitting.fit import fixed_threads, train_members
+from superconext.fitting.fit import fixed_threads, own_torch_state, train_members
 from superconext.fitting.model import member_features
 from superconext.fitting.preprocess import Prepared, preprocess
 from superconext.fitting.time_budget import EpochBudget, OutOfTime, clock
@@ -201,6 +200,9 @@ class CrossValidation:
         index = {name: k for k, name in enumerate(self.classes)}
         self.labels = np.array([index[label] for label in train.labels])
         self.folds = deal(train, folds, config.seed, times or repeats(len(train), folds, config))
+        dealt = sum(fold.repeat == 0 for fold in self.folds)
+        if config.cv and dealt < folds:
+            progress.warn(f"cv: found texts for {dealt} folds, expected {folds}: {dealt} are used")
         self.models: dict[str, OnFolds] = {}
         self._features: dict[str, np.ndarray] = {}
         self._beside: dict[str, np.ndarray | None] = {}
@@ -209,7 +211,7 @@ class CrossValidation:
     def prepared(self) -> Prepared:
         """What the folds share, made when it is first asked for. Raises what `preprocess` does."""
         rows = self.train, None, self.classes, self.config, self.progress
-        with fixed_threads(self.config.threads), torch.random.fork_rng(devices=[]):
+        with own_torch_state(self.config.threads):
             return preprocess(*rows, self._test_texts, self._not_drawn)
 
     def make_ready(self, names: Iterable[str]) -> None:
@@ -288,11 +290,7 @@ class CrossValidation:
         rows = self.prepared.without(fold.held)
         config = decided(config, len(rows.labels))
         label = f"fold {number} of {len(self.folds)}"
-        with (
-            fixed_threads(config.threads),
-            torch.random.fork_rng(devices=[]),
-            self.progress.bar(label) as advance,
-        ):
+        with own_torch_state(config.threads), self.progress.bar(label) as advance:
             done = _Share(advance, config.epochs)
             trained = train_members(rows, config, Progress(), [*callbacks, done], monitor=False)
             if trained.interrupted:

@@ -120,7 +120,7 @@ def fit_model(
     """
     progress = progress or Progress()
     keep_freed_memory()
-    with fixed_threads(config.threads), torch.random.fork_rng(devices=[]):
+    with own_torch_state(config.threads):
         names = classes or sorted(train.class_counts())
         prepared = preprocess(train, dev, names, config, progress, test_texts, not_drawn)
         if on_prepared is not None:
@@ -376,6 +376,24 @@ def _group_priors(
         probe, *rows, *settings, texts if len(texts) == len(rows[0]) else None
     )
     return fit_group_priors(texts, probe.probabilities(features) if shares is None else shares)
+
+
+@contextmanager
+def own_torch_state(threads: int) -> Iterator[None]:
+    """Inside the block torch has gradients, float32, so many threads and random numbers of its own,
+    whatever the caller has set; after it everything is as before."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with (
+            fixed_threads(threads),
+            torch.random.fork_rng(devices=[]),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+        ):
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 @contextmanager

@@ -261,23 +261,29 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
 def save_run(model: Model, folder: Path, facts: Mapping[str, Any] | None = None) -> None:
     """Write a model alone, without figures of merit, as a new run folder.
 
-    facts: more entries of the manifest. Raises RunError if the folder exists.
+    facts: more entries of the manifest. Raises RunError if the folder exists or cannot be made.
     """
-    if folder.exists():
-        raise RunError(f"{folder} exists already; expected a new folder: choose another")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with staging_folder(folder) as hidden:
-        fresh = hidden / "run"
-        fresh.mkdir()
-        hashes = save_model(model, fresh)
-        about = {"version": __version__, "status": "complete", **(facts or {})}
-        about["objective"] = model.config.objective
-        if model.columns is not None:
-            about["data"] = {"train": {"columns": model.columns}}
-        if model.second_objective is not None:
-            about["second_objective"] = model.second_objective
-        write_manifest(fresh, about, hashes)
-        replace_folder(fresh, folder, hidden / "old")
+    try:
+        if folder.exists():
+            raise RunError(f"{folder} exists already; expected a new folder: choose another")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with staging_folder(folder) as hidden:
+            fresh = hidden / "run"
+            fresh.mkdir()
+            hashes = save_model(model, fresh)
+            about = {"version": __version__, "status": "complete", **(facts or {})}
+            about["objective"] = model.config.objective
+            if model.columns is not None:
+                about["data"] = {"train": {"columns": model.columns}}
+            if model.second_objective is not None:
+                about["second_objective"] = model.second_objective
+            write_manifest(fresh, about, hashes)
+            replace_folder(fresh, folder, hidden / "old")
+    except SuperConTextError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"{folder}: {reason}; expected a new folder: choose another") from None
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any], hashes: dict[str, str]) -> None:

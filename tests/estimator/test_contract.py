@@ -657,3 +657,91 @@ def test_stopping_by_rows_held_out_is_refused_before_folds_are_fitted(given, mon
     model.callbacks = [EarlyStopping(monitor="loss", mode="min")]
     with pytest.raises(AssertionError):
         model.fit(TEXTS, LABELS)
+
+
+def test_labels_of_a_frame_are_its_only_column(fitted):
+    frame = pytest.importorskip("pandas").DataFrame({"label": LABELS})
+    assert fitted.score(TEXTS, frame) == fitted.score(TEXTS, LABELS)
+    assert fitted.score(TEXTS[:1], frame[:1]) == fitted.score(TEXTS[:1], LABELS[:1])
+    with pytest.raises(DataError, match=r"y of shape \(24, 2\)"):
+        SuperConTextClassifier(**TINY).fit(TEXTS, frame.assign(other=1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (set(LABELS), "found y of type set; expected a list"),
+        (dict.fromkeys(TEXTS, "good"), "found y of type dict; expected a list"),
+        ([["a"], ["b", "c"]] * 12, "lists of labels of different lengths.*one class for a text"),
+    ],
+)
+def test_what_is_no_list_of_labels_is_named(labels, message):
+    with pytest.raises(DataError, match=message):
+        SuperConTextClassifier(**TINY).fit(TEXTS, labels)
+
+
+@pytest.mark.parametrize("name", ["seed", "normalize", "max_length", "threads", "freeze"])
+def test_none_is_not_a_default_without_a_word(name):
+    default = SuperConTextClassifier().get_params()[name]
+    with pytest.raises(ConfigError, match=f"^{name}: found None; .* leave it out for {default!r}"):
+        SuperConTextClassifier(**{**TINY, name: None}).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"count": -1}, ConfigError, "count: found -1; expected a whole number"),
+        ({"count": 2.5}, ConfigError, "count: found 2.5"),
+        ({"balance": "classes"}, ConfigError, "balance: found 'classes'; expected None, 'class'"),
+        ({"labelled": "zwin had"}, DataError, "one string; expected a list of texts"),
+        ({"labelled": ["zwin", None]}, DataError, "text 1 is NoneType"),
+    ],
+)
+def test_what_suggest_cannot_use_is_named(fitted, given, error, message):
+    with pytest.raises(error, match=message):
+        fitted.suggest([*TEXTS, "zwin had chi"], **given)
+
+
+def test_suggest_takes_labelled_texts_in_any_container(fitted):
+    texts = [*GOOD, *BAD, "had chi jdid"]
+    expected = [one.text for one in fitted.suggest(texts, 9, labelled=GOOD)]
+    assert len(expected) == 7 and not set(expected) & set(GOOD)
+    for labelled in (iter(GOOD), np.array(GOOD), tuple(GOOD)):
+        assert [one.text for one in fitted.suggest(texts, 9, labelled=labelled)] == expected
+
+
+@pytest.mark.parametrize("changes", [{}, {"cv": 2}, {"init": "a folder", "freeze": True}])
+@pytest.mark.parametrize("state", ["no_grad", "inference_mode", "float64"])
+def test_a_fit_is_the_same_whatever_torch_is_set_to(state, changes, request):
+    torch = pytest.importorskip("torch")
+    if "init" in changes:
+        changes = {**changes, "init": str(request.getfixturevalue("pretrained"))}
+    parameters = {**TINY, "epochs": 1, **changes}
+    if "init" in changes:
+        parameters = {name: parameters[name] for name in ("epochs", "init", "freeze")}
+    expected = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS).predict_proba(NEW)
+    before = torch.get_default_dtype()
+    try:
+        if state == "float64":
+            torch.set_default_dtype(torch.float64)
+            fitted = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS)
+            assert torch.get_default_dtype() == torch.float64
+        else:
+            with getattr(torch, state)():
+                fitted = SuperConTextClassifier(**parameters).fit(TEXTS, LABELS)
+        assert np.array_equal(fitted.predict_proba(NEW), expected)
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_more_folds_than_texts_are_told():
+    texts = [f"{word} {number}" for number in range(4) for word in ("zwin", "khayb")]
+    with pytest.warns(UserWarning, match="cv: found texts for 8 folds, expected 30: 8 are used"):
+        SuperConTextClassifier(**{**TINY, "epochs": 1}, cv=30).fit(texts, ["good", "bad"] * 4)
+
+
+def test_a_folder_that_cannot_be_made_is_named(fitted, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for name in ("file/run", "x" * 300, "run\0"):
+        with pytest.raises(RunError, match="expected a new folder: choose another"):
+            fitted.save(tmp_path / name)
