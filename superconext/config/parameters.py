@@ -322,8 +322,8 @@ class Config:
     seed: int = _training(0, "Random seed.", low=0, high=2**31 - 1)
     threads: int = _training(
         1,
-        "Threads for matrix products in training; more than one helps only on an idle machine, and changes "
-        "the last digits.",
+        "Threads for matrix products in training; more than one helps only on an idle machine, and "
+        "changes the last digits.",
         low=1,
         high=1024,
     )
