@@ -23,6 +23,7 @@ from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open
 from superconext.data.labels import MISSING, Annotated, LabelReader, Places, heading
 from superconext.data.lines import OpenFile, open_file
 from superconext.text.mojibake import DAMAGE, damage_of, garbled_rows, mended
+from superconext.text.tokenize import word_count
 
 #: Characters of text in a block of `RowStream.large_blocks`, about: enough that handing it to a
 #: process costs little.
@@ -34,6 +35,8 @@ LOOK_AHEAD, CELL_LINES = 1 << 20, 1000
 
 #: So many texts, and this share of all, without a letter are likely of a wrong column.
 _NUMBERS, _MOSTLY = 5, 0.9
+#: Letters of a text without a space from which it is hardly a word.
+_LONG_WORD = 25
 
 #: Bad rows that are reported one by one.
 _REPORTED = 5
@@ -230,7 +233,7 @@ class RowStream:
         """Blocks with labels stripped; texts and labels may be empty."""
         self.name, self.notes = file.name, file.notes
         count = 0
-        garbled, headers = Places(), Places()
+        garbled, headers, whole = Places(), Places(), Places()
         damaged = {kind: Places() for kind in DAMAGE}
         bare: list[str] = []
         empty = numbers = 0
@@ -252,6 +255,8 @@ class RowStream:
                 elif letterless(text):
                     numbers += 1
                     bare += [text] * (len(bare) < 2)
+                elif len(text) >= _LONG_WORD and word_count(text) == 1:
+                    whole.add(line)
             labelled = block.labels or block.votes
             if not labelled and (file.columns or {}).get("header"):
                 name = heading(file.columns)
@@ -277,6 +282,12 @@ class RowStream:
             for kind, (does, mend) in DAMAGE.items()
             if damaged[kind].count > max(1, count / 100)
         ]
+        if whole.count >= max(_NUMBERS, (count - empty) / 2):
+            self.notes.append(
+                f"{WARNING}{whole.count} of {count} texts are one word of {_LONG_WORD} letters or "
+                f"more ({whole}); expected spaces between words: part them with a segmenter of the "
+                "language, or check what took the spaces out"
+            )
         # Who trains on labelled rows refuses such texts.
         known = self.wanted.known
         judged = not self.wanted.labelled or (known is not None and bool(known.classes))

@@ -644,3 +644,14 @@ def test_a_table_named_plain_text_is_told_in_predict(call, finished, tmp_path, r
     path.write_text("\n".join(row.format(n) for n in range(1, 8)) + "\n", encoding="utf-8")
     done = call("predict", finished.folder, path)
     assert done.code == 0 and f"warning: {path}: the lines look like {what}" in done.err
+
+
+def test_texts_without_spaces_are_told(call, finished, tmp_path):
+    table = [(label, text.replace(" ", "") * 5) for label, text in rows(20, seed=3)]
+    path = write_table(tmp_path / "x.tsv", table)
+    for words in (("data", "inspect", path), ("evaluate", finished.folder, path)):
+        said = call(*words)
+        assert "20 of 20 texts are one word of 25 letters or more (lines 2, 3, 4" in said.err
+    thai = [(label, "ฉันชอบหนังเรื่องนี้มากจริงๆเลย") for label, _ in rows(20, seed=3)]
+    said = call("data", "inspect", write_table(tmp_path / "thai.tsv", thai))
+    assert said.code == 0 and "one word" not in said.err
