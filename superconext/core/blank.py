@@ -35,6 +35,11 @@ _SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _NOTHING = _SPACES + "".join(map(chr, {_JOINER} | INVISIBLE | BLANKS))
 
 
+def bare(text: str) -> str:
+    """The text without spaces, marks and other signs around it that do not show."""
+    return text.strip(_NOTHING)
+
+
 def is_blank(text: str) -> bool:
     """Whether a text has neither a word nor any other sign that shows."""
     return not text.strip(_NOTHING)

@@ -39,12 +39,11 @@ class Parquet(FileFormat):
             columns = [*file.named(list(schema.names)), *file.voters]
             width = len(columns) - len(file.voters)
             classes = _class_names(schema.metadata)
-            empty = {*file.voters, *columns[: file.wanted.every_row]}
             others = [c for c in schema.names if file.wanted.beside and c not in columns]
 
             def parse(values: Sequence[object], number: int) -> tuple[str, str | Votes]:
                 cells = [
-                    _text(value, column, f"{name}, row {number}", column in empty, classes)
+                    _text(value, column, f"{name}, row {number}", classes)
                     for value, column in zip(values, columns, strict=False)
                 ]
                 if file.wanted.beside:
@@ -115,22 +114,18 @@ def _class_names(metadata: Mapping[bytes, bytes] | None) -> dict[str, list[str]]
     return {}
 
 
-def _text(
-    value: object, column: str, where: str, empty: bool, classes: Mapping[str, Sequence[str]]
-) -> str:
-    """The text or number in one cell, as text; the name of a class for its number.
-
-    empty: null may stand for an empty text.
-    """
-    if empty and (value is None or value != value):
+def _text(value: object, column: str, where: str, classes: Mapping[str, Sequence[str]]) -> str:
+    """The text, number or truth in one cell, as text; the name of a class for its number; "" for
+    null."""
+    if value is None or value != value:
         return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float):
         raise DataError(
             f"{where}: {shown(column)} holds {type(value).__name__}, expected a string or a "
             "number: complete the row or remove it"
         )
     names = classes.get(column, ())
-    if isinstance(value, int) and 0 <= value < len(names):
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names):
         return str(names[value])
     return "" if names and value == -1 else str(value)
 

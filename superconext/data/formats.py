@@ -45,6 +45,7 @@ from superconext.data.file_format import (
     is_plain_source,
     parsed_rows,
 )
+from superconext.data.labels import Places
 from superconext.data.lines import STDIN_NAME, shown
 from superconext.data.plain_text import rows_in
 
@@ -195,8 +196,9 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
     """Whether cells between tabs are quoted, as pandas and Label Studio write them.
 
     Every cell that opens with a quote has to close with one and double those inside it, and one
-    has to hold a doubled quote or a line end, or be a column's usual name in quotes. Where quotes
-    only stand around sentences, they may be part of them.
+    has to hold a doubled quote or a line end, or be a column's usual name in quotes, or all but
+    numbers are quoted in several columns. Where quotes only stand around sentences, they may be
+    part of them.
     """
     if not any('"' in line for line in head):
         return False
@@ -209,10 +211,19 @@ def tabs_are_quoted(head: Sequence[str]) -> bool:
         return True
     if _share(table) < 1:
         return False
+    cells = [[cell.strip() for cell in line.split("\t")] for line in filter(str.strip, head)]
+    if all(sum(map(_is_quoted, row)) > 1 for row in cells) and all(
+        _is_quoted(cell) or not cell.strip("-.0123456789") for row in cells for cell in row
+    ):
+        return True
     if any("\n" in cell for record in table for cell in record):
         return True
     raw = [cell for line in head for cell in line.split("\t") if cell.startswith('"')]
     return any('""' in cell[1:-1] for cell in raw)
+
+
+def _is_quoted(cell: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
 
 
 def _within(lines: Sequence[str], characters: int) -> Sequence[str]:
@@ -363,7 +374,8 @@ class TableFormat(FileFormat):
         file = self.file
         given = 0
         columns: Columns | None = None
-        width = 0
+        width = named = 0
+        nameless = Places()
         for columns, numbers, cells in self._with_columns():
             if not width:
                 first = self._first_filled(cells) or 0
@@ -373,11 +385,22 @@ class TableFormat(FileFormat):
                 file.notes += columns.notes
                 file.notes += self._doubts() if columns.joined else []
                 self._describe(columns, cells[first:])
+                named = width
                 if columns.header:
+                    while named and not cells[first][named - 1].strip():
+                        named -= 1
                     numbers, cells = numbers[first + 1 :], cells[first + 1 :]
+            for number, record in zip(numbers, cells, strict=True) if named < width else ():
+                if any(map(str.strip, record[named:])):
+                    nameless.add(number)
             block = self._rows(columns, width, numbers, cells)
             given += len(block)
             yield block
+        if nameless.count:
+            file.notes.append(
+                f"{WARNING}{plural(nameless.count, 'row')} with cells under no name ({nameless}), "
+                f"as where a {self.separator_name} inside a text cuts it: quote such texts"
+            )
         if columns is not None and not given + file.skipped:
             raise DataError(f"{file.name}: found a header and no rows, expected examples under it")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from superconext.core.errors import DataError
-from superconext.data.columns import is_annotator, own_name
+from superconext.data.columns import TEXT_NAMES, is_annotator, own_name
 from superconext.data.file_format import Block, LineFormat, RowFile, Votes, parsed_rows
 from superconext.data.lines import LONGEST, RUN_LINES, Run, shown
 
@@ -55,6 +55,7 @@ class JsonLines(LineFormat):
     def __init__(self, file: RowFile) -> None:
         super().__init__(file)
         self.keys: list[str] | None = None
+        self._first: set[str] = set()
         self._items = 0
 
     @classmethod
@@ -95,15 +96,17 @@ class JsonLines(LineFormat):
             if tool:
                 self.file.notes.append(f"read as an export of {tool}")
             try:
-                self.keys = self.file.named(list(record), votes)
+                self.keys, self._first = self.file.named(list(record), votes), {*record}
             except DataError:
-                if what := _of_all_rows(record):
+                if what := "" if tool else _of_all_rows(record):
                     raise DataError(f"{where}: found {what}") from None
                 raise
         for key in self.keys:
             if key not in record and (name := _alike(record, key)):
                 record[key] = record.pop(name)
-        if tool and self.file.wanted.labelled:
+        # A label that is left out; a key that the first record lacks may be the label's misspelt.
+        left_out = tool or record.keys() <= self._first
+        if self.file.wanted.labelled and len(self.keys) > 1 and left_out:
             record.setdefault(self.keys[1], "")
         if record.get(self.keys[0], "") is None:
             record[self.keys[0]] = ""
@@ -151,8 +154,9 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
 
     Label Studio: the fields of `data`, and for each control the choices of all annotations.
     Argilla: the fields, and for each question the responses that were submitted; before 2.0 the
-    text among `inputs` and `annotation`. doccano: `text` and `label`, or numbers of labels among
-    `annotations`.
+    text among `inputs` and `annotation`. Prodigy: the `label` or the choice of an answer that was
+    accepted; none of one that was rejected or ignored. doccano: `text` and `label`, or numbers of
+    labels among `annotations`.
     """
     data, fields, given = (record.get(key) for key in ("data", "fields", "annotations"))
     given = record.get("completions", given)
@@ -179,6 +183,11 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
             answers.append((_who(one, answers), _only(one["label"], where)))
         return {**record, "label": answers}, "doccano"
     label = record.get("label")
+    if record.get("answer") in ("accept", "reject", "ignore") and "text" in record:
+        chosen = record.get("accept", [] if label is None else [label])
+        kept = record["answer"] == "accept" and chosen
+        others = {k: v for k, v in record.items() if k not in ("accept", "answer", "options")}
+        return {**others, "label": Votes([("1", _only(chosen, where))] if kept else [])}, "Prodigy"
     if isinstance(label, list) and isinstance(data, str) and "text" not in record:
         return {
             **record,
@@ -191,11 +200,13 @@ def flattened(record: dict[str, Any], where: str) -> tuple[dict[str, Any], str]:
 def _of_all_rows(record: dict[str, Any]) -> str:
     """What an object that holds all rows is, what is expected and what to do; "" for one row."""
     values = [*record.values()]
+    if any(isinstance(v, str) for k, v in record.items() if k.strip().casefold() in TEXT_NAMES):
+        return ""
     lists = [key for key, value in record.items() if isinstance(value, list)]
     held = [key for key in lists if record[key] and isinstance(record[key][0], dict)]
     if held:
         return f"all rows inside {shown(held[0])}, expected an array of them: save that array alone"
-    nested = lists or (values and all(isinstance(value, dict) for value in values))
+    nested = values and all(isinstance(value, dict | list) for value in values)
     # Sentences as keys, which are longer than their labels.
     named = 2 * sum(" " in key.strip() for key in record) > len(record) > 5
     if not nested and not (named and len("".join(map(str, values))) < len("".join(record))):

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from superconext.core.blank import MARKS
+from superconext.core.blank import MARKS, bare
 from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import is_annotator
@@ -137,7 +137,7 @@ class LabelReader:
             self.unlabelled += [
                 text
                 for text, there in zip(found.texts, labelled, strict=True)
-                if not there and text.strip().casefold() not in ("", name)
+                if not there and bare(text).casefold() not in ("", name)
             ]
         self._dropped += labelled.count(False)
         self._textless += labelled.count(True) - len(rows)
@@ -147,10 +147,10 @@ class LabelReader:
         """The label of each row; "" is that of a row without one."""
         labels = list(block.labels)
         names = _names(columns)
-        heads = {label for label in set(labels) if names and label.strip().casefold() == names[1]}
+        heads = {label for label in set(labels) if names and bare(label).casefold() == names[1]}
         if names is not None and heads:
             for row, line in enumerate(block.lines):
-                if labels[row] in heads and block.texts[row].strip().casefold() == names[0]:
+                if labels[row] in heads and bare(block.texts[row]).casefold() == names[0]:
                     self.headers.add(line)
                     labels[row] = ""
         # Once for each distinct label: a file has many rows and few labels.
@@ -201,6 +201,12 @@ class LabelReader:
                 for label in self._places
                 if label.casefold() in MISSING
             ]
+        quoted = [name for name in self._places if len(name) > 2 and name[0] == name[-1] == '"']
+        if quoted and len(quoted) == len(self._places):
+            notes.append(
+                f"{WARNING}the quotes around {self._told(quoted[0])} and all other labels are part "
+                "of them: save the file as .csv, without spaces around cells, if they should not be"
+            )
         dashes = _DASHES if _SIGNS.isdisjoint(self._places) else ()
         notes += [
             f"{WARNING}the label {self._told(label)} is a class; if it stands for a missing "
@@ -310,7 +316,7 @@ def _is_damaged(label: str) -> bool:
 
 def heading(columns: Mapping[str, Any] | None, which: str = "text") -> str:
     """The name of a column, as a header that stands again may have it: stripped, in lower case."""
-    return str((columns or {}).get(which)).strip().casefold()
+    return bare(str((columns or {}).get(which))).casefold()
 
 
 def _names(columns: Mapping[str, Any] | None) -> tuple[str, str] | None:

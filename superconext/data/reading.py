@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from superconext.core.blank import is_blank
+from superconext.core.blank import bare, is_blank
 from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.progress import WARNING
 from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
@@ -235,7 +235,7 @@ class RowStream:
         count = 0
         garbled, headers, whole = Places(), Places(), Places()
         damaged = {kind: Places() for kind in DAMAGE}
-        bare: list[str] = []
+        mute: list[str] = []
         empty = numbers = 0
         for block in self._whole_rows(file):
             count += len(block)
@@ -254,14 +254,14 @@ class RowStream:
                     block.texts[row] = ""
                 elif letterless(text):
                     numbers += 1
-                    bare += [text] * (len(bare) < 2)
+                    mute += [text] * (len(mute) < 2)
                 elif len(text) >= _LONG_WORD and word_count(text) == 1:
                     whole.add(line)
             labelled = block.labels or block.votes
             if not labelled and (file.columns or {}).get("header"):
                 name = heading(file.columns)
                 for text, line in zip(block.texts, block.lines, strict=True):
-                    if text.strip().casefold() == name:
+                    if bare(text).casefold() == name:
                         headers.add(line)
             yield self._labels.read(block, file.columns) if labelled else block
         if not count + file.skipped:
@@ -292,7 +292,7 @@ class RowStream:
         known = self.wanted.known
         judged = not self.wanted.labelled or (known is not None and bool(known.classes))
         if judged and numbers >= max(_NUMBERS, _MOSTLY * (count - empty)):
-            told = told_letterless(bare, numbers, count - empty, self.names)
+            told = told_letterless(mute, numbers, count - empty, self.names)
             self.notes.append(f"{WARNING}{told}")
 
     def _whole_rows(self, file: RowFile) -> Iterator[Block]:

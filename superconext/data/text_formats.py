@@ -84,9 +84,10 @@ class WhatsApp(TextFormat):
     within = (".txt",)
     _half = r"(?:\s?[^\W\d]\.?\s?[^\W\d]?\.?)?"  # pm, p. m., م
     _at = r"(?:[^\W\d]{1,4}\s){0,2}"  # à, um, a las
-    _day = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-    _date = rf"{_day}[,،]?\s+{_at}\d{{1,2}}(?:[:.]\d{{2}}){{1,2}}{_half}"
-    _begin = re.compile(f"[\u200e\u200f]*(?:\\[{_date}\\]\\s?|{_date}\\s[-–]\\s)")
+    _turn = "[\u200e\u200f]*"  # marks of direction, as phones in Arabic write around signs
+    _day = rf"\d{{1,4}}{_turn}[./-]{_turn}\d{{1,2}}{_turn}[./-]{_turn}\d{{1,4}}"
+    _date = rf"{_day}{_turn}[,،]?{_turn}\s+{_at}\d{{1,2}}(?:[:.]\d{{2}}){{1,2}}{_half}"
+    _begin = re.compile(f"{_turn}(?:\\[{_date}\\]\\s?|{_date}\\s[-–]\\s)")
 
     @classmethod
     def recognises(cls, first_line: str, file: RowFile) -> bool:

@@ -430,3 +430,16 @@ def test_standard_input_is_refused_in_every_role(tmp_path, role):
     said = call_main("data", "pool", *words, "--out", tmp_path / "p.txt", stdin=b"zwin bzaf\n")
     assert said.code == 2
     assert "error: -: text is read several times; expected a file: save it as one" in said.err
+
+
+def test_whatsapp_of_a_phone_in_arabic(call, tmp_path):
+    day, comma, sender = (
+        "\u200f12\u200f/3\u200f/2024",
+        "\u060c",
+        "\u0645 - \u0633\u0627\u0631\u0629",
+    )
+    lines = [f"{day}{comma} 10:{n:02d} {sender}: sbah lkhir {n} a khoya\n" for n in range(20)]
+    (tmp_path / "chat.txt").write_text("".join(lines), encoding="utf-8")
+    out = tmp_path / "pool.txt"
+    assert call("data", "pool", tmp_path / "chat.txt", "--out", out).code == 0
+    assert out.read_text(encoding="utf-8").splitlines()[0] == "sbah lkhir 0 a khoya"

@@ -167,7 +167,8 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
         ("[" * 100_000, "not valid JSON"),
         ('["a", "b"]', "found a JSON array"),
         ('"a"', "found a JSON string"),
-        ('{"text": "a"}', "no key 'label', found 'text'"),
+        ('{"text": "a"}', "found an empty label (1 row, line 2)"),
+        ('{"text": "a", "lable": "p"}', "no key 'label', found 'text', 'lable'"),
         ('{"text": "a", "label": ["p", "q"]}', "'label' has several values ('p', 'q')"),
         ('{"text": {"a": 1}, "label": "p"}', "'text' is a JSON object"),
         ('{"text": null, "label": "p"}', "found an empty text (1 row, line 2)"),
@@ -258,7 +259,12 @@ def test_parquet(tmp_path):
     assert "no column 'sentence'" in refusal(path, text_column="sentence")
 
     parquet.write_table(arrow.table({"text": ["a", None], "label": ["x", "y"]}), path)
-    assert "row 2" in refusal(path)
+    assert "found an empty text (1 row, line 2)" in refusal(path)
+    missing = {"text": ["a b", None, "c d", "e f"], "label": ["x", "y", None, "y"]}
+    parquet.write_table(arrow.table(missing), path)
+    assert read_labelled(path, drop_unlabelled=True).labels == ["x", "y"]
+    parquet.write_table(arrow.table({"text": ["a b", "c d"], "label": [True, False]}), path)
+    assert read_labelled(path).labels == ["True", "False"]
     parquet.write_table(arrow.table({"text": ["a"], "label": [["x"]]}), path)
     assert "row 1" in refusal(path)
     path.write_bytes(path.read_bytes()[:-20])
@@ -277,3 +283,76 @@ def test_parquet(tmp_path):
 def test_plain_text_whose_lines_look_like_rows_is_told(tmp_path, lines, told):
     notes = read_texts(write(tmp_path, "a.txt", "\n".join(lines) + "\n")).notes
     assert any("name the file .csv" in note for note in notes) == told
+
+
+def json_lines(tmp_path, records):
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    return write(tmp_path, "rows.jsonl", "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda label: {"label": label},
+        lambda label: {"options": [{"id": "pos"}, {"id": "neg"}], "accept": [label]},
+    ],
+)
+def test_prodigy_answers_that_were_not_accepted_are_no_labels(tmp_path, given):
+    rows = [("pos", "accept"), ("pos", "reject"), ("neg", "accept"), ("neg", "ignore")]
+    records = [{"text": f"row {n}", **given(a), "answer": b} for n, (a, b) in enumerate(rows)]
+    path = json_lines(tmp_path, records)
+    assert "found an empty label (2 rows, lines 2, 4)" in refusal(path)
+    read = read_labelled(path, drop_unlabelled=True)
+    assert (read.texts, read.labels) == (["row 0", "row 2"], ["pos", "neg"])
+    assert "read as an export of Prodigy" in read.notes
+
+
+def test_a_label_key_that_a_record_leaves_out_is_no_label(tmp_path):
+    path = json_lines(tmp_path, [{"text": "a b", "label": "x"}, {"text": "c d"}])
+    assert read_labelled(path, drop_unlabelled=True).labels == ["x"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"text": "a b", "hashtags": ["x"], "stars": 3},
+        {
+            "data": {"text": "a b"},
+            "annotations": [
+                {"result": [{"from_name": name, "value": {"choices": ["x"]}} for name in "ab"]}
+            ],
+        },
+    ],
+)
+def test_a_row_with_lists_is_not_taken_for_all_rows(tmp_path, record):
+    told = refusal(json_lines(tmp_path, [record] * 3))
+    assert "all rows" not in told and "--label-column" in told
+
+
+def test_a_header_again_behind_a_byte_order_mark_is_told(tmp_path):
+    part = "\ufefftext,label\n" + "good day,pos\nbad day,neg\n" * 3
+    told = refusal(write(tmp_path, "joined.csv", part * 2))
+    assert "line 8" in told and "header" in told
+
+
+def test_cells_under_no_name_are_told(tmp_path):
+    rows = "neg,the room was bad, really\npos,good,\n"
+    read = read_labelled(write(tmp_path, "over.csv", "label,text,\n" + rows * 2))
+    told = [note for note in read.notes if "cells under no name" in note]
+    assert len(told) == 1 and "2 rows" in told[0] and "(lines 2, 4)" in told[0]
+    read = read_labelled(write(tmp_path, "over.csv", "label,text,\n" + "pos,good,\nneg,bad,\n"))
+    assert not any("no name" in note for note in read.notes)
+
+
+@pytest.mark.parametrize("header", ['"texto"\t"etiqueta"\n', "text\tlabel\n", ""])
+def test_quotes_around_all_cells_between_tabs_are_no_part_of_them(tmp_path, header):
+    rows = "".join(f'"kan {n} had"\t"{label}"\n' for n in range(4) for label in ("pos", "neg"))
+    named = header.startswith("text")
+    read = read_labelled(write(tmp_path, "rows.tsv", header + rows), *([] if named else [1, 2]))
+    assert ({"pos", "neg"} <= {*read.labels} and '"pos"' not in read.labels) or named
+    assert any("the quotes around" in note for note in read.notes) == ('"pos"' in read.labels)
+
+
+def test_quotes_around_all_labels_are_told(tmp_path):
+    read = read_labelled(write(tmp_path, "a.csv", 'text,label\nkan had, "pos"\nma kan, "neg"\n'))
+    assert any("the quotes around" in note for note in read.notes)
