@@ -215,6 +215,8 @@ def _publish_curve(finished: Finished, progress: Progress) -> Curve:
     of_all = {note: every[name] for name, note in ours.items()}
     notes = [n for n in next(iter(made.values())).notes if not n.startswith("Percent on")]
     notes = [of_all.get(note, note) for note in notes]
+    untested = {str(k): n for k, one in made.items() for n in one.notes if n.startswith("No tests")}
+    notes += [f"{k} shots: {note}" for k, note in untested.items() if note not in notes]
     heads = [overview.notes[0].replace("weighted F1 ", ""), *_of_rest(request)]
     table = to_long_grid("shots", made, [*heads, *notes])
     overview.write(finished.folder, "overview")

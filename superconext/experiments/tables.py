@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.baselines import BASELINES
 from superconext.experiments.paired_tests import (
     CONFIDENCE,
     TESTED,
@@ -180,12 +181,13 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
 def _by_script(systems: Mapping[str, Lines]) -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for system, lines in systems.items():
-        names = list(lines[0].get("by_script", {}))
+        names = dict.fromkeys(name for line in lines for name in line.get("by_script", {}))
         for name in names:
             of = [line["by_script"][name] for line in lines if name in line.get("by_script", {})]
             values = [scores[TESTED] for scores in of]
             found.setdefault(system, {})[name] = {
                 "n": round(float(np.mean([scores["n"] for scores in of]))),
+                "share": len(of) / len(lines),
                 "mean": float(np.mean(values)),
                 "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
             }
@@ -205,6 +207,9 @@ def script_grid(table: Table) -> Grid | None:
         "Percent: weighted F1 on the test rows of each script, their number in brackets; scripts "
         f"with fewer than {FEWEST_OF_SCRIPT} are left out."
     )
+    shares = {name: of["share"] for each in table.by_script.values() for name, of in each.items()}
+    few = [f"{name} in {share:.0%}" for name, share in shares.items() if share < 1]
+    note += f" Of the fits so many have {FEWEST_OF_SCRIPT}: {', '.join(few)}." * bool(few)
     return Grid(["system", *(f"{name} ({n:,})" for name, n in sizes.items())], cells, notes=[note])
 
 
@@ -258,6 +263,11 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
             f"Corrected by the class shares of each script: {', '.join(corrected)}. Others, and "
             "baselines without probabilities, are not corrected."
         )
+    weighted = {name for name, of in by_system(lines).items() if of[0].get("logit_adjustment")}
+    if weighted:
+        plain = [name for name in by_system(lines) if name in BASELINES and name not in weighted]
+        but = f", but not in {', '.join(plain)}" * bool(plain)
+        notes.append(f"logit_adjustment gives rare classes more weight in the baselines too{but}.")
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
     if any(row.p is not None for row in rows):

@@ -27,7 +27,15 @@ from superconext.report.audit import Audit
 from superconext.report.explain import Explanation, word_spans
 from superconext.report.figures import class_colours
 from superconext.report.run_figures import count_pairs, curve_panels, first_stage
-from superconext.report.table import BASELINE_NAMES, Grid, clean, counted, judged, wilson
+from superconext.report.table import (
+    BASELINE_NAMES,
+    Grid,
+    clean,
+    counted,
+    judged,
+    may_be_chance,
+    wilson,
+)
 from superconext.text.characters import script_of
 from superconext.text.tokenize import word_count
 
@@ -246,6 +254,7 @@ def _scores(context: PageContext) -> list[dict[str, Any]]:
                 "macro": metrics.get("f1_macro"),
                 "weighted": metrics.get("f1_weighted"),
                 "n": count,
+                "judged": counted(context.metrics, count),
             }
         )
     return rows
@@ -296,6 +305,8 @@ def verdict(
 ) -> list[str]:
     """What the scores mean, in sentences that claim no more than they may.
 
+    scores: of the model, then of the baselines; `judged`: rows that its interval counts.
+
     expected: what to expect of new sentences, where that is not what the scores are.
     """
     model, others = scores[0], [row for row in scores[1:] if row["baseline"] and row["accuracy"]]
@@ -320,11 +331,11 @@ def verdict(
     told = f"The best baseline, {best['name']}, has {best['accuracy']:.1%}"
     if round(abs(gap), 3) == 0:
         side, told = "as many as by", f"{told}, too."
-    elif low <= best["accuracy"] <= high:
+    elif may_be_chance(model["accuracy"], best["accuracy"], model["judged"]):
         side = "not clearly above or below"
-        told += ", which lies within the interval: these rows do not tell the two apart."
+        told += ": one lies within the interval of the other, so these rows do not tell them apart."
     else:
-        told += ": the difference is more than chance among these rows explains."
+        told += ", and neither lies within the 95% interval of the other."
     return [f"{headline}, {side} the best baseline.", *said, told]
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -368,9 +369,17 @@ def score_table(metrics: Mapping[str, Any]) -> str:
     if split == "cv":
         title, below = fold_lines(metrics[split])
     if adjusted:
-        below = f"\nadjusted: predicts rare classes more often, as superconext's rows do{below}"
+        below = f"\nadjusted: {_told_adjusted(baselines[name] for name in adjusted)}{below}"
     columns = ("model", *(METRIC_TITLES.get(name, name) for name in METRICS), "seconds")
     return f"{title}\n{render(rows, columns, fmt={'seconds': '.1f'})}{below}"
+
+
+def _told_adjusted(baselines: Iterable[Mapping[str, Any]]) -> str:
+    """What was done to baselines that are adjusted, as superconext's rows are."""
+    settings = set(chain.from_iterable(baselines))
+    done = ["predicts rare classes more often"] * ("logit_adjustment" in settings)
+    done += ["corrected by the class shares of each script"] * ("prior_groups" in settings)
+    return f"{' and '.join(done) or 'as the run is'}, as superconext's rows are"
 
 
 def _as_plain(name: str, baselines: Mapping[str, Any], split: str) -> bool:

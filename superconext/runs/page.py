@@ -99,7 +99,12 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     if train is not None:
         split = {"rows": (corpus.texts, corpus.labels)}
         fitted = baseline_report((train.texts, train.labels), None, split, config=model.config)
-        others = {name: scores["rows"] for name, scores in fitted.items()}
+        itself = _itself(model.titles)
+        others = {
+            name: scores["rows"]
+            for name, scores in fitted.items()
+            if not (itself and BASELINE_NAMES.get(name, "").startswith(itself))
+        }
     settings = model.titles | ({} if model.ensemble is None else model.ensemble.settings)
     if evaluation.encoder_alone is not None and "encoder" in predicting(settings):
         others["this model, encoder alone"] = evaluation.encoder_alone
@@ -268,6 +273,12 @@ def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) ->
     )
 
 
+def _itself(titles: Mapping[str, Any]) -> str:
+    """What a run is called that is a baseline itself, as a recipe without training may be."""
+    alone = "companion" not in titles and "combined" not in titles
+    return str(titles.get("probe_title") or "") if alone else ""
+
+
 def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
     alone = metrics.get("encoder_alone", {}) if "encoder" in predicting(metrics) else {}
     parts = {
@@ -275,7 +286,13 @@ def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
         "this model, its objective's own rule": metrics.get("native", {}),
         **metrics.get("baselines", {}),
     }
-    scores = {name: part.get(split) for name, part in parts.items() if isinstance(part, dict)}
+    itself = _itself(metrics)
+    scores = {
+        name: part.get(split)
+        for name, part in parts.items()
+        if isinstance(part, dict)
+        and not (itself and BASELINE_NAMES.get(name, "").startswith(itself))
+    }
     return {name: score for name, score in scores.items() if isinstance(score, dict)}
 
 

@@ -223,6 +223,19 @@ def test_scores_of_each_script_are_means_over_the_fits():
         ["tfidf_logreg", "50.0", "25.0"],
         ["supcon", "70.0 ± 14.1", "25.0 ± 0.0"],
     ]
+    assert "Of the fits" not in grid.notes[0]
+    lines[1]["by_script"] = {}  # too few rows of a script there
+    grid = script_grid(make_table(lines, "tfidf_logreg"))
+    assert grid.rows[1] == ["supcon", "80.0", "25.0"]
+    assert grid.notes[0].endswith("Of the fits so many have 50: Arabic in 50%, Latin in 50%.")
+
+
+def test_baselines_that_are_not_adjusted_for_rare_classes_are_told():
+    lines = resampled({0: 30}, "tfidf_logreg") + resampled({0: 30}, "tfidf_svm")
+    lines += resampled({0: 10, 1: 12})
+    lines[0]["logit_adjustment"] = 0.5
+    (note,) = [n for n in make_table(lines, "tfidf_logreg").notes if n.startswith("logit_adj")]
+    assert note.endswith("in the baselines too, but not in tfidf_svm.")
 
 
 def test_the_recipe_of_each_fold_is_counted_once():

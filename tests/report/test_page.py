@@ -113,11 +113,13 @@ def test_nearest_agrees_with_a_plain_loop():
 
 @pytest.mark.parametrize(
     ("model", "best", "said"),
-    [(0.9, 0.88, "do not tell the two apart"), (0.9, 0.5, "more than chance"),
+    [(0.9, 0.88, "do not tell them apart"), (0.9, 0.5, "neither lies within the 95% interval"),
+     (0.82, 0.868, "not clearly above or below"),  # within the interval of the baseline alone
      (0.5, 0.9, "40.0 points below"), (1.0, 1.0, "as many as by the best baseline")],
 )  # fmt: skip
 def test_the_verdict_claims_no_more_than_the_interval_allows(model, best, said):
     shown = {"accuracy": model, "interval": wilson(model, 200), "n": 200, "baseline": False}
+    shown["judged"] = 200
     words = " ".join(
         verdict("test", [shown, {**shown, "name": "X", "accuracy": best, "baseline": True}])
     )
