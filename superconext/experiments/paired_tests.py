@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from superconext.core.errors import plural
 from superconext.experiments.subsampling import parse_draw
 
 #: Of the intervals; a p-value below one minus this stands beside an interval without 0.
@@ -304,10 +305,14 @@ def about_rows(design: str, lines: Lines) -> str:
     if design == "folds":
         per = len(lines[0]["folds"])
         deals = f"{splits // per} deals of " * (splits > per)
+        held = sum({line["split"]: line["rows"]["test"] for line in lines}.values())
+        held //= max(1, splits // per)
+        lone = sizes[0]["train"] + sizes[0]["test"] - held
+        of_none = f"; {plural(lone, 'row')}, the only text of a class, in none" * (lone > 0)
         return (
             f"Percent on the rows held out, mean ± standard deviation over {splits} folds, each by "
-            f"itself ({deals}{sizes[0]['train'] + sizes[0]['test']} rows in {per} folds, the same "
-            "for all systems; copies of a text in one fold)."
+            f"itself ({deals}{held} rows in {per} folds, the same for all "
+            f"systems; copies of a text in one fold{of_none})."
         )
     mean = {name: round(float(np.mean([size[name] for size in sizes]))) for name in sizes[0]}
     about = f"{mean['train']} training, {mean['dev']} dev and {mean['test']} test rows"

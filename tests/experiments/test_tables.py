@@ -250,3 +250,13 @@ def test_the_recipe_of_each_fold_is_counted_once():
     }
     (note,) = [n for n in make_table([whole], "auto").notes if n.startswith("auto: the recipe")]
     assert "dev rows: n-grams (2), best (1). " in note
+
+
+def test_rows_that_no_fold_holds_out_are_told():
+    scores = {"n": 9, "accuracy": 0.5, "f1_macro": 0.5, "f1_weighted": 0.5}
+    for test, told in ((9, "(27 rows in 3 folds, the same"), (8, "(24 rows in 3 folds, the same")):
+        folds = [{"rows": {"train": 27 - test, "test": test}, "test": scores}] * 3
+        whole = {"system": "auto", "objective": "auto", "seed": 0, "split": "cv3-0", "seconds": 3.0}
+        notes = make_table([{**whole, "test": scores, "texts": 27, "folds": folds}], "auto").notes
+        assert told in notes[0]
+        assert notes[0].endswith("; 3 rows, the only text of a class, in none).") == (test == 8)
