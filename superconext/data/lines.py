@@ -68,10 +68,15 @@ def encoding_of(first: bytes, asked: str | None) -> str | None:
     if marked is not None or not asked:
         return marked
     check_encoding(asked)
+    return None if _is_utf8(first) else asked
+
+
+def _is_utf8(first: bytes) -> bool:
+    """Whether what a file begins with is UTF-8 and more than ASCII."""
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(first)
-        return asked if first.isascii() else None
-    return asked
+        return not first.isascii()
+    return False
 
 
 def transcoded(
@@ -299,10 +304,11 @@ class OpenFile:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            return DataError(
-                f"{where}: byte 0x{raw[error.start]:02x} is not UTF-8, expected UTF-8: "
-                + advice(b"\n".join((raw, self.first)), self.asked)
-            )
+            mend = "save the line as UTF-8 or remove it"
+            if not _is_utf8(self.first):  # else no other encoding is of use
+                mend = advice(b"\n".join((raw, self.first)), self.asked)
+            found = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+            return DataError(f"{where}: {found}, expected UTF-8: {mend}")
 
 
 def open_file(

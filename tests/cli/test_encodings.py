@@ -217,3 +217,13 @@ def test_short_arabic_is_guessed_as_windows_1256(text):
 
 def test_iso_8859_6_is_guessed_where_it_reads_better():
     assert guessed("ما عجبنيش بزاف هاد الفيلم\n".encode("iso-8859-6")) == "iso-8859-6"
+
+
+def test_a_stray_line_far_down_in_a_file_of_utf8_gets_no_advice_that_cannot_work(call, tmp_path):
+    path = tmp_path / "rows.csv"
+    good = "".join(f"caf\u00e9 {n} had l9ahwa zwina bzaf a khouya,pos\n" for n in range(7000))
+    path.write_bytes(f"text,label\n{good}".encode() + b"bad \xe9 row,pos\n")
+    for more in ((), ("--encoding", "windows-1252")):
+        said = call("data", "split", path, "--out", tmp_path / "out", *more)
+        assert said.code == 1 and "line 7002: byte 0xe9 is not UTF-8" in said.err
+        assert "save the line as UTF-8 or remove it" in said.err and "give --enc" not in said.err
