@@ -86,7 +86,11 @@ class JsonLines(LineFormat):
         return self._row(item, f"{self.file.name}, line {number}, item {self._items}")
 
     def _row(self, line: str, where: str) -> tuple[str, str | Votes]:
-        record, tool = flattened(json_record(line.strip(), where), where)
+        task = json_record(line.strip(), where)
+        record, tool = flattened(task, where)
+        outer: dict[str, Any] = {}
+        if tool and self.file.wanted.beside:  # such as a task's number
+            outer = {key: v for key, v in task.items() if key not in record and isinstance(v, str)}
         votes = [key for key, value in record.items() if isinstance(value, Votes)]
         if self.file.wanted.classes:
             return self._of_classes(record, self.file.wanted.classes, where)
@@ -97,6 +101,7 @@ class JsonLines(LineFormat):
                 self.file.notes.append(f"read as an export of {tool}")
             try:
                 self.keys, self._first = self.file.named(list(record), votes), {*record}
+                self.file.names += outer
             except DataError:
                 if what := "" if tool else _of_all_rows(record):
                     raise DataError(f"{where}: found {what}") from None
@@ -112,7 +117,7 @@ class JsonLines(LineFormat):
             record[self.keys[0]] = ""
         text = json_value(record, self.keys[0], where)
         if self.file.wanted.beside:
-            self.file.cells = {key: _cell(value) for key, value in record.items()}
+            self.file.cells = {key: _cell(value) for key, value in (outer | record).items()}
         if self.file.voters:
             wide, named = len(self.keys) == 1, self.file.wanted.label_column is not None
             asked = self.file.voters if named or not wide else filter(is_annotator, record)

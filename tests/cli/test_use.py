@@ -294,3 +294,21 @@ def test_several_runs_trained_on_columns_of_other_names_are_told(call, tmp_path)
     named = ("--text-column", "text", "--label-column", "label")
     assert "was trained on" not in call("evaluate", *runs, both, *named).err
     assert "was trained on" not in call("evaluate", runs[0], runs[0], both).err
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"data": {"text": "kan zwin had"}, "annotations": []},
+        {"fields": {"text": "kan zwin had"}, "responses": {}},
+    ],
+)
+def test_numbers_of_tasks_are_kept(call, finished, tmp_path, task):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("".join(json.dumps({"id": n, **task}) + "\n" for n in (71, 72)))
+    said = call("predict", finished.folder, path, "--keep", "id")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert len(lines) == 3 and all(
+        str(n) in line for n, line in zip((71, 72), lines[1:], strict=True)
+    )
