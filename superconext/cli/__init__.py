@@ -145,6 +145,9 @@ def main(arguments: list[str] | None = None) -> None:
     package is not installed."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed, as by a daemon
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal shows what it can; what goes elsewhere is UTF-8, on Windows too.

@@ -22,6 +22,7 @@ from superconext.cli.options import (
 )
 from superconext.cli.use import unknown_labels, warn_unfinished
 from superconext.core.errors import plural
+from superconext.core.files import shell_word
 from superconext.core.progress import WARNING
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     if "largest_difference" in facts:
         difference = facts["largest_difference"]
         click.echo(f"onnxruntime and torch differ by at most {difference:.1e}", err=True)
-        say_next(f"python {Path(facts['out'], 'classify.py')} FILE")
+        say_next(f"python {shell_word(Path(facts['out'], 'classify.py'))} FILE")
     if "cost" in facts:
         cost = facts["cost"]
         for name in ("run", "student"):
@@ -281,7 +282,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
             f"learned from {cost['learned']} texts",
             err=True,
         )
-        say_next(f"python {Path(facts['out'], 'classify.py')} FILE")
+        say_next(f"python {shell_word(Path(facts['out'], 'classify.py'))} FILE")
     if "pruned" in facts:
         pruned = facts["pruned"]
         words, buckets = pruned["words"], pruned["buckets"]

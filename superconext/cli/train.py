@@ -37,6 +37,7 @@ from superconext.cli.options import (
 )
 from superconext.config.parameters import BY_NAME
 from superconext.config.presets import FORMER_PRESETS
+from superconext.core.files import shell_word
 
 
 @click.command(
@@ -176,8 +177,8 @@ def _show(
     tell(f"run folder: {out}")
     page = Path(out, "report.html")
     say_next(
-        f"superconext predict {shlex.quote(out)} FILE"
-        + f"; open {page} in a browser" * page.exists()
+        f"superconext predict {shell_word(out)} FILE"
+        + f"; open {shell_word(page)} in a browser" * page.exists()
     )
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -363,11 +364,26 @@ def _clear_dead_folders(hidden: Path, alone: bool) -> None:
         os.close(handle)
 
 
+def shell_word(path: str | Path) -> str:
+    """A path as a shell takes it for a file, also one with a space, or a dash in front."""
+    name = str(path)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)
+
+
 def cache_dir() -> Path:
     """The folder of things that can be made again.
 
-    `$SUPERCONEXT_CACHE` if it is set, else `superconext` in the platform's cache folder.
+    `$SUPERCONEXT_CACHE` if it is set, else `superconext` in the platform's cache folder. Raises
+    OSError for a user without a home, as in bare containers.
     """
+    try:
+        return _cache_dir()
+    except RuntimeError:
+        told = "no home folder is known: set HOME or SUPERCONEXT_CACHE"
+        raise FileNotFoundError(errno.ENOENT, told, "cache") from None
+
+
+def _cache_dir() -> Path:
     named = os.environ.get("SUPERCONEXT_CACHE")
     if named:
         return Path(named).expanduser()

@@ -52,6 +52,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -61,7 +62,14 @@ from pathlib import Path
 PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
 #: What would end a cell is written as a space.
-ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n"), " ")
+ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n\\v\\f\\x1c\\x1d\\x1e\\x85\\u2028\\u2029"), " ")
+
+
+def open_streams() -> None:
+    """Open what is closed of the standard streams, as by a daemon."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))
 
 
 def needed(*packages: str) -> None:
@@ -192,6 +200,8 @@ def main() -> None:
     about.add_argument(
         "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
+    open_streams()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the end as by Ctrl-C
     given = about.parse_args()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
@@ -224,6 +234,8 @@ def main() -> None:
     except BrokenPipeError:  # such as by head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted; run the command again")
     except (ImportError, OSError, ValueError, csv.Error) as error:
         sys.exit(f"error: {error}")
 
@@ -243,7 +255,7 @@ POST /predict takes {"texts": ["...", ...]}; GET /health, GET /metrics.
 import argparse
 import sys
 
-from classify import PACKAGES, load, needed, threads
+from classify import PACKAGES, load, needed, open_streams, threads
 
 
 def port(text: str) -> int:
@@ -265,6 +277,7 @@ def main() -> None:
     about.add_argument(
         "--threads", type=threads, default=1, help="of onnxruntime, if it answers; default: 1"
     )
+    open_streams()
     given = about.parse_args()
     try:
         needed(*PACKAGES, "starlette", "uvicorn")

@@ -47,6 +47,7 @@ from superconext.core.files import (
     free_folder,
     remove_folder,
     replace_folder,
+    shell_word,
     staging_folder,
     sync,
     write_json,
@@ -178,7 +179,7 @@ def epochs_kept(partial: Path, out: Path, say: Callable[[str], None]) -> Iterato
             raise
         only_checkpoint(partial)
         here = f"the finished epochs are kept in {partial}"
-        command = f"superconext train --resume {out}"
+        command = f"superconext train --resume {shell_word(out)}"
         if isinstance(error, KeyboardInterrupt):
             raise StoppedEarly(f"interrupted; {here}: resume with {command}") from None
         if isinstance(error, OSError) and not isinstance(error, SuperConTextError):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import RunError, listed, needs_training
+from superconext.core.files import shell_word
 from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def unfinished(run: Path, manifest: Mapping[str, Any]) -> str:
         return ""
     mend = "expect less of it than of a whole training"
     if (run / CHECKPOINT).is_dir():
-        mend = f"superconext train --resume {shlex.quote(str(run))} goes on"
+        mend = f"superconext train --resume {shell_word(run)} goes on"
     return f"{run}: {told}: {mend}"
 
 

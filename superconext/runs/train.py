@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config, with_files
 from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly
-from superconext.core.files import remove_folder, staging_folder, sync_tree, write_json
+from superconext.core.files import remove_folder, shell_word, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN, STDIN_NAME
 from superconext.encoders.pretrained import resolve_sized
@@ -283,7 +283,8 @@ def _fill(
         epochs = len(fitted.history)
         raise StoppedEarly(
             f"interrupted after {epochs} of {fitted.planned} epochs; the run so "
-            f"far is saved in {request.out}: resume with superconext train --resume {request.out}"
+            f"far is saved in {request.out}: resume with superconext train --resume "
+            + shell_word(request.out)
         )
     return results.metrics
 

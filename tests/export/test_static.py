@@ -8,8 +8,10 @@ import pickle
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -330,6 +332,35 @@ def test_a_closed_pipe_ends_quietly(made, tmp_path):
         assert process.stdout.readline() == b"pos\tzwin bzaf\n"
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_program_says_so_and_leaves_nothing(made, tmp_path, number):
+    words = [sys.executable, str(made[0] / "out" / "classify.py"), "--out", str(tmp_path / "o.tsv")]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes) as process:
+        process.stdin.write(b"zwin bzaf\n" * 50)
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, err = process.communicate()
+    assert err == b"error: interrupted; run the command again\n" and process.returncode == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_text_is_one_line_for_every_reader(made, tmp_path):
+    texts = ["zwin\u2028b", "zwin\x0bc", "zwin\x85e"]
+    (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    out = classify(made, tmp_path / "a.txt").stdout.decode()
+    assert [line.split("\t")[1] for line in out.splitlines()] == ["zwin b", "zwin c", "zwin e"]
+
+
+def test_a_closed_input_is_an_empty_one(made):
+    line = f'exec "{sys.executable}" "{made[0] / "out" / "classify.py"}" <&-'
+    said = subprocess.run(["sh", "-c", line], capture_output=True, check=False)
+    assert said.returncode == 1 and b"Traceback" not in said.stderr
 
 
 def test_a_tenth_is_measured_on_where_no_file_is(made):
