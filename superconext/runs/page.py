@@ -99,12 +99,7 @@ def other_page(run: Path, model: Model, corpus: Dataset, train: Dataset | None) 
     if train is not None:
         split = {"rows": (corpus.texts, corpus.labels)}
         fitted = baseline_report((train.texts, train.labels), None, split, config=model.config)
-        itself = _itself(model.titles)
-        others = {
-            name: scores["rows"]
-            for name, scores in fitted.items()
-            if not (itself and BASELINE_NAMES.get(name, "").startswith(itself))
-        }
+        others = {name: of["rows"] for name, of in _rivals(fitted, model.titles).items()}
     settings = model.titles | ({} if model.ensemble is None else model.ensemble.settings)
     if evaluation.encoder_alone is not None and "encoder" in predicting(settings):
         others["this model, encoder alone"] = evaluation.encoder_alone
@@ -273,10 +268,15 @@ def _unknown(tokens: Sequence[Sequence[str]], known: Iterable[Sequence[str]]) ->
     )
 
 
-def _itself(titles: Mapping[str, Any]) -> str:
-    """What a run is called that is a baseline itself, as a recipe without training may be."""
+def _rivals(baselines: Mapping[str, Any], titles: Mapping[str, Any]) -> dict[str, Any]:
+    """The baselines without that which the run itself is, as a recipe without training may be."""
     alone = "companion" not in titles and "combined" not in titles
-    return str(titles.get("probe_title") or "") if alone else ""
+    own = titles.get("probe_title") if alone else None
+    return {
+        name: of
+        for name, of in baselines.items()
+        if not (own and BASELINE_NAMES.get(name, "").startswith(own))
+    }
 
 
 def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
@@ -284,15 +284,9 @@ def _others(metrics: Mapping[str, Any], split: str) -> dict[str, Any]:
     parts = {
         "this model, encoder alone": alone,
         "this model, its objective's own rule": metrics.get("native", {}),
-        **metrics.get("baselines", {}),
+        **_rivals(metrics.get("baselines", {}), metrics),
     }
-    itself = _itself(metrics)
-    scores = {
-        name: part.get(split)
-        for name, part in parts.items()
-        if isinstance(part, dict)
-        and not (itself and BASELINE_NAMES.get(name, "").startswith(itself))
-    }
+    scores = {name: part.get(split) for name, part in parts.items() if isinstance(part, dict)}
     return {name: score for name, score in scores.items() if isinstance(score, dict)}
 
 

@@ -94,3 +94,18 @@ def test_damaged_records_are_refused(finished, call, tmp_path, name, content):
 def test_formats_of_figures_are_checked_before_anything_is_read(call, tmp_path):
     said = call("train", tmp_path / "none.tsv", "--out", tmp_path / "run", "--figures", "svg,jpg")
     assert said.code == 2 and "expected svg, pdf" in said.err
+
+
+def test_a_run_that_is_a_baseline_is_held_against_the_others(call, data, tmp_path):
+    out = tmp_path / "run"
+    words = ("--test", data.test, "--freeze", "--encoder", "mean", "--cv", "0", "--out", out)
+    assert call("train", data.train, *words).code == 0
+    baselines = json.loads((out / "metrics.json").read_text())["baselines"]
+    assert "vectors_logreg" in baselines  # the run itself
+    for page, more in ((out / "report.html", ()), (out / "other.html", (data.test,))):
+        if more:
+            given = ("--train", data.train, "--out", page)
+            assert call("report", out, *more, *given).code == 0
+        told = page.read_text(encoding="utf-8")
+        assert "TF-IDF + logistic regression" in told
+        assert "mean word vectors + logistic regression" not in told
