@@ -6,9 +6,9 @@
 For each share of the lines of TEXT, drawn so that a larger share holds the smaller one, word
 vectors and two encoders are trained, one as a language model alone, one also on emoji. Logistic
 regressions on them, frozen, are fitted to 8, 16 and 64 rows of each class of MSAC and arq (five
-draws) and judged on test. `collect` writes
-scripts/results/text_growth.csv and the table with its slopes, points for ten times the text, in
-docs/pretrain.md. DATA is as for reproduce_results.py.
+draws) and judged on test. `collect` writes scripts/results/text_growth.csv and the table of the
+least and the most text, which is ten times as much, in docs/pretrain.md. DATA is as for
+reproduce_results.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ SHOTS = ("8", "16", "64")
 SHOWN = ("8", "64")
 #: Rows of the table: encoder, system, and what they are called.
 CONTROLS = (
-    ("encoder", "vectors_logreg", "mean word vectors"),
+    ("encoder", "plain_vectors_logreg", "mean word vectors"),
+    ("encoder", "vectors_logreg", "mean word vectors, emoji"),
     ("words-alone", "pretrained_logreg", "language model"),
     ("encoder", "pretrained_logreg", "language model and emoji"),
 )
