@@ -47,7 +47,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[{}\[\]]')
 class JsonLines(LineFormat):
     """One JSON object a line, or an array of objects.
 
-    Numbers are taken as they are spelt, so 1 and 1.0 differ.
+    Numbers are taken as they are spelt, so 1 and 1.0 differ; the labels true and false, too.
     """
 
     suffixes = (".jsonl", ".ndjson", ".json")
@@ -358,7 +358,7 @@ def json_record(line: str, where: str) -> dict[str, Any]:
 
 
 def json_value(record: dict[str, Any], key: str, where: str, optional: bool = False) -> str:
-    """The text or number under a key, as text; optional: "" for null or NaN."""
+    """The text or number under a key; optional, a label: also true or false, and "" for null."""
     if key not in record:
         names = ", ".join(shown(name, 24) for name in list(record)[:8]) or "none"
         raise DataError(
@@ -368,6 +368,8 @@ def json_value(record: dict[str, Any], key: str, where: str, optional: bool = Fa
     value = record[key]
     if value is None and optional:
         return ""
+    if isinstance(value, bool) and optional:
+        return json.dumps(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         if len(set(value)) > 1:
             several = ", ".join(shown(item, 24) for item in value[:4])

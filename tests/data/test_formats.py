@@ -173,7 +173,8 @@ def test_jsonl_keys_numbers_and_lines(tmp_path):
         ('{"text": {"a": 1}, "label": "p"}', "'text' is a JSON object"),
         ('{"text": null, "label": "p"}', "found an empty text (1 row, line 2)"),
         ('{"text": NaN, "label": "p"}', "leave them out with --drop-incomplete"),
-        ('{"text": "a", "label": true}', "'label' is a JSON boolean"),
+        ('{"text": true, "label": "p"}', "'text' is a JSON boolean"),
+        ('{"text": "a", "label": {"p": 1}}', "'label' is a JSON object"),
         ('{"text": "a\\ud83d", "label": "p"}', "surrogate"),
         ('{"text": "a\\u0000", "label": "p"}', "NUL"),
         ('{"text": "a", "label": "p", "text": "b"}', "found the key 'text' twice"),
@@ -183,6 +184,12 @@ def test_bad_jsonl_names_the_line(tmp_path, line, part):
     good = '{"text": "\\ud83d\\ude00 b", "label": "p"}\n'
     message = refusal(write(tmp_path, "a.jsonl", good + line + "\n"))
     assert "line 2" in message and part in message
+
+
+def test_jsonl_labels_may_be_booleans(tmp_path):
+    lines = '{"text": "a", "spam": true}\n{"text": "b", "spam": false}\n'
+    found = read_labelled(write(tmp_path, "a.jsonl", lines), label_column="spam")
+    assert found.labels == ["true", "false"]
 
 
 def test_jsonl_keys_may_differ_in_case_from_those_of_the_first_record(tmp_path):
