@@ -163,7 +163,9 @@ def test_parquet_in_batches(tmp_path):
     blocks = list(stream)
     assert len(blocks) > 1 and [text for block in blocks for text in block.texts] == texts
     parquet.write_table(arrow.table({"text": ["a", None, "b"]}), path)
-    assert streamed(path) is None and streamed(path, on_error="skip") == ["a", "b"]
+    assert streamed(path) == ["a", "b"]
+    predicted = RowStream(path, labelled=False, every_row=True)
+    assert [text for block in predicted for text in block.texts] == ["a", "", "b"]
 
 
 class SlowPipe(io.RawIOBase):
