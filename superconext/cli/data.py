@@ -186,6 +186,8 @@ def inspect(
         )
     elif refused:
         say_next("mend what is said above: `superconext train` refuses the file as it is")
+    elif deduplicate is not None and not quiet:
+        _train_next(deduplicate, document)
     elif not quiet:
         mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
         given = {

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "fast and less accurate. onnx and sentence-transformers need the extras of these names.",
 )
 @click.option("--out", required=True, metavar="FOLDER", help="Folder to write; must not exist.")
-@switch("--prune", "Leave out n-gram vectors that no word uses.", "pruned")
+@switch("--prune", "Leave out n-gram vectors that no word uses; needs --test.", "pruned")
 @click.option(
     "--test",
     metavar="FILE",
@@ -129,6 +129,7 @@ def export(
     seen, model.seen = model.seen, None
     label_type = str(manifest.get("label_type", "str"))
     facts: dict[str, Any] = {"format": form, "out": out}
+    whole = model
     if min_count > 1:
         from superconext.export.prune import without_examples, without_rare_words
 
@@ -140,7 +141,7 @@ def export(
             assert test is not None
             wanted = _texts([expected], reading, _known(model)) if expected else None
             rows = _rows(model, run, test, columns | reading)
-            model, report = prune(model, rows.texts, rows.labels, wanted)
+            model, report = prune(model, rows.texts, rows.labels, wanted, whole)
             facts["pruned"] = {"test": Path(test).name, **asdict(report)}
         if form == "onnx":
             from superconext.export.onnx_folder import write_onnx

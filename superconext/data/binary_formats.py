@@ -18,13 +18,15 @@ from superconext.data.formats import Records, TableFormat
 from superconext.data.lines import ALWAYS_UNPACKED, ARROW_FOLDER, MOST_RATIO, shard_paths, shown
 
 _ROWS = 4096  # read at a time
+#: How a file begins; `datasets` writes streams, which do not.
+_ARROW_FILE = b"ARROW1\0\0"
 
 
 class Parquet(FileFormat):
     """Columns of a Parquet file, read in batches."""
 
     suffixes: tuple[str, ...] = (".parquet", ".pq")
-    magic = b"PAR1"
+    magic: bytes | tuple[bytes, ...] = b"PAR1"
     kind = "a Parquet file"
 
     def blocks(self) -> Iterator[Block]:
@@ -67,7 +69,7 @@ class Parquet(FileFormat):
         except (arrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(
-                f"{name}: not a readable {self.kind} ({reason}): write or copy it again"
+                f"{name}: not readable as {self.kind} ({reason}): write or copy it again"
             ) from None
 
     def _opened(self) -> tuple[Any, Iterable[Any]]:
@@ -79,10 +81,10 @@ class Parquet(FileFormat):
 
 
 class Arrow(Parquet):
-    """An Arrow file, or a folder of them as `save_to_disk` of Hugging Face `datasets` writes it."""
+    """An Arrow or Feather file, or a folder as `save_to_disk` of Hugging Face `datasets` writes."""
 
-    suffixes = (".arrow",)
-    magic = ARROW_FOLDER
+    suffixes = (".arrow", ".feather")
+    magic = (ARROW_FOLDER, _ARROW_FILE)
     kind = "an Arrow file"
 
     def _opened(self) -> tuple[Any, Iterable[Any]]:
@@ -92,6 +94,9 @@ class Arrow(Parquet):
         shards = [source]
         if isinstance(source, str | Path) and Path(source).is_dir():
             shards = list(shard_paths(Path(source)))
+        elif self.file.file.first.startswith(_ARROW_FILE):
+            whole = ipc.open_file(source)
+            return whole.schema, map(whole.get_batch, range(whole.num_record_batches))
         first = ipc.open_stream(shards[0])
 
         def batches() -> Iterator[Any]:

@@ -333,12 +333,12 @@ class FileFormat:
 
     Attributes:
         suffixes: lower-case endings of file names of this format, such as (".psv",).
-        magic: the bytes with which every file of a binary format begins.
+        magic: the bytes with which every file of a binary format begins, or several such.
         within: suffixes of other formats under which files of this one are recognised too.
     """
 
     suffixes: tuple[str, ...] = ()
-    magic: bytes = b""
+    magic: bytes | tuple[bytes, ...] = b""
     within: tuple[str, ...] = ()
 
     def __init__(self, file: RowFile) -> None:

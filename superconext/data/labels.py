@@ -441,8 +441,9 @@ class Annotated:
         ]
         if ties.count:
             told.append(
-                f"{plural(ties.count, 'text')} with a tie ({ties}), not evaluated on; train learns "
-                "from the shares of their labels, audit lists them, other commands leave them out"
+                f"{plural(ties.count, 'text')} with a tie ({ties}), not evaluated on; train "
+                "without cross-validation learns from the shares of their labels, audit lists "
+                "them, other commands leave them out"
             )
         if none.count:
             told.append(f"{plural(none.count, 'text')} that nobody labelled left out ({none})")

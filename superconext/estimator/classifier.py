@@ -355,10 +355,10 @@ history_ : list of dict
 model_ : superconext.fitting.model.Model
     The fitted model.
 cv_ : dict
-    Only with `cv` or `preset="auto"`: the cross-validated metrics. `cv_["probabilities"]` are those
-    of each row out of fold, float64 [N, C] (NaN if no fold held the row out), the mean over folds
-    that are dealt repeatedly, and so better than one model's, which the metrics tell; with the
-    preset `cv_["recipes"]` is what was compared."""
+    Only with `cv`, or `preset="auto"` unless `cv=0`: the cross-validated metrics.
+    `cv_["probabilities"]` are those of each row out of fold, float64 [N, C] (NaN if no fold held
+    the row out), the mean over folds that are dealt repeatedly, and so better than one model's,
+    which the metrics tell; with the preset `cv_["recipes"]` is what was compared."""
 
 #: Those of the table, a preset's being None by default, `callbacks` and `verbose`.
 _PARAMETERS = [

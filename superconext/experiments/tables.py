@@ -86,12 +86,15 @@ class Table:
 
 
 def each_fold(line: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A line for each fold of a line's cross-validation; other lines as they are."""
+    """A line for each fold of a line's cross-validation; other lines as they are.
+
+    The scores by script, which are of the rows of all folds together, stay with the first; the
+    others have None."""
     folds, first = line.get("folds", ()), {"by_script": line.get("by_script", {})}
     same = {**line, "seconds": line["seconds"] / max(1, len(folds)), "whole": line["test"]}
     recipes = same.pop("recipes", None)  # one for each fold
     return [
-        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": {}}
+        {**same, **fold, "split": f"{line['split']}-{at}", "by_script": None}
         | ({} if at else first)
         | ({} if recipes is None else {"recipes": [recipes[at]]})
         for at, fold in enumerate(folds)
@@ -181,13 +184,14 @@ def summarise(name: str, lines: Lines, part: str = "test") -> Row:
 def _by_script(systems: Mapping[str, Lines]) -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for system, lines in systems.items():
-        names = dict.fromkeys(name for line in lines for name in line.get("by_script", {}))
-        for name in names:
-            of = [line["by_script"][name] for line in lines if name in line.get("by_script", {})]
+        fits = [line.get("by_script", {}) for line in lines]
+        fits = [fit for fit in fits if fit is not None]
+        for name in dict.fromkeys(name for fit in fits for name in fit):
+            of = [fit[name] for fit in fits if name in fit]
             values = [scores[TESTED] for scores in of]
             found.setdefault(system, {})[name] = {
                 "n": round(float(np.mean([scores["n"] for scores in of]))),
-                "share": len(of) / len(lines),
+                "share": len(of) / len(fits),
                 "mean": float(np.mean(values)),
                 "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
             }

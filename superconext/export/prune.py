@@ -41,15 +41,17 @@ def prune(
     texts: Sequence[str],
     labels: Sequence[str],
     expected: Sequence[str] | None = None,
+    whole: Model | None = None,
 ) -> tuple[Model, PruneReport]:
     """A model with the rows that serve, and what it lost on the labelled rows `[N]` that are given.
 
     expected: texts such as the model will read; of words outside the training text only theirs are
-    kept. None keeps all.
+    kept. None keeps all. whole: what the small model is compared with, where that is not `model`.
     """
     small = replace(model, indexer=model.indexer.pruned(expected))
-    sizes = [one.indexer.sizes() for one in (model, small)]
-    before, after = (np.array(one.predict(texts)) for one in (model, small))
+    compared = (whole or model, small)
+    sizes = [one.indexer.sizes() for one in compared]
+    before, after = (np.array(one.predict(texts)) for one in compared)
     truth = np.array(labels)
     scores = [float((predicted == truth).mean()) for predicted in (before, after)]
     report = PruneReport(

@@ -268,7 +268,7 @@ def _final_probe(
         scores, shape = probe.decision(features[:2]), (min(2, len(features)), len(prepared.classes))
         expect(np.shape(scores) == shape, kind, "decision", scores, f"scores of shape {shape}")
         return probe
-    probe = adjusted(probe, hard, config.logit_adjustment)
+    probe = adjusted(probe, hard, _strength(config))
     if not config.calibrate:
         return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
@@ -311,7 +311,7 @@ def _refitted_probe(
     grid = (settings.c.get("encoder", default),)
     scores = prepared.emoji_scores(config)
     probe = fit_probe(features, labels, grid=grid, unit_length=config.freeze, beside=scores)
-    probe = adjusted(probe, labels, config.logit_adjustment)
+    probe = adjusted(probe, labels, _strength(config))
     if not config.calibrate or "encoder" not in settings.c:  # where n-grams alone predict
         return probe
     temperature = prepared.facts["probe_temperature"] = settings.temperatures.get("encoder", 1.0)
@@ -371,11 +371,17 @@ def _group_priors(
     assert isinstance(probe, LogisticRegressionProbe)
     temperature = prepared.facts.get("probe_temperature", 1.0)
     rows = features, prepared.probe_split[1]
-    settings = config.logit_adjustment, temperature
-    shares = probe_out_of_fold(
-        probe, *rows, *settings, texts if len(texts) == len(rows[0]) else None
-    )
-    return fit_group_priors(texts, probe.probabilities(features) if shares is None else shares)
+    whole = texts if len(texts) == len(rows[0]) else None
+    shares = probe_out_of_fold(probe, *rows, temperature, whole)
+    if shares is None:
+        shares = probe.probabilities(features)
+    return fit_group_priors(texts, shares, config.logit_adjustment)
+
+
+def _strength(config: Config) -> float:
+    """What of `logit_adjustment` the probe itself takes: with `prior_groups` nothing, as it is part
+    of the prior that is wanted."""
+    return config.logit_adjustment if config.prior_groups == NO_GROUPS else 0.0
 
 
 @contextmanager

@@ -162,14 +162,15 @@ def preprocess(
         own = _in_memory(train, held, apart, classes, config, progress)
     source = config
     if config.pretrain:
-        made = str(pretrained_encoder(config, own.rows, apart, progress))
-        source = replace(config, init=made, vectors=None, unlabelled=None)
+        made, cleared = pretrained_encoder(config, own.rows, apart, progress)
+        source = replace(config, init=str(made), vectors=None, unlabelled=None)
     encoder = encoder_class(config.encoder)
     indexer = encoder.fit_indexer(own.rows, source, apart, progress)
     tokens_of_classes = wanted.needs_class_tokens and not config.freeze
     encoder.limit(config, indexer, len(classes) * tokens_of_classes)
     if config.pretrain and not config.init:
         indexer.facts["vectors"]["trained_on"] = names_of(config.unlabelled)
+        indexer.facts["vectors"]["cleared_of"] = cleared
     judged = _held_rows(dev, test_texts, classes, own.tokenizer, indexer)
     pieces = {**({} if own.pieces is None else {"train": own.pieces}), **judged.pieces}
     # Not of rows that are more than memory holds: a pass over them all, to learn how many words

@@ -24,7 +24,6 @@ import numpy as np
 from superconext.probe.base import softmax
 from superconext.probe.logistic_regression import (
     LogisticRegressionProbe,
-    adjusted,
     fit_probe,
     folds,
 )
@@ -126,14 +125,12 @@ def probe_out_of_fold(
     probe: LogisticRegressionProbe,
     features: np.ndarray,
     labels: np.ndarray,
-    strength: float = 0.0,
     temperature: float = 1.0,
     texts: Sequence[str] | None = None,
 ) -> np.ndarray | None:
     """The same of a linear probe on features `[N, d]`, with the C that was chosen.
 
     Args:
-        strength: of its `adjusted`.
         temperature: what its scores are divided by.
         texts: of the N rows, whose copies one fold holds out.
     """
@@ -143,7 +140,6 @@ def probe_out_of_fold(
         of_fold = fit_probe(
             *rows, grid=(probe.c,), unit_length=probe.unit_length, beside=probe.beside
         )
-        of_fold = adjusted(of_fold, labels[fitted], strength)
         return softmax(of_fold.decision(features[held]) / temperature)
 
     return out_of_fold(labels, predict, texts)

@@ -117,6 +117,8 @@ def test_inspect_to_the_letter(folder):
 
 def test_deduplicate(folder):
     said = run("inspect", "train.tsv", "dev.tsv", "test.tsv", "--deduplicate", "clean")
+    parts = "clean/train.tsv --dev clean/dev.tsv --test clean/test.tsv"
+    assert f"next: superconext train {parts} --out RUN" in said.err
     assert "train: 76 of 82 rows kept" in said.err
     assert sorted(p.name for p in Path("clean").iterdir()) == [
         *("dataset.json", "dev.tsv", "test.tsv", "train.tsv")

@@ -278,6 +278,29 @@ def test_parquet(tmp_path):
     assert "Parquet" in refusal(path)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow")
+@pytest.mark.parametrize("name", ["a.arrow", "a.feather", "a.data"])
+def test_arrow_files_and_streams(tmp_path, name):
+    import pyarrow as arrow
+    from pyarrow import feather
+
+    table = arrow.table({"text": ["a b", "c d", "e"], "label": ["x", "y", None]})
+    path = tmp_path / name
+    with arrow.ipc.new_file(path, table.schema) as file:
+        for batch in table.to_batches(max_chunksize=2):
+            file.write_batch(batch)
+    assert read_labelled(path, drop_unlabelled=True).labels == ["x", "y"]
+    assert read_texts(path).texts == ["a b", "c d", "e"]
+    feather.write_feather(table, path)
+    assert read_texts(path).texts == ["a b", "c d", "e"]
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "not readable as an Arrow file" in refusal(path)
+    stream = tmp_path / "b.arrow"
+    with arrow.ipc.new_stream(stream, table.schema) as file:
+        file.write_table(table)
+    assert read_texts(stream).texts == ["a b", "c d", "e"]
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [

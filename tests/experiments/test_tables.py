@@ -228,6 +228,11 @@ def test_scores_of_each_script_are_means_over_the_fits():
     grid = script_grid(make_table(lines, "tfidf_logreg"))
     assert grid.rows[1] == ["supcon", "80.0", "25.0"]
     assert grid.notes[0].endswith("Of the fits so many have 50: Arabic in 50%, Latin in 50%.")
+    # A cross-validation's are of all rows that its folds held out.
+    lines[2]["folds"] = [{"rows": {"train": 18, "test": 9}, "test": lines[2]["test"]}] * 3
+    lines[2]["texts"] = 27
+    grid = script_grid(make_table([lines[2]], "supcon"))
+    assert grid.rows == [["supcon", "80.0", "25.0"]] and "Of the fits" not in grid.notes[0]
 
 
 def test_baselines_that_are_not_adjusted_for_rare_classes_are_told():

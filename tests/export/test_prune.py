@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import superconext
-from superconext.export.prune import prune
+from superconext.export.prune import prune, without_rare_words
 from superconext.runs.folder import load_model, save_run
 from superconext.vectors.subwords import SubwordTable
 from superconext.vectors.table import WordVectors
@@ -64,6 +64,17 @@ def test_the_loss_is_the_difference_of_the_two_accuracies(model, labels):
     after = np.mean(np.array(small.predict(NEW)) == np.array(labels[:6]))
     assert (report.accuracy_before, report.accuracy_after) == pytest.approx((before, after))
     assert report.accuracy_loss == pytest.approx(before - after)
+
+
+def test_the_loss_is_that_of_the_run_where_rare_words_are_left_out_too(model):
+    rare, left_out = without_rare_words(model, 1000)
+    truth = np.array(model.predict(TEXTS))
+    small, report = prune(rare, TEXTS, truth.tolist(), whole=model)
+    changed = (np.array(small.predict(TEXTS)) != truth).sum()
+    assert left_out > 10 and changed
+    assert report.accuracy_before == 1 and report.labels_changed == changed
+    assert report.accuracy_after == pytest.approx(1 - changed / len(TEXTS))
+    assert report.accuracy_loss == pytest.approx(changed / len(TEXTS))
 
 
 def test_a_pruned_folder_is_smaller_newer_and_the_same(model, labels, tmp_path):

@@ -160,6 +160,24 @@ def test_the_baseline_is_corrected_by_what_it_says_out_of_fold(exact):
     assert right[1] > right[0] + 0.05
 
 
+def test_a_run_wants_what_logit_adjustment_says():
+    texts, labels = biased(160, 0, 0.9)
+    keep = [k for k, label in enumerate(labels) if label == "pos" or k % 3]  # unequal classes
+    train, new = ([texts[k] for k in keep], [labels[k] for k in keep]), biased(40, 1, 0.5)[0]
+    options = {**SMALL, "encoder": "mean", "freeze": True, "prior_groups": "script"}
+
+    def fitted(strength):
+        return SuperConTextClassifier(**options, logit_adjustment=strength).fit(*train)
+
+    plain, equal = fitted(0.0), fitted(1.0)
+    whole = plain.model_.priors.wanted
+    assert abs(whole[0] - whole[1]) > 0.1
+    np.testing.assert_allclose(equal.model_.priors.wanted, [0.5, 0.5])
+    expected = plain.predict_proba(new) / whole
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(equal.predict_proba(new), expected, atol=1e-6)
+
+
 def test_any_baseline_with_probabilities_is_corrected_and_others_are_as_they_were():
     train = biased(80, 0, 0.8)
     assert not isinstance(

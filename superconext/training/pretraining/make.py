@@ -223,8 +223,9 @@ def check_pretraining(config: Config) -> None:
 
 def pretrained_encoder(
     config: Config, rows: TokenRows, held_out: Sequence[str], progress: Progress
-) -> Path:
-    """The folder of an encoder pretrained on `config.unlabelled`, out of the cache or made.
+) -> tuple[Path, int]:
+    """The folder of an encoder pretrained on `config.unlabelled`, out of the cache or made, and of
+    how many labelled texts the text was cleared.
 
     rows: of training. held_out: dev and test texts; sentences of the same wording are not learned
     from, and of much text neither are those of `rows`, see `text_to_clear`.
@@ -262,7 +263,7 @@ def pretrained_encoder(
     progress.say(f"encoder: {goes_on} on {names_of(config.unlabelled)}{', cached' * cached}")
     for note in [*lines.notes, *vectors.notes]:
         progress.note(note)
-    return made
+    return made, len(left_out)
 
 
 @contextmanager

@@ -48,6 +48,12 @@ def test_gives_the_model_of_the_two_commands(text, tmp_path):
     after = fit(init=str(folder))
     assert same(at_once, after)
     assert not same(at_once, fit(unlabelled=str(text)))
+    told, alone = [
+        at_once.indexer.facts["vectors"],
+        fit(unlabelled=str(text)).indexer.facts["vectors"],
+    ]
+    assert told["cleared_of"] == alone["cleared_of"] == len({*DEV[0]})
+    assert told["trained_on"] == "text.txt"
 
 
 def test_a_second_seed_takes_it_from_the_cache(text):
