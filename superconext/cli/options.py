@@ -267,7 +267,7 @@ def out_file(
                 raise DataError(
                     f"{out}: found no folder {path.parent}; expected one: make it first"
                 )
-            if out is not None and path.exists() and not (force and path.is_file()):
+            if out is not None and os.path.lexists(path) and not (force and path.is_file()):
                 mend = "choose another" + " or add --force" * path.is_file()
                 raise DataError(f"{out} exists already; expected a new file: {mend}")
             for given in options.values() if out is not None and path.exists() else ():

@@ -1,7 +1,8 @@
 """C++ sources of the package as libraries, made by this machine's compiler and kept in the cache.
 
 A library is made for the processor it is made on, so the cache has one for each kind of processor
-and release of the compiler. As it is code, one that somebody else could have put there is not used.
+and release of the compiler. As it is code, one that somebody else could have put there is not used;
+its name ends in its hash, so that one which is damaged is made again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from superconext.core.errors import SuperConTextError
-from superconext.core.files import cache_dir
+from superconext.core.files import cache_dir, file_sha256
 from superconext.core.process import processor_kind
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -41,19 +42,26 @@ def library_of(source: Path) -> Path:
     try:
         about = [_said(compiler, "--version"), *options, processor_kind()]
         key = hashlib.sha256(source.read_bytes() + "\n".join(about).encode()).hexdigest()[:16]
-        library = cache_dir() / FOLDER / f"{key}.so"
-        library.parent.mkdir(0o700, parents=True, exist_ok=True)
-        if not _is_ours(library.parent):
-            raise CompilerError(f"{library.parent}: found a folder that others can write to")
-        if not (library.exists() and _is_ours(library)):
-            with tempfile.TemporaryDirectory(dir=library.parent, prefix=".") as folder:
-                made = Path(folder) / library.name
-                _said(compiler, *options, "-shared", "-fPIC", str(source), "-o", str(made))
-                made.chmod(0o700)
-                os.replace(made, library)
+        home = cache_dir() / FOLDER
+        home.mkdir(0o700, parents=True, exist_ok=True)
+        if not _is_ours(home):
+            raise CompilerError(f"{home}: found a folder that others can write to")
+        for library in home.glob(f"{key}-*.so"):
+            if library.name == _named(key, library) and _is_ours(library):
+                return library
+        with tempfile.TemporaryDirectory(dir=home, prefix=".") as folder:
+            made = Path(folder) / f"{key}.so"
+            _said(compiler, *options, "-shared", "-fPIC", str(source), "-o", str(made))
+            made.chmod(0o700)
+            library = home / _named(key, made)
+            os.replace(made, library)
     except (OSError, subprocess.SubprocessError) as error:
         raise CompilerError(f"{compiler}: {error}") from None
     return library
+
+
+def _named(key: str, library: Path) -> str:
+    return f"{key}-{file_sha256(library)[:16]}.so"
 
 
 def _is_ours(path: Path) -> bool:

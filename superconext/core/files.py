@@ -325,6 +325,14 @@ def remove_folder(folder: Path, place: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def clear_path(path: Path) -> None:
+    """Remove what has this name, a file, link or folder, if anything has."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def clear_staging(folder: Path, alone: bool = False) -> None:
     """Remove the hidden folders beside `folder` whose makers have died.
 

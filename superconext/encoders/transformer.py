@@ -17,6 +17,7 @@ import hashlib
 import inspect
 import re
 import sqlite3
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -581,10 +582,18 @@ _CACHE_PATIENCE = 30
 _KEYS_AT_ONCE = 500
 
 
+_CHECK = 4  # bytes of a checksum
+
+
+def _check(vector: bytes) -> bytes:
+    return zlib.crc32(vector).to_bytes(_CHECK, "little")
+
+
 class VectorCache:
     """Sentence vectors of a frozen model and its settings, kept on disk by text.
 
-    A cache is one SQLite file. What cannot be read or written costs time and never a run.
+    A cache is one SQLite file, which has each vector's bytes and their CRC-32. What cannot be read
+    or written costs time and never a run.
 
     Args:
         folder: made when missing.
@@ -631,7 +640,11 @@ class VectorCache:
                     marks = ",".join("?" * len(part))
                     query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
                     rows += connection.execute(query, part)
-            return {key: np.frombuffer(vector, dtype=np.float32) for key, vector in rows}
+            return {
+                key: np.frombuffer(kept[:-_CHECK], dtype=np.float32)
+                for key, kept in rows
+                if kept[-_CHECK:] == _check(kept[:-_CHECK])
+            }
         except (sqlite3.OperationalError, OSError):  # busy, or no place to write
             return {}
         except (sqlite3.Error, ValueError):  # damaged
@@ -639,7 +652,8 @@ class VectorCache:
             return {}
 
     def _write(self, vectors: dict[bytes, np.ndarray]) -> None:
-        rows = [(key, np.ascontiguousarray(vector).tobytes()) for key, vector in vectors.items()]
+        made = [(key, np.ascontiguousarray(vector).tobytes()) for key, vector in vectors.items()]
+        rows = [(key, vector + _check(vector)) for key, vector in made]
         try:
             with closing(self._connect()) as connection, connection:
                 connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)

@@ -212,18 +212,25 @@ def run_experiment(
     when a training failed (after publishing the others), and what reading and fitting raise.
     """
     request.check()
-    with open_session(request, progress, shown_part) as session:
-        request = session.request
-        rows = {name: of.rows for name, of in session.sources.items()}
-        plan = possible_fits(request.plan(), rows, request.draws, progress.warn)
-        if not plan:
-            raise DataError(
-                "found too few rows for every draw; expected enough for one: give more rows, or "
-                "other draws"
-            )
-        failed = session.run(plan)
-        lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
-        published = publish(Finished(request, session.folder, lines, session.sources))
+    try:
+        with open_session(request, progress, shown_part) as session:
+            request = session.request
+            rows = {name: of.rows for name, of in session.sources.items()}
+            plan = possible_fits(request.plan(), rows, request.draws, progress.warn)
+            if not plan:
+                raise DataError(
+                    "found too few rows for every draw; expected enough for one: give more rows, "
+                    "or other draws"
+                )
+            failed = session.run(plan)
+            lines = [session.lines[fit.key] for fit in plan if fit.key in session.lines]
+            published = publish(Finished(request, session.folder, lines, session.sources))
+    except KeyboardInterrupt:  # before the first fit or after the last
+        if not (kept := Path(request.out) / RESULTS).is_file():
+            raise
+        raise StoppedEarly(
+            f"interrupted; the fits that ended are in {kept}: resume by repeating the command"
+        ) from None
     raise_for(failed, len(plan), session.folder)
     return published
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from superconext.core import cache
 from superconext.core.errors import VectorsError
-from superconext.core.files import cache_dir
+from superconext.core.files import cache_dir, clear_path
 from superconext.core.progress import WARNING
 from superconext.vectors.binary_formats import (
     FASTTEXT_MAGIC,
@@ -364,9 +364,10 @@ def _numbers(raw: bytes) -> int:
 def path_of(source: Any) -> Any:
     """The path of vectors that may be an object, a `WordVectors` or one of torchtext's.
 
-    Such an object is written to the cache, under its content's hash; a path is given back as text,
-    and anything else as it is, for whoever checks parameters to refuse. Raises VectorsError for an
-    object whose words and vectors do not fit each other, or a cache that cannot be written.
+    Such an object is written to the cache, under its content's hash, also over an entry that was
+    damaged; a path is given back as text, and anything else as it is, for whoever checks parameters
+    to refuse. Raises VectorsError for an object whose words and vectors do not fit each other, or a
+    cache that cannot be written.
     """
     if isinstance(source, os.PathLike):
         return os.fspath(source)
@@ -378,8 +379,11 @@ def path_of(source: Any) -> Any:
         return source
     folder = cache_dir() / "vectors" / f"given-{source.content_sha256()[:32]}"
     cache.use(folder)
-    if not folder.exists():
+    try:
+        WordVectors.load(folder, verify=True)
+    except VectorsError:  # there is none, or it is damaged
         folder.parent.mkdir(parents=True, exist_ok=True)
+        clear_path(folder)
         source.save(folder)
         cache.trim()
     return str(folder)

@@ -17,7 +17,6 @@ import inspect
 import json
 import logging
 import math
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -567,10 +566,8 @@ def cached_vectors(
     with suppress(OSError):
         state.unlink(missing_ok=True)
     try:
-        if damage and folder.is_dir() and not folder.is_symlink():
-            shutil.rmtree(folder)  # `save` might not recognise it as its own
-        elif damage:
-            folder.unlink()
+        if damage:
+            folders.clear_path(folder)  # `save` might not recognise it as its own
         vectors.save(folder)
         cache.trim()
     except (OSError, VectorsError) as error:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from superconext.core.compiler import library_of
 from superconext.encoders.base import encode_rows
 from superconext.encoders.bilstm import BiLSTMEncoder
-from superconext.encoders.compiled_gates import Kernel, active, compiled, kernel
+from superconext.encoders.compiled_gates import SOURCE, Kernel, active, compiled, kernel
 from superconext.encoders.packed_inference import pool_max
 from superconext.encoders.packed_lstm import Packing, packed_bilstm
 from superconext.encoders.words import WordEmbedding
@@ -107,3 +108,16 @@ def test_other_types_are_left_to_torch():
         assert isinstance(active(torch.zeros(1)), Kernel)
     with compiled(False):
         assert active(torch.zeros(1)) is None
+
+
+@needs_compiler
+def test_a_damaged_library_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path))
+    library = library_of(SOURCE)
+    assert library_of(SOURCE) == library
+    for content in (library.read_bytes()[:9000], b""):
+        library.unlink()  # the file that is loaded stays whole
+        library.write_bytes(content)
+        assert isinstance(Kernel(library_of(SOURCE)), Kernel)
+        library = library_of(SOURCE)
+        assert len(library.read_bytes()) > 9000

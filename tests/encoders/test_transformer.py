@@ -123,7 +123,14 @@ def test_frozen_vectors_are_kept_by_text_and_model(model, copied, monkeypatch):
     encoder.cache.path.write_bytes(b"no database at all" * 100)
     assert np.array_equal(frozen(model, **given).transform(TEXTS), first.transform(TEXTS))
     with sqlite3.connect(encoder.cache.path) as connection:  # made anew
-        assert connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0] > 0
+        (key, kept), (other_key, _) = connection.execute("SELECT * FROM vectors").fetchmany(2)
+        flipped = bytes([kept[0] ^ 0x40]) + kept[1:]
+        for damaged in ((flipped, key), (kept[:9], other_key)):
+            connection.execute("UPDATE vectors SET vector=? WHERE key=?", damaged)
+    assert np.array_equal(frozen(model, **given).transform(TEXTS), first.transform(TEXTS))
+    with sqlite3.connect(encoder.cache.path) as connection:
+        query = "SELECT vector FROM vectors WHERE key=?"
+        assert connection.execute(query, (key,)).fetchone() == (kept,)
 
 
 def test_kept_vectors_are_of_the_special_tokens_behind_a_text_too(model, copied):

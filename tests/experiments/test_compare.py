@@ -205,6 +205,25 @@ def test_ctrl_c_in_the_middle_of_a_training_keeps_whole_fits_alone(
     assert len(read_results(tmp_path / "out" / "results.jsonl")) == 5
 
 
+def test_ctrl_c_before_and_after_the_fits_tells_what_is_kept(request_of, tmp_path, monkeypatch):
+    from superconext.experiments import compare as comparing
+    from superconext.experiments import runner
+
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    request = request_of(objectives="superloss", seeds=1)
+    for number, (module, name) in enumerate(
+        [(runner, "make_record"), (comparing, "publish"), (runner, "make_record")]
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, pressed)
+            told = StoppedEarly if number else KeyboardInterrupt
+            with pytest.raises(told, match="are in .*results.jsonl: resume" if number else None):
+                compare(request, Progress())
+    assert len(read_results(tmp_path / "out" / "results.jsonl")) == 5
+
+
 def test_deduplicated_rows_are_what_is_fitted(request_of, data, tmp_path):
     train = tmp_path / "train.tsv"
     rows = (data / "train.tsv").read_text("utf-8") + (data / "test.tsv").read_text("utf-8")[11:]

@@ -51,6 +51,27 @@ def test_what_is_kept_is_what_was_given(own_cache):
     assert path_of(OfTorchtext(MATRIX + 1)) != path_of(OfTorchtext())
 
 
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "file"])
+def test_a_damaged_entry_is_made_again(own_cache, damage):
+    folder = Path(path_of(WordVectors(WORDS, MATRIX)))
+    matrix = folder / "matrix.npy"
+    if damage == "flip":
+        content = bytearray(matrix.read_bytes())
+        content[-10] ^= 0x40
+        matrix.write_bytes(content)
+    elif damage == "cut":
+        matrix.write_bytes(matrix.read_bytes()[:-8])
+    else:
+        matrix.unlink()
+    if damage == "file":
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        folder.write_bytes(b"a")
+    assert path_of(WordVectors(WORDS, MATRIX)) == str(folder)
+    np.testing.assert_array_equal(read_vectors(str(folder)).matrix, MATRIX)
+
+
 def test_paths_are_text_afterwards():
     assert path_of(Path("a") / "b") == str(Path("a") / "b")
     assert path_of("glove.txt") == "glove.txt" and path_of(None) is None
