@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -25,6 +26,12 @@ from superconext.encoders.subword_indexer import tokenizer_of
 
 #: What is downloaded of a model on the Hub.
 _FILES = ("config.json", "model*.safetensors*", "tokenizer*", "vocab*", "merges.txt", "*.model")
+
+#: Files that a tokenizer without a `tokenizer.json` is made of.
+_VOCABULARIES = ("vocab*", "*.model", "*.vocab", "*.spm", "merges.txt")
+
+#: Kinds of encoders that cannot be used, and why.
+_REFUSED = {"funnel": "it shortens a text by the longest one beside it"}
 
 #: Entries of a `config.json` that name code, kernels or another form of the weights.
 _LEFT_OUT = ("auto_map", "attn_implementation", "quantization", "experts_implementation")
@@ -104,6 +111,12 @@ class ModelFolder:
             if path.is_file():
                 return tokenizer_of(_text(path))
             transformers = import_transformers()
+            # Without one its library makes a tokenizer that knows no word.
+            if not any(next(self.folder.glob(pattern), None) for pattern in _VOCABULARIES):
+                raise ValueError(
+                    "found no tokenizer.json and no vocabulary in it, expected one: copy the "
+                    "tokenizer's files too, or save it there with save_pretrained"
+                )
             made = transformers.AutoTokenizer.from_pretrained(
                 str(self.folder), local_files_only=True, trust_remote_code=False
             )
@@ -174,6 +187,8 @@ def shell_of(architecture: Mapping[str, Any], tensors: int) -> nn.Module:
     config = transformers.AutoConfig.for_model(**architecture)
     if config.is_encoder_decoder:
         raise ValueError(f"{config.model_type} is no encoder alone")
+    if config.model_type in _REFUSED:
+        raise ValueError(f"{config.model_type}: {_REFUSED[config.model_type]}")
     with torch.device("meta"):
         shell: nn.Module = _without_unused(transformers.AutoModel.from_config(config))
     return shell
@@ -192,15 +207,20 @@ def language_head(
     model, wrong = _with_weights(kind, config, tensors) if kind else (None, [])
     if model is None or wrong:
         return None
-    setattr(model, model.base_model_prefix, _Given())
+    setattr(model, model.base_model_prefix, _Given(words))
     model.requires_grad_(False)
-    if config.tie_word_embeddings:
-        model.get_output_embeddings().weight = words.weight
+    output = model.get_output_embeddings()
+    if config.tie_word_embeddings and output.weight.shape == words.weight.shape:
+        output.weight = words.weight
     return model.eval()  # type: ignore[no-any-return]
 
 
 class _Given(nn.Module):
-    """Stands for a base model; what it is given are its states."""
+    """Stands for a base model; what it is given are its states. Some heads read its `words`."""
+
+    def __init__(self, words: nn.Embedding) -> None:
+        super().__init__()
+        self.embeddings = SimpleNamespace(word_embeddings=words)  # no module, whose weights freeze
 
     def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> Any:
         return import_transformers().modeling_outputs.BaseModelOutput(inputs_embeds)

@@ -59,8 +59,13 @@ class SubwordIndexer(TextIndexer):
     def __post_init__(self) -> None:
         self.subwords.no_truncation()
         self.subwords.no_padding()
-        bare = self.subwords.encode("a", add_special_tokens=False).ids
-        whole = self.subwords.encode("a").ids
+        if not {*self.subwords.get_vocab().values()} - {*self._added()}:
+            raise ValueError("its tokenizer knows no word")
+        try:
+            bare = self.subwords.encode("a", add_special_tokens=False).ids
+            whole = self.subwords.encode("a").ids
+        except Exception as error:  # it raises nothing narrower
+            raise ValueError(f"its tokenizer reads no text: {error}") from None
         starts = range(len(whole) - len(bare) + 1)
         start = next((i for i in starts if whole[i : i + len(bare)] == bare), None)
         if not bare or start is None:
@@ -68,6 +73,26 @@ class SubwordIndexer(TextIndexer):
         self.prefix, self.suffix = whole[:start], whole[start + len(bare) :]
         self.unknown = self._first_of(_UNKNOWN, bare[0])
         self.mask = self._first_of(_MASK, self.unknown)
+
+    def _added(self) -> dict[int, Any]:
+        return self.subwords.get_added_tokens_decoder()  # type: ignore[no-any-return]
+
+    def is_special(self, number: int) -> bool:
+        """Whether an id is of a token that no text is cut into unless it spells it out."""
+        token = self._added().get(number)
+        return token is not None and token.special
+
+    def of_raw_text(self) -> Any:
+        """The tokenizer for texts as they are, whose white space counts as single spaces here."""
+        twin = tokenizer_of(self.subwords.to_str())
+        if twin.encode(" a  b\n").ids == twin.encode("a b").ids:
+            return twin
+        from tokenizers import Regex, normalizers
+
+        own = [] if twin.normalizer is None else [twin.normalizer]
+        spaces = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+        twin.normalizer = normalizers.Sequence([*spaces, *own])
+        return twin
 
     def _first_of(self, names: Sequence[str], other: int) -> int:
         ids = [self.subwords.token_to_id(name) for name in names]

@@ -220,6 +220,12 @@ class TransformerEncoder(Encoder):
                 "text, as in decoders: expected 'mean' or 'max', as the first word stands for "
                 "itself alone"
             )
+        if class_tokens and not indexer.prefix:
+            raise ConfigError(
+                f"objective = {config.objective!r} puts class tokens before a text, and the "
+                "model's tokenizer puts no token of its own there, as in decoders; expected an "
+                "encoder such as BERT: use another model or objective"
+            )
         try:
             shell = shell_of(indexer.architecture, _folder(config).weights())
         except SuperConTextError:
@@ -367,17 +373,20 @@ class TransformerEncoder(Encoder):
         return self.merged(), replace(config, options=",".join(rest) or None)
 
     def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
-        """A transformer and a pooling; not of an inner layer, of class tokens or of text that is
-        normalised first."""
+        """A transformer and a pooling; not of an inner layer, of class tokens, of text that is
+        normalised first, or where padding has no token of its own."""
         assert isinstance(indexer, SubwordIndexer)
         plain = not indexer.tokenizer.normalizer.rules
+        plain &= indexer.is_special(self.pad)
         if self.options.layer >= 0 or self.class_tokens or not plain:
             return None
         most = min(indexer.max_length, self.room) + len(self.before) + len(self.behind)
         self.merged().model.save_pretrained(folder)  # type: ignore[operator]
-        indexer.subwords.save(str(folder / "tokenizer.json"))
+        indexer.of_raw_text().save(str(folder / "tokenizer.json"))
         name = indexer.subwords.id_to_token
-        tokens = {"pad_token": name(self.pad), "unk_token": name(indexer.unknown)}
+        tokens = {"pad_token": name(self.pad)}
+        if indexer.is_special(indexer.unknown):
+            tokens["unk_token"] = name(indexer.unknown)
         about = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": most}
         write_json(folder / "tokenizer_config.json", {**about, **tokens})
         write_json(folder / "sentence_bert_config.json", {"max_seq_length": most})
@@ -463,6 +472,11 @@ class TransformerEncoder(Encoder):
             **given, attention_mask=read.to(torch.int64), output_hidden_states=layer >= 0
         )
         states: Tensor = output.last_hidden_state if layer < 0 else output.hidden_states[layer]
+        if states.shape[:2] != read.shape:
+            raise ConfigError(
+                f"the model gives {states.shape[1]} states of {read.shape[1]} tokens; expected one "
+                "of each: use another model, or layer"
+            )
         return states
 
 
@@ -499,14 +513,17 @@ def _room(model: nn.Module, indexer: SubwordIndexer, class_tokens: int) -> int:
     """Subwords of a text that a model reads beside special and class tokens. Raises ConfigError
     where that is none."""
     architecture: Any = model.config
-    places = getattr(architecture, "max_position_embeddings", None) or 1 << 20
+    places = getattr(architecture, "max_position_embeddings", None) or 0
+    places = places if places > 0 else 1 << 20  # relative positions have no end
     around = len(indexer.prefix) + len(indexer.suffix)
     around += class_tokens + len(indexer.suffix) if class_tokens else 0
     room: int = places - _first_position(model) - around
     if room < 1:
+        of_classes = f" and {class_tokens} class tokens" if class_tokens else ""
+        mend = "fewer classes: use another objective" if class_tokens else "room: use another model"
         raise ConfigError(
-            f"the model reads {places} tokens at most, and {class_tokens} class tokens leave "
-            "no room for a text; expected fewer classes: use another objective"
+            f"the model reads {places} tokens at most, and special tokens{of_classes} leave no "
+            f"room for a text; expected {mend}"
         )
     return room
 

@@ -1,12 +1,20 @@
 """The masked language model that CSS-LM may have beside it: its loss, its draws, its training."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 pytest.importorskip("transformers")
 
-from transformers import AutoModelForMaskedLM, BertConfig, DistilBertConfig, RobertaConfig
+from transformers import (
+    AutoModelForMaskedLM,
+    BertConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    RobertaConfig,
+)
 
 from superconext.config.parameters import resolve
 from superconext.core.random_streams import HIDDEN_WORDS, random_stream
@@ -40,7 +48,10 @@ def pool(tmp_path):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("kind", [BertConfig, RobertaConfig, DistilBertConfig])
+@pytest.mark.parametrize(
+    "kind",
+    [BertConfig, RobertaConfig, DistilBertConfig, partial(DebertaV2Config, legacy=False)],
+)
 def test_the_loss_is_that_of_the_whole_model_word_by_word(kind, tied, tmp_path):
     folder = make_model(tmp_path / "model", kind, AutoModelForMaskedLM, tie_word_embeddings=tied)
     config = resolve({"encoder": "transformer", "model": folder, "dropout": 0.0})

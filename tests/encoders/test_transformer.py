@@ -12,8 +12,8 @@ import torch
 
 pytest.importorskip("transformers")
 
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoModel, RobertaConfig, T5Config
+from tokenizers import Tokenizer
+from transformers import AutoModel, FunnelConfig, RobertaConfig, T5Config, XLNetConfig
 
 import superconext
 from superconext import SuperConTextClassifier
@@ -28,7 +28,7 @@ from superconext.probe.logistic_regression import DEFAULT_C, FROZEN_C
 from superconext.training.callbacks import Callback
 from superconext.training.trainer import decided
 from tests.cli.conftest import call_main, write_table
-from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
+from tests.encoders.transformers import LABELS, NEW, TEXTS, bytewise, make_model
 
 ONE_EPOCH = {"encoder": "transformer", "epochs": 1, "batch_size": 8, "learning_rate": 1e-3}
 
@@ -101,6 +101,16 @@ def test_roberta_has_its_positions_and_long_texts_are_cut(tmp_path):
     assert np.allclose(frozen(folder).transform(texts), expected, atol=1e-5)
     short = frozen(folder, max_length=3).transform(texts)
     assert np.allclose(short, expected_vectors(folder, texts, "mean", most=3), atol=1e-5)
+
+
+def test_a_model_of_relative_positions_has_no_longest_text(tmp_path):
+    def kind(max_position_embeddings, **sizes):
+        return XLNetConfig(**sizes, d_inner=32, d_head=8)
+
+    folder = make_model(tmp_path, kind)
+    texts = ["mzyan", "zwin bzaf " * 60]
+    expected = expected_vectors(folder, texts, "mean", most=500)
+    assert np.allclose(frozen(folder, max_length=500).transform(texts), expected, atol=1e-5)
 
 
 def test_frozen_vectors_are_kept_by_text_and_model(model, copied, monkeypatch):
@@ -179,20 +189,6 @@ def test_a_comparison_has_transformers_beside_bilstms(model, tmp_path):
 
 
 # Texts that are cut
-
-
-def bytewise(folder):
-    """Give a model a tokenizer of single bytes, as byte-level BPE without a merge has them."""
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    used = sorted({b for piece, _ in split.pre_tokenize_str(" ".join(TEXTS)) for b in piece})
-    numbers = {token: number for number, token in enumerate([*special, *used])}
-    made = Tokenizer(models.BPE(numbers, [], unk_token="[UNK]"))
-    made.pre_tokenizer = split
-    made.add_special_tokens(special)
-    around = [("[CLS]", 2), ("[SEP]", 3)]
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, around)
-    made.save(str(folder / "tokenizer.json"))
 
 
 @pytest.mark.parametrize(
@@ -473,6 +469,8 @@ def test_a_model_without_a_token_before_a_text_has_none_to_pool(tmp_path):
         SuperConTextClassifier(**given).fit(TEXTS, LABELS)
     given["pooling"] = "mean"
     assert len(SuperConTextClassifier(**given).fit(TEXTS, LABELS).predict(NEW)) == len(NEW)
+    with pytest.raises(ConfigError, match=r"objective = 'dualcl'.* as in decoders"):
+        SuperConTextClassifier(**given, objective="dualcl").fit(TEXTS, LABELS)
 
 
 def edit(folder, **entries):
@@ -489,6 +487,15 @@ def cut(folder):
     path.write_bytes(path.read_bytes()[:500])
 
 
+def without_words(folder):
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text(encoding="utf-8"))
+    tokenizer["model"]["vocab"] = {
+        token["content"]: token["id"] for token in tokenizer["added_tokens"]
+    }
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+
+
 def elsewhere(folder):
     index = {"weight_map": {"a": "../secret.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -503,6 +510,9 @@ def elsewhere(folder):
         (lambda folder: (folder / "config.json").unlink(), "found no config.json"),
         (lambda folder: (folder / "config.json").write_text("[" * 9999), "config.json"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "its tokenizer"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json and no vocab"),
+        (without_words, "its tokenizer knows no word"),
+        (lambda folder: FunnelConfig().save_pretrained(folder), "funnel: it shortens"),
         (lambda folder: edit(folder, num_hidden_layers=10**9), "asks for num_hidden_layers"),
         (lambda folder: edit(folder, hidden_size=32), "cannot be used"),
         (lambda folder: edit(folder, hidden_size=10**7), "cannot be used"),

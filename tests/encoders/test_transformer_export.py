@@ -1,8 +1,10 @@
 """Exports of a transformer: sentence-transformers' own modules, and ONNX."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from superconext import SuperConTextClassifier
 from superconext.export.onnx_folder import write_onnx, write_rest
 from superconext.export.onnx_model import OnnxModel
 from superconext.export.sentence_module import write_sentence_transformer
-from tests.encoders.transformers import LABELS, NEW, TEXTS, make_model
+from tests.encoders.transformers import LABELS, NEW, TEXTS, bytewise, make_model
 
 TRAINED = {"encoder": "transformer", "epochs": 1, "batch_size": 8, "max_length": 20}
 SENTENCES = [*TEXTS, *filter(None, NEW), "zwin bzaf " * 40, "Zwin, bzaf"]
@@ -43,6 +45,38 @@ def test_sentence_transformers_opens_it_without_superconext(pooling, folder, tmp
         monkeypatch.setitem(sys.modules, name, None)
     vectors = library.SentenceTransformer(str(tmp_path), device="cpu").encode(SENTENCES)
     assert np.abs(vectors - expected).max() < 1e-5
+
+
+def test_white_space_counts_as_single_spaces_there_too(folder, tmp_path):
+    from transformers import AutoModel, AutoTokenizer
+
+    copied = Path(shutil.copytree(folder, tmp_path / "model"))
+    bytewise(copied)
+    model = trained(copied, freeze=True)
+    (tmp_path / "out").mkdir()
+    assert model.encoders[0].sentence_modules(model.indexer, tmp_path / "out")
+    plain, odd = "zwin bzaf w mzyan", ["zwin  bzaf w mzyan", " zwin\nbzaf\tw mzyan \n"]
+    read, bare = (
+        AutoTokenizer.from_pretrained(tmp_path / "out"),
+        AutoModel.from_pretrained(tmp_path / "out"),
+    )
+    ids = read([plain, *odd], return_tensors="pt").input_ids
+    assert (ids == ids[:1]).all() and len(ids[0]) == 2 + len(plain)
+    states = bare.eval()(ids).last_hidden_state.mean(dim=1).detach().numpy()
+    assert np.abs(states - model.features([plain, *odd])).max() < 1e-5
+
+
+def test_an_export_names_no_token_that_the_tokenizer_has_not(folder, tmp_path):
+    copied = Path(shutil.copytree(folder, tmp_path / "model"))
+    bytewise(copied, special=["[PAD]", "[CLS]", "[SEP]"])
+    model = trained(copied, freeze=True)
+    for name in ("out", "other"):
+        (tmp_path / name).mkdir()
+    assert model.encoders[0].sentence_modules(model.indexer, tmp_path / "out")
+    settings = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
+    assert settings["pad_token"] == "[PAD]" and "unk_token" not in settings
+    model.encoders[0].pad = 20  # a byte, as where a model names no padding
+    assert model.encoders[0].sentence_modules(model.indexer, tmp_path / "other") is None
 
 
 def test_vectors_of_one_length_have_length_1_there(folder, tmp_path):

@@ -53,3 +53,16 @@ def make_model(folder, kind=BertConfig, auto=AutoModel, **given):
     model.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     return str(folder)
+
+
+def bytewise(folder, special=("[PAD]", "[UNK]", "[CLS]", "[SEP]")):
+    """Give a model a tokenizer of single bytes, as byte-level BPE without a merge has them."""
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    used = sorted({b for piece, _ in split.pre_tokenize_str(" ".join(TEXTS)) for b in piece})
+    numbers = {token: number for number, token in enumerate([*special, *used])}
+    made = Tokenizer(models.BPE(numbers, [], unk_token="[UNK]" if "[UNK]" in special else None))
+    made.pre_tokenizer = split
+    made.add_special_tokens([*special])
+    around = [(name, numbers[name]) for name in ("[CLS]", "[SEP]")]
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, around)
+    made.save(str(folder / "tokenizer.json"))
