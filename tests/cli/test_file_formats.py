@@ -426,7 +426,7 @@ def test_parquet_with_class_names(tmp_path):
     assert "state.json" in blame(call_main("data", "inspect", folder))
     write(folder / "state.json", json.dumps({"_data_files": files}))
     write(folder / "data-1.arrow", b"broken")
-    assert "not a readable Arrow file" in blame(call_main("data", "inspect", folder))
+    assert "not readable as an Arrow file" in blame(call_main("data", "inspect", folder))
 
 
 # Annotation tools
