@@ -57,6 +57,9 @@ def read_results(path: Path) -> dict[Key, dict[str, Any]]:
     for number, content in enumerate(whole, 1):
         try:
             line = json.loads(content)
+            sizes = {len(line[name]) for name in ("predictions", "truth") if name in line}
+            if len(sizes | ({line["test"]["n"]} if sizes else set())) > 1:
+                raise ValueError("other numbers of rows")
             lines.setdefault(key_of(line), line)
         except (ValueError, KeyError, TypeError):
             raise RunError(
@@ -112,7 +115,7 @@ RECORD_FORMAT = 2
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "gensim")
 
 
-def config_hash(identity: Mapping[str, Any], fit: Fit, parameters: Mapping[str, Any]) -> str:
+def config_hash(identity: Any, fit: Fit, parameters: Mapping[str, Any]) -> str:
     """A hash, 16 hexadecimal digits, of everything that a fit's metrics follow from."""
     what: list[Any] = [identity, fit.key]
     if parameters:
@@ -173,11 +176,11 @@ def make_record(
     }
 
 
-def claim(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write comparison.json, or raise RunError if the folder holds another experiment.
+def claim(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Write comparison.json, or raise RunError if the folder holds another experiment. Returns it.
 
     Systems and data sets that an earlier command had and this one has not stay in it, for
-    their lines stay too.
+    their lines stay too, and so does the identity of a data set, which hashes of lines are of.
     """
     kept = dict(record)
     if (folder / RECORD).exists():
@@ -190,7 +193,10 @@ def claim(folder: Path, record: Mapping[str, Any]) -> None:
             )
         for name in ("systems", "datasets"):
             kept[name] = {**known[name], **record[name]}
+        for name, data in known["datasets"].items():
+            kept["datasets"][name] = {**kept["datasets"][name], "identity": data["identity"]}
     write_json(folder / RECORD, kept)
+    return kept
 
 
 def check_systems(
@@ -230,13 +236,16 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = record["format"] == RECORD_FORMAT and isinstance(record["datasets"], dict)
+        known = record["format"] == RECORD_FORMAT and "verb" in record
+        parts = [record["systems"], record["datasets"]]
+        parts += [data["identity"] for data in record["datasets"].values()]
+        known &= all(isinstance(part, dict) for part in parts)
     except OSError as error:
         raise RunError(
             f"{path}: cannot be read ({error.strerror}); expected the folder of a comparison made "
             "by superconext compare, fewshot or sweep"
         ) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         known = False
     if not known:
         raise RunError(

@@ -112,9 +112,9 @@ class Session:
 
         Raises RunError for a name that stands for something else there.
         """
-        self._record = make_record(request, self.sources, self._prints)
+        record = make_record(request, self.sources, self._prints)
         check_systems(self.folder, self._results.lines.values(), request.systems, self._prints)
-        claim(self.folder, self._record)
+        self._record = claim(self.folder, record)
         self.request = request
 
     @property
@@ -126,8 +126,19 @@ class Session:
         return self._results.lines
 
     def run(self, plan: Sequence[Fit]) -> list[str]:
-        """Run the fits that have no line. Returns what went wrong with those that failed."""
+        """Run the fits that have no line. Returns what went wrong with those that failed.
+
+        Raises RunError for a line that another folder's fit has left, with other parameters.
+        """
         say, results, total = self._progress.say, self._results, len(plan)
+        for fit in plan:
+            line = self.lines.get(fit.key, {})
+            if "config" in line and line["config"] != self._config_of(fit):
+                raise RunError(
+                    f"{results.path}: the line of {fit} was made with other rows, parameters or "
+                    "another version, such as those of another folder; expected this one's: remove "
+                    "the line, and its fit is run again"
+                )
         missing = {fit.key: fit for fit in plan if fit.key not in self.lines}
         done = total - len(missing)
         if done:
@@ -156,10 +167,13 @@ class Session:
 
     def _add(self, fit: Fit, line: Line) -> None:
         own = self._prints.of(dict(fit.system.parameters))
-        identity = self._record["datasets"][fit.dataset]["identity"]
-        if fit.system.source:
-            identity = [identity, self._record["datasets"][fit.system.source]["identity"]]
-        self._results.add({**line, "parameters": own, "config": config_hash(identity, fit, own)})
+        self._results.add({**line, "parameters": own, "config": self._config_of(fit)})
+
+    def _config_of(self, fit: Fit) -> str:
+        names = [fit.dataset, *filter(None, [fit.system.source])]
+        identities = [self._record["datasets"][name]["identity"] for name in names]
+        own = self._prints.of(dict(fit.system.parameters))
+        return config_hash(identities if fit.system.source else identities[0], fit, own)
 
 
 @contextmanager

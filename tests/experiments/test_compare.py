@@ -134,6 +134,34 @@ def test_other_data_parameters_or_version_are_refused(request_of, data, tmp_path
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
 
 
+def test_a_line_of_another_folder_is_refused(request_of, tmp_path):
+    request = request_of(objectives="superloss", seeds=2)
+    compare(request, Progress())
+    other = changed(request, out=str(tmp_path / "other"), given={**request.given, "epochs": 3})
+    compare(other, Progress())
+    paths = [tmp_path / name / "results.jsonl" for name in ("out", "other")]
+    lines, others = (path.read_bytes().splitlines(keepends=True) for path in paths)
+    paths[0].write_bytes(b"".join([*lines[:-1], others[-1]]))
+    with pytest.raises(RunError, match="the line of superloss, seed 1, split given was made with"):
+        compare(request, Progress())
+    paths[0].write_bytes(b"".join(lines))
+    compare(request, Progress())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"verb": None}, {"systems": None}, {"systems": 1}, {"datasets": {"": {"identity": "a"}}}],
+)
+def test_a_record_without_its_parts_is_refused(change, request_of, tmp_path):
+    request = request_of(objectives="superloss", seeds=1)
+    compare(request, Progress())
+    path = tmp_path / "out" / "comparison.json"
+    record = {**json.loads(path.read_text("utf-8")), **change}
+    path.write_text(json.dumps({k: v for k, v in record.items() if v is not None}), "utf-8")
+    with pytest.raises(RunError, match="found no record of format 2"):
+        compare(request, Progress())
+
+
 def test_a_folder_of_something_else_or_in_use_is_refused(request_of, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()

@@ -49,7 +49,13 @@ def test_a_line_torn_anywhere_is_passed_over_and_cut(tmp_path):
         assert results.path.read_bytes() == content
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", "3", "half a", '{"objective": "supcon"}', ""])
+SHORT = {"predictions": [0, 1], "truth": [0, 1, 1], "test": {"n": 3}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "[1]", "3", "half a", '{"objective": "supcon"}', "", json.dumps(line(seed=2, **SHORT))],
+)
 def test_another_damaged_line_is_named(tmp_path, text):
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps(line()) + "\n" + text + "\n" + json.dumps(line(seed=1)) + "\n")
