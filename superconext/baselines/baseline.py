@@ -144,7 +144,7 @@ class AdjustedBaseline(Baseline):
         return [self.names[k] for k in self.predict_proba(texts).argmax(axis=1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        shares = self.baseline.predict_proba(texts)
+        shares = self.baseline.predict_proba(list(texts))
         assert shares is not None
         return self.adjust(texts, shares)
 
@@ -206,7 +206,9 @@ def fit_baseline(
     baseline = kind()
     baseline.run, baseline.config = run, config
     started = time.perf_counter()
-    baseline.fit(train, dev, seed)
+    # Lists of its own: what it does to them is nobody else's.
+    own = list(train[0]), list(train[1])
+    baseline.fit(own, dev and (list(dev[0]), list(dev[1])), seed)
     if config is not None and adjust:
         baseline = adjusted_baseline(baseline, train, dev, seed, config)
     baseline.name, baseline.seconds = name, time.perf_counter() - started
@@ -215,7 +217,7 @@ def fit_baseline(
 
 def predicted_labels(baseline: Baseline, texts: Sequence[str]) -> list[str]:
     """What a fitted baseline predicts. Raises ConfigError unless that is a label for each text."""
-    labels = baseline.predict(texts)
+    labels = baseline.predict(list(texts))
     right = isinstance(labels, (list, tuple, np.ndarray)) and len(labels) == len(texts)
     expect(right, baseline, "predict", labels, f"a list of {len(texts)} labels, one for each text")
     return list(labels)
@@ -310,7 +312,7 @@ def baseline_report(
     for name, baseline in fitted.items():
         scores: dict[str, Any] = {}
         for split, (texts, labels) in splits.items():
-            probabilities = baseline.predict_proba(texts) if needed else None
+            probabilities = baseline.predict_proba(list(texts)) if needed else None
             predicted = predicted_labels(baseline, texts)
             metrics = classification_metrics(labels, predicted, classes, probabilities)
             rows = texts, labels, predicted, classes, probabilities

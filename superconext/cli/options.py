@@ -277,7 +277,18 @@ def out_file(
                             f"{out} is a file that is read; expected another to write: what is "
                             "made of it would take its place"
                         )
-            return command(*arguments, out=out, **options)
+            if out is None or force:
+                return command(*arguments, out=out, **options)
+            try:
+                with files.only_new(path):
+                    return command(*arguments, out=out, **options)
+            except FileExistsError as error:
+                if error.filename != str(path):
+                    raise
+                raise DataError(
+                    f"{out} was written by somebody else meanwhile; expected a new file: choose "
+                    "another or add --force"
+                ) from None
 
         return shared(
             click.option(

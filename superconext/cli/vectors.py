@@ -114,6 +114,7 @@ def train(
         if stop.args:
             raise StoppedEarly(f"interrupted; {stop.args[0]}") from None
         raise
+    free_folder(out, force)  # it may have appeared meanwhile
     made.save(folder, lambda fresh: record_tokenizer(fresh, tokenizer))
     echo_notes([*lines.notes, *made.notes])
     facts = {
@@ -226,6 +227,7 @@ def convert(
         if recorded:
             record_tokenizer(fresh, recorded)
 
+    free_folder(out, force)  # it may have appeared meanwhile
     table.save(folder, also)
     echo_notes(table.notes)
     _show(facts_of(table, folder), as_json, out)

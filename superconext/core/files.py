@@ -31,6 +31,37 @@ if TYPE_CHECKING:
 _BREAKS = re.compile("\r\n|[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 
 
+#: Paths that `atomic_write` must not replace, see `only_new`.
+_new: set[Path] = set()
+
+
+@contextmanager
+def only_new(path: Path) -> Iterator[None]:
+    """Inside the block the first `atomic_write` of `path` raises FileExistsError where something
+    of that name has appeared meanwhile."""
+    _new.add(path)
+    try:
+        yield
+    finally:
+        _new.discard(path)
+
+
+def _place(temporary: Path, path: Path) -> None:
+    """Give a finished file its name."""
+    if path not in _new:
+        os.replace(temporary, path)
+        return
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(temporary, path)
+    _new.discard(path)
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` if the block succeeds.
@@ -48,7 +79,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         os.umask(mask := os.umask(0o022))
         temporary.chmod(0o666 & ~mask)
         sync(temporary)
-        os.replace(temporary, path)
+        _place(temporary, path)
         sync(path.parent)
     except OSError as error:
         if error.errno is not None:

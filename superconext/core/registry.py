@@ -88,7 +88,7 @@ class Registry(Generic[T]):
         A name may be registered again. Raises ConfigError for a name that is no identifier
         (dots and dashes are allowed inside) or belongs to a built-in entry.
         """
-        if not name.replace("-", "_").replace(".", "_").isidentifier():
+        if not is_name(name):
             raise ConfigError(
                 f"{self.kind} name {name!r} found; expected letters, digits and underscores: "
                 "rename it"
@@ -204,10 +204,13 @@ class Registry(Generic[T]):
         if self._packages is None:
             from importlib.metadata import entry_points
 
-            self._packages = {
-                point.name: Entry(point.value, f"from {point.value}")
-                for point in entry_points(group=self.group)
-            }
+            self._packages = {}
+            for point in entry_points(group=self.group):
+                if point.name in self.built_in:
+                    fault = f"the entry points of {self.group}: {point.name!r} is a built-in name"
+                    self._faults.append((point.name, f"{fault}; choose another"))
+                    continue
+                self._packages[point.name] = Entry(point.value, f"from {point.value}")
         return self._packages
 
     def _read_variable(self, text: str) -> None:
@@ -226,6 +229,11 @@ class Registry(Generic[T]):
     def _tell(self) -> None:
         while self._faults:
             sys.stderr.write(f"warning: left out of {self._faults.pop(0)[1]}\n")
+
+
+def is_name(name: str) -> bool:
+    """Whether an entry may have this name."""
+    return name.replace("-", "_").replace(".", "_").isidentifier()
 
 
 def own_code() -> dict[str, str]:

@@ -22,11 +22,24 @@ def write_state(path: Path, facts: dict[str, Any], tensors: Mapping[str, Tensor]
     """Write facts and tensors as one file, so that a stop between two writes cannot part them."""
     from safetensors.torch import save_file
 
-    contiguous = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    contiguous = apart(tensors)
     text = json.dumps(facts)
     about = {"facts": text, "sha256": _sha256(text, contiguous)}
     with atomic_write(path) as temporary:
         save_file(contiguous, temporary, about)
+
+
+def apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as safetensors takes them: in order, and none in the memory of another, as
+    weights of a module that are shared have it."""
+    found: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, value in tensors.items():
+        value = value.detach().cpu().contiguous()
+        place = value.untyped_storage().data_ptr()
+        found[name] = value.clone() if place in taken else value
+        taken.add(place)
+    return found
 
 
 def read_state(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

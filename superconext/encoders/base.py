@@ -255,7 +255,8 @@ class Encoder(nn.Module):
         return None
 
     def forward(self, ids: Tensor, lengths: Tensor, table: Tensor | None = None) -> EncoderOutput:
-        """Encode padded ids `[N, T]` with lengths `[N]`.
+        """Encode padded ids `[N, T]` with lengths `[N]`, each sentence alone: in training mode
+        aside, neither padding nor the other sentences may change its vector.
 
         table: word vectors `[V + U, e]` to use instead of the encoder's own `[V, e]`, as
             `vector_table` gave them.

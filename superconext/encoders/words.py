@@ -237,7 +237,10 @@ class WordEncoder(Encoder):
             check_affordable(shell(0), tensors)
         encoder = shell(tokens)
         # A tensor may be a view of the file, which somebody may write over.
-        weights = {name: t.to(torch.float32, copy=True) for name, t in tensors.items()}
+        weights = {
+            name: t.to(torch.float32 if t.is_floating_point() else t.dtype, copy=True)
+            for name, t in tensors.items()
+        }
         encoder.load_state_dict(weights, assign=True)
         return encoder
 

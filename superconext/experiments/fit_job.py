@@ -238,7 +238,7 @@ def _baseline(
     scored = {}
     for name in ("dev", "test"):
         texts, _ = parts[name]
-        probabilities = baseline.predict_proba(texts) if needed else None
+        probabilities = baseline.predict_proba(list(texts)) if needed else None
         scored[name] = Scored.of(
             parts[name], predicted_labels(baseline, texts), classes, probabilities
         )
@@ -448,7 +448,7 @@ def run_on_folds(
         for fold in cv.folds:
             texts, _ = pick(rows, fold.held)
             baseline = fit_baseline(name, pick(rows, fold.fitted), None, fit.seed, run, config)
-            shares = baseline.predict_proba(texts) if probabilities_needed() else None
+            shares = baseline.predict_proba(list(texts)) if probabilities_needed() else None
             found.append((predicted_labels(baseline, texts), shares))
     elif fit.system.is_auto:
         from superconext.fitting.recipes import fit_chosen

@@ -283,7 +283,7 @@ def app_of(model: Any, limits: Limits | None = None) -> Any:
 
     async def refused(request: Any, error: Any) -> Any:
         expected = "expected POST /predict, GET /health or GET /metrics"
-        return _json({"error": f"{error.detail}: {expected}"}, error.status_code)
+        return _json({"error": f"{error.detail}: {expected}"}, error.status_code, error.headers)
 
     routes = [
         Route("/predict", service.predict, methods=["POST"]),

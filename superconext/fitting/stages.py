@@ -18,7 +18,7 @@ from torch import nn
 
 from superconext.config.parameters import Config, own_options
 from superconext.core.progress import Progress
-from superconext.core.registry import expect_floats
+from superconext.core.registry import expect_floats, own_fault
 from superconext.data.sampler import Batches, make_batches
 from superconext.encoders import encoder_class
 from superconext.encoders.base import Encoder, EncoderOutput, encode_rows
@@ -216,6 +216,17 @@ def _try_out(prepared: Prepared, trainer: Trainer) -> None:
     sentence = encode(np.arange(len(store))).sentence
     shape = len(store), encoder.sentence_size
     expect_floats(encoder, "forward as sentence", sentence, shape)
+    if not type(encoder).__module__.startswith("superconext."):
+        lengths = prepared.train.lengths
+        pair = prepared.train.subset(np.array([lengths.argmin(), lengths.argmax()]))
+        alone = encode_rows(encoder, pair, np.arange(1)).sentence[0]
+        beside = encode_rows(encoder, pair, np.arange(2), whole=True).sentence[0]
+        if not torch.allclose(alone, beside, rtol=1e-3, atol=1e-4 * float(beside.abs().max())):
+            raise own_fault(
+                encoder,
+                "a sentence vector of forward that changes with the sentences beside it",
+                "the same in every batch: leave padding out, by the lengths",
+            )
     objective.end_training(encode, trainer.labels[torch.from_numpy(rows)].to(trainer.device))
     vectors_and_scores(encoder, objective, store, len(prepared.classes))
     encoder.train(modes[0]), objective.train(modes[1])

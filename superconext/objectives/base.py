@@ -33,7 +33,7 @@ from superconext.encoders.base import EncoderOutput
 
 _OURS = "superconext."
 #: What a record of training has besides the numbers of an objective.
-RECORDED = ("epoch", "seconds", "dev_score")
+RECORDED = ("member", "stage", "epoch", "loss", "seconds", "dev_score")
 
 
 class Pool(Protocol):

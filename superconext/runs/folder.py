@@ -39,6 +39,7 @@ from superconext._version import __version__
 from superconext.config.files import read_toml, write_config
 from superconext.config.parameters import Config, resolve, upgrade, with_files
 from superconext.core import locks
+from superconext.core.arrays import write_arrays
 from superconext.core.errors import RunError, StoppedEarly, SuperConTextError, UnregisteredError
 from superconext.core.files import (
     atomic_write,
@@ -52,7 +53,8 @@ from superconext.core.files import (
     sync,
     write_json,
 )
-from superconext.core.registry import own_code
+from superconext.core.registry import is_name, own_code
+from superconext.core.state_file import apart
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders import encoder_class
 from superconext.encoders.base import check_affordable
@@ -65,7 +67,7 @@ from superconext.probe.ensemble import ENSEMBLES
 from superconext.probe.group_priors import FILE as PRIORS
 from superconext.probe.group_priors import NO_GROUPS, GroupPriors
 from superconext.probe.logistic_regression import check_weights
-from superconext.runs.manifest import CHECKPOINT, plain_file, read_json, read_manifest
+from superconext.runs.manifest import CHECKPOINT, listed_file, read_json, read_manifest
 
 #: In the checkpoint of a finished run that is about to take its place: once that is in RUN,
 #: what RUN.partial holds is the run that was replaced.
@@ -222,7 +224,6 @@ SEEN = "seen.safetensors"
 
 def save_model(model: Model, folder: Path) -> dict[str, str]:
     """Write the model's files into an existing folder; returns their SHA-256 by name."""
-    from safetensors.numpy import save_file as save_arrays
     from safetensors.torch import save_file as save_tensors
 
     earlier = {"second_objective": model.second_objective}
@@ -237,14 +238,13 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
     for kind, modules in (("encoder", model.encoders), ("objective", model.objectives)):
         for member, module in enumerate(modules):
             for name, value in module.state_dict().items():
-                tensors[f"{kind}.{member}.{name}"] = value.detach().cpu().contiguous()
+                tensors[f"{kind}.{member}.{name}"] = value
+    tensors = apart(tensors)
     with atomic_write(folder / "encoder.safetensors") as temporary:
         save_tensors(tensors, temporary)
 
-    with atomic_write(folder / "vectors.safetensors") as temporary:
-        save_arrays(arrays, temporary)
-    with atomic_write(folder / "probe.safetensors") as temporary:
-        save_arrays(model.probe.arrays(), temporary)
+    write_arrays(folder / "vectors.safetensors", arrays)
+    write_arrays(folder / "probe.safetensors", model.probe.arrays())
     names: tuple[str, ...] = _MODEL_FILES
     if model.ensemble is not None:
         model.ensemble.save(folder)
@@ -253,8 +253,7 @@ def save_model(model: Model, folder: Path) -> dict[str, str]:
         write_json(folder / PRIORS, model.priors.to_dict())
         names += (PRIORS,)
     if model.seen is not None:
-        with atomic_write(folder / SEEN) as temporary:
-            save_arrays(model.seen.arrays(), temporary)
+        write_arrays(folder / SEEN, model.seen.arrays())
         names += (SEEN,)
     return {name: file_sha256(folder / name) for name in names}
 
@@ -327,12 +326,7 @@ def load_model(folder: Path | str) -> Model:
     seen = SEEN in hashes and os.path.lexists(folder / SEEN)
     beside = [name for name in (*known, PRIORS) if name in hashes] + [SEEN] * seen
     for name in (*_MODEL_FILES, *beside):
-        path = plain_file(folder, name)
-        if hashes.get(name) != file_sha256(path):
-            raise RunError(
-                f"{path}: its content is not what the manifest lists; expected the file as it was "
-                "written: copy the run again"
-            )
+        listed_file(folder, name, hashes)
     try:
         saved = read_toml(folder / "config.toml", "name = value")
         config = resolve({**upgrade(saved), "device": "cpu"})
@@ -467,7 +461,7 @@ def _knows_objective(config: Config) -> bool:
     try:
         objective_class(name)
     except UnregisteredError:
-        if name.isidentifier():  # as all names of objectives are
+        if is_name(name):
             return False
         raise
     return True

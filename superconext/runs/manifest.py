@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from superconext.core.errors import RunError, listed, needs_training
-from superconext.core.files import shell_word
+from superconext.core.files import file_sha256, shell_word
 from superconext.core.process import gc_paused
 
 if TYPE_CHECKING:
@@ -119,14 +119,29 @@ def plain_file(folder: Path, name: str) -> Path:
     return path
 
 
+def listed_file(folder: Path, name: str, hashes: Mapping[str, Any]) -> Path:
+    """`plain_file` of what has the hash, SHA-256, that the manifest lists. Raises RunError for
+    another content."""
+    path = plain_file(folder, name)
+    if hashes.get(name) != file_sha256(path):
+        raise RunError(
+            f"{path}: its content is not what the manifest lists; expected the file as it was "
+            "written: copy the run again"
+        )
+    return path
+
+
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises RunError for anything else."""
+    """The JSON object in a file. Raises RunError for anything else, PermissionError for one that
+    may not be read."""
     try:
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > MOST_JSON:
                 raise ValueError(f"longer than {MOST_JSON >> 20} MiB")
             value = json.loads(stream.read(size).decode("utf-8"))
+    except PermissionError:
+        raise
     except (OSError, ValueError) as error:
         raise RunError(f"{path}: not a JSON document ({error}); copy the run again") from None
     except RecursionError:

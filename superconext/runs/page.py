@@ -26,7 +26,14 @@ from superconext.report.figures import available
 from superconext.report.page import MOST_ROWS, PageContext, PageRows
 from superconext.report.run_figures import Layout, lay_out
 from superconext.report.table import BASELINE_NAMES, told_overlap
-from superconext.runs.manifest import CHECKPOINT, cut_short, plain_file, read_json, read_manifest
+from superconext.runs.manifest import (
+    CHECKPOINT,
+    cut_short,
+    listed_file,
+    plain_file,
+    read_json,
+    read_manifest,
+)
 
 #: The page that `train` writes. It holds sentences: what leaves the machine leaves it out.
 PAGE = "report.html"
@@ -142,12 +149,16 @@ def folder_page(run: Path) -> PageContext:
         scores = metrics[split]
         if len(rows) != scores["n"]:
             raise ValueError(f"{len(rows)} rows, metrics.json has {scores['n']}")
+        right = np.mean([a == b for a, b in zip(rows.labels, rows.predicted, strict=True)])
+        if not _notes(scores) and abs(right - scores["accuracy"]) > 1e-6:
+            raise ValueError(f"accuracy {right:.3f}, metrics.json has {scores['accuracy']:.3f}")
         classes = list(scores["per_class"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunError(
             f"{path}: cannot be read as this run's predictions ({error}); expected the files as "
             "train wrote them: give a labelled FILE to judge the run on"
         ) from None
+    config = listed_file(run, "config.toml", manifest.get("files", {}))
     return PageContext(
         split=split,
         rows=rows,
@@ -156,7 +167,7 @@ def folder_page(run: Path) -> PageContext:
         others=_others(metrics, split),
         history=_history(run),
         notes=[*_cut_short(manifest, run), *_notes(scores), *_seen_rows(metrics)],
-        **_made(manifest, read_toml(run / "config.toml", "name = value"), metrics),
+        **_made(manifest, read_toml(config, "name = value"), metrics),
     )
 
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from superconext.config.fingerprints import Fingerprints
 from superconext.config.parameters import Config, with_files
-from superconext.core.errors import ConfigError, DataError, RunError, StoppedEarly
+from superconext.core.errors import (
+    ConfigError,
+    DataError,
+    RunError,
+    StoppedEarly,
+    UnregisteredError,
+)
 from superconext.core.files import remove_folder, shell_word, staging_folder, sync_tree, write_json
 from superconext.core.progress import Progress
 from superconext.data.lines import STDIN, STDIN_NAME
@@ -158,6 +164,10 @@ def _saved_request(
         request = replace(request, command=tuple(request.command))
         config = resolve_sized(request.given, "resume")
         check_config(config, bool(request.reading.get("drop_unlabelled")))
+    except UnregisteredError as error:
+        raise RunError(
+            f"{stopped}: {error}. The checkpoint waits for the code that the run was begun with"
+        ) from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
             f"{stopped}: the checkpoint cannot be read ({error}); start again with --force"

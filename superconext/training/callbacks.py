@@ -51,7 +51,9 @@ class EpochSoFar:
 class Callback:
     """Every hook does nothing here; override the ones you need.
 
-    To end training after the current epoch, set `trainer.stop = True` in any hook.
+    To end training after the current epoch, set `trainer.stop = True` in any hook. To change a
+    learning rate, set `full_lr` of a group in `trainer.optimizer.param_groups`, of which each step
+    takes the share of its schedule; `lr` is set anew.
 
     Example:
         >>> class Loud(Callback):
@@ -149,7 +151,10 @@ class KeepAverage(WeightKeeper):
             self.weights = {k: v.detach().clone() for k, v in current.items()}
             return
         for name, mean in self.weights.items():
-            mean += (current[name] - mean) / self.value
+            if mean.is_floating_point():
+                mean += (current[name] - mean) / self.value
+            else:  # such as a count of steps
+                mean.copy_(current[name])
 
 
 #: What `keep` may be.

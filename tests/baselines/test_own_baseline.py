@@ -13,6 +13,7 @@ from superconext.experiments.record import read_results
 from superconext.experiments.runner import verify
 from superconext.experiments.systems import parse_systems
 from tests.cli.conftest import call_main
+from tests.experiments.conftest import changed
 
 
 class WordVotes(Baseline):
@@ -79,6 +80,38 @@ def test_through_the_command_line(data, tmp_path):
     words = ["compare", *files, "--objectives", "word_votes", "--seeds", 1]
     said = call_main(*words, "--out", tmp_path / "out")
     assert said.code == 0 and "word_votes" in said.out
+
+
+class Spoiling(WordVotes):
+    """Changes the lists that it is given."""
+
+    def fit(self, train, dev, seed=0):
+        super().fit(train, dev, seed)
+        train[0].sort()
+        train[1].reverse()
+        return self
+
+    def predict(self, texts):
+        found = super().predict(texts)
+        texts.reverse()
+        return found
+
+
+def test_what_a_baseline_does_to_its_lists_is_its_own_affair(request_of, tmp_path):
+    BASELINES.register("spoiling", Spoiling)
+    lines = []
+    for name in ("word_votes", "spoiling"):
+        request = request_of(objectives=f"{name},superloss", seeds=1)
+        compare(changed(request, out=str(tmp_path / name)), Progress())
+        found = read_results(tmp_path / name / "results.jsonl")
+        lines.append([found[system, 0, "given"]["predictions"] for system in (name, "superloss")])
+    assert lines[0] == lines[1]
+
+
+def test_a_name_of_two_things_is_refused(monkeypatch):
+    BASELINES.register("supcon", WordVotes)
+    with pytest.raises(ConfigError, match="'supcon', which is an objective and a baseline too"):
+        parse_systems("supcon")
 
 
 def test_an_unknown_name_and_parameters_are_refused():

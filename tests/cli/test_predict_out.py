@@ -135,6 +135,32 @@ def test_only_named_columns_can_be_kept(call, finished, tmp_path):
         assert "found no named column beside the text" in line and "--keep" in line
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    call, finished, tmp_path, monkeypatch, links
+):
+    from superconext.core import files
+
+    out, synced = tmp_path / "out.tsv", files.sync
+
+    def sync(path):
+        if path.name.startswith(".out.tsv"):  # what was made is whole, and has no name yet
+            out.write_text("mine", encoding="utf-8")
+        synced(path)
+
+    def link(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(files, "sync", sync)
+    if not links:
+        monkeypatch.setattr(files.os, "link", link)
+    given = ("predict", finished.folder, finished.data.dev, "--out", out)
+    line = blame(call(*given))
+    assert "out.tsv was written by somebody else meanwhile" in line and out.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.tsv"]
+    assert call(*given, "--force").code == 0 and out.read_text() != "mine"
+
+
 @pytest.mark.parametrize("verb", ["audit", "merge", "suggest", "explain"])
 def test_every_command_that_writes_a_file_replaces_it_when_told(call, finished, tmp_path, verb):
     train, out = finished.data.train, tmp_path / "out.csv"

@@ -81,6 +81,24 @@ def test_what_cannot_be_shown_is_refused_in_one_line(finished, call, tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
+def test_records_of_another_run_are_refused(finished, call, tmp_path):
+    def changed(name, change):
+        run = tmp_path / name
+        shutil.copytree(finished.folder, run)
+        (run / name).write_text(change((run / name).read_text("utf-8")), encoding="utf-8")
+        return blame(call("report", run, "--out", tmp_path / "page.html"))
+
+    def worse(text):
+        metrics = json.loads(text)
+        metrics["test"]["accuracy"] -= 1 / 12
+        return json.dumps(metrics)
+
+    assert "metrics.json has 0." in changed("metrics.json", worse)
+    said = changed("config.toml", lambda text: text.replace("seed = 0", "seed = 1"))
+    assert "its content is not what the manifest lists" in said
+    assert not (tmp_path / "page.html").exists()
+
+
 @pytest.mark.parametrize("name", ["predictions.tsv", "metrics.json"])
 @pytest.mark.parametrize("content", ["", "[]", "line\tlabel\nx\ty\n", '{"test": 3}', "\x00"])
 def test_damaged_records_are_refused(finished, call, tmp_path, name, content):

@@ -244,6 +244,22 @@ def test_a_run_is_not_resumed_with_other_files_than_it_began_with(call, data, tm
     assert call("train", "--resume", run).code == 0
 
 
+def test_a_run_of_code_that_is_not_there_waits_for_it(call, data, tmp_path, monkeypatch):
+    from superconext.probe import PROBES
+    from tests.probe.test_own_probe import NearestMean
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(PROBES, "_added", {"nearest_mean": NearestMean})
+        with interrupted_at(2):
+            words = train_words(data, run, "--probe-features", "nearest_mean")
+            assert "after 2 of 5" in call(*words).err
+    said = call("train", "--resume", run)
+    assert said.code == 1 and "waits for the code" in said.err and "--force" not in said.err
+    monkeypatch.setattr(PROBES, "_added", {"nearest_mean": NearestMean})
+    assert call("train", "--resume", run).code == 0
+
+
 def test_ctrl_c_while_results_are_written(call, data, whole, tmp_path, monkeypatch):
     run = tmp_path / "run"
 

@@ -144,6 +144,57 @@ def test_the_command_line_trains_evaluates_and_predicts(name, tmp_path):
     assert np.load(tmp_path / "v.npy").shape[0] == 10
 
 
+class Shared(MeanOfWords):
+    """With weights and numbers of every kind: shared, counted, and an order of columns."""
+
+    def __init__(self, embedding):
+        super().__init__(embedding)
+        self.first = nn.Linear(self.sentence_size, self.sentence_size)
+        self.second = nn.Linear(self.sentence_size, self.sentence_size)
+        self.second.weight = self.first.weight
+        self.norm = nn.BatchNorm1d(self.sentence_size)
+        self.register_buffer("order", torch.arange(self.sentence_size).flip(0))
+
+    def forward(self, ids, lengths, table=None):
+        found = super().forward(ids, lengths, table)
+        sentence = self.second(torch.tanh(self.first(found.sentence[:, self.order])))
+        return EncoderOutput(found.token_states, found.mask, self.norm(sentence))
+
+
+@pytest.mark.parametrize("keep", ["average", "best", "last"])
+def test_shared_weights_and_buffers_of_integers(keep, tmp_path):
+    register("shared", Shared)
+    try:
+        model = SuperConTextClassifier(**{**TINY, "encoder": "shared", "keep": keep, "epochs": 4})
+        model.fit(TEXTS, LABELS).save(tmp_path / "run")
+        again = superconext.load(tmp_path / "run")
+        assert np.allclose(again.predict_proba(NEW), model.predict_proba(NEW), atol=1e-6)
+        state = again.model_.encoders[0].state_dict()
+        assert state["order"].dtype == state["norm.num_batches_tracked"].dtype == torch.int64
+        assert state["norm.num_batches_tracked"] > 0
+    finally:
+        del ENCODERS._added["shared"]
+
+
+class Padded(MeanOfWords):
+    """Forgets that shorter sentences are padded."""
+
+    def forward(self, ids, lengths, table=None):
+        found = super().forward(ids, lengths, table)
+        return EncoderOutput(found.token_states, found.mask, found.token_states.mean(dim=1))
+
+
+def test_a_vector_that_depends_on_the_batch_is_refused():
+    register("padded", Padded)
+    try:
+        with pytest.raises(ConfigError, match=r"'padded' .*found a sentence vector of forward"):
+            SuperConTextClassifier(**{**TINY, "encoder": "padded"}).fit(
+                [*TEXTS, "zwin", "khayb"], [*LABELS, *LABELS[:2]]
+            )
+    finally:
+        del ENCODERS._added["padded"]
+
+
 def test_class_tokens_are_refused_where_the_encoder_has_none():
     model = SuperConTextClassifier(**{**TINY, "encoder": "letters", "objective": "dualcl"})
     with pytest.raises(ConfigError, match="class tokens"):

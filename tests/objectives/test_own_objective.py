@@ -92,12 +92,14 @@ def test_the_command_line_finds_that_of_an_installed_package(place):
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(
-        "[superconext.objectives]\nproxies = toy_losses:Proxies\n"
+        "[superconext.objectives]\nproxies = toy_losses:Proxies\nsupcon = toy_losses:Proxies\n"
     )
     (place / "proxies.py").rename(place / "site" / "toy_losses.py")
     paths = os.pathsep.join([str(ROOT), str(place / "site")])
     assert "own rule" in train_and_predict(place, PYTHONPATH=paths)
     assert run(place, *PREDICT).returncode == 0  # without the package
+    told = run(place, *PREDICT, PYTHONPATH=paths).stderr
+    assert "superconext.objectives: 'supcon' is a built-in name; choose another" in told
 
 
 def test_the_estimator_takes_a_registered_class(names, place, monkeypatch):
@@ -181,12 +183,13 @@ def test_a_wrong_entry_stops_who_asks_for_it_and_nobody_else(names, tmp_path, en
 
 
 def test_a_run_whose_code_is_elsewhere_loads_where_its_place_is_named_wrongly(names, place):
-    register("mine", str(place / "proxies.py"), "Proxies", "")
     data = (["film zwin", "film khayb"] * 6, ["a", "b"] * 6)
     settings = {"epochs": 1, "vector_dimension": 8, "vector_method": "random"}
-    SuperConTextClassifier(objective="mine", **settings).fit(*data).save(place / "run")
-    register("mine", str(place / "gone" / "proxies.py"), "Proxies", "")
-    assert load_model(place / "run").predict(["film zwin"])[0] in "ab"
+    for name in ("mine", "my-own.loss"):
+        register(name, str(place / "proxies.py"), "Proxies", "")
+        SuperConTextClassifier(objective=name, **settings).fit(*data).save(place / name)
+        register(name, str(place / "gone" / "proxies.py"), "Proxies", "")
+        assert load_model(place / name).predict(["film zwin"])[0] in "ab"
 
 
 def test_an_unknown_name_is_told_where_to_add_ones_own():

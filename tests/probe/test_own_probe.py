@@ -102,6 +102,26 @@ def test_what_needs_a_logistic_regression_is_refused_first(given):
         SuperConTextClassifier(**QUICK, probe_features="nearest_mean", **given).fit(TEXTS, LABELS)
 
 
+class Turned(NearestMean):
+    """Keeps its means in columns, so that what it saves is not in C's order."""
+
+    def arrays(self):
+        return {"means": np.asfortranarray(self.means)[::-1]}
+
+    @classmethod
+    def from_arrays(cls, arrays, classes, width):
+        return cls(arrays["means"][::-1])
+
+
+def test_arrays_in_any_order_are_saved_as_they_are(tmp_path):
+    PROBES.register("turned", Turned)
+    model = SuperConTextClassifier(**QUICK, probe_features="turned").fit(TEXTS, LABELS)
+    model.save(tmp_path / "run")
+    again = load(tmp_path / "run")
+    np.testing.assert_array_equal(again.model_.probe.means, model.model_.probe.means)
+    assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
+
+
 def test_an_unknown_one_is_named_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean 'nearest_mean'"):
         SuperConTextClassifier(**QUICK, probe_features="nearest_man").fit(TEXTS, LABELS)
