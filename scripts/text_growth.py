@@ -29,12 +29,13 @@ STORED = ROOT / "scripts" / "results" / f"{NAME}.csv"
 PAGE = ROOT / "docs" / "pretrain.md"
 SHARES = (0.1, 0.3, 1.0)
 SHOTS = ("8", "16", "64")
-#: Rows of a class that the page shows; the stored file has all.
+#: Rows of a class, and features, that the page shows; the stored file has all.
 SHOWN = ("8", "64")
-#: Rows of the table: encoder, system, and what they are called.
+SHOWN_FEATURES = ("mean word vectors", "mean word vectors, emoji", "language model and emoji")
+#: What each is fitted on (a folder of word vectors or an encoder), its system, what it is called.
 CONTROLS = (
-    ("encoder", "plain_vectors_logreg", "mean word vectors"),
-    ("encoder", "vectors_logreg", "mean word vectors, emoji"),
+    ("vectors", "plain_vectors_logreg", "mean word vectors"),
+    ("vectors", "vectors_logreg", "mean word vectors, emoji"),
     ("words-alone", "pretrained_logreg", "language model"),
     ("encoder", "pretrained_logreg", "language model and emoji"),
 )
@@ -65,11 +66,11 @@ def steps(data: Path, share: float, out: Path) -> list[Step]:
             "--seed", 0, "--deduplicate", "--dev", 0.1, "--test", 0.2,
         )
     ]  # fmt: skip
-    for kind in ("encoder", "words-alone"):
-        encoder = out / f"{kind}-{share:g}"
-        made = learned(data, [text], vectors, encoder)
+    for kind in ("vectors", "encoder", "words-alone"):
+        start = out / f"{kind}-{share:g}"
+        made = learned(data, [text], vectors, start)
         made[-1].command.extend(["--emoji-epochs", "0"] if kind == "words-alone" else [])
-        planned += made
+        planned += made[: 1 if kind == "vectors" else 2]
         systems = dict.fromkeys(system for name, system, _ in CONTROLS if name == kind)
         for name, folder in (("msac", split), ("arq", data / FOLDERS["arq"])):
             to = out / f"{kind}-{share:g}-{name}"
@@ -78,7 +79,7 @@ def steps(data: Path, share: float, out: Path) -> list[Step]:
                     to.name, to / "table.csv",
                     "fewshot", folder / "train.tsv", "--test", folder / "test.tsv",
                     "--shots", ",".join(SHOTS), "--seeds", 5, "--objectives", ",".join(systems),
-                    "--init", encoder, "--out", to,
+                    "--vectors" if kind == "vectors" else "--init", start, "--out", to,
                 )
             )  # fmt: skip
     return planned
@@ -126,6 +127,8 @@ def grid(lines: list[dict[str, str]]) -> Grid:
     shown = [(shots, n) for shots in SHOWN for n in words]
     cells: dict[tuple[str, str], dict[tuple[str, int], str]] = {}
     for line in lines:
+        if line["features"] not in SHOWN_FEATURES:
+            continue
         of = cells.setdefault((line["set"], line["features"]), {})
         of[line["shots"], int(line["words"])] = f"{100 * float(line['f1_weighted']):.1f}"
     rows = [[SETS[key[0]], key[1], *(by[one] for one in shown)] for key, by in cells.items()]
