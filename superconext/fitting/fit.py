@@ -16,7 +16,7 @@ import torch
 from superconext.config.parameters import Config
 from superconext.core.process import give_back_freed_memory, keep_freed_memory
 from superconext.core.progress import Progress
-from superconext.core.registry import expect
+from superconext.core.registry import expect, own_fault
 from superconext.data.dataset import Dataset
 from superconext.data.duplicates import SeenTexts
 from superconext.encoders.base import Encoder
@@ -265,13 +265,31 @@ def _final_probe(
     probe = fit(features, labels, dev_features, dev_labels)
     if not isinstance(probe, LogisticRegressionProbe):
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
-        scores, shape = probe.decision(features[:2]), (min(2, len(features)), len(prepared.classes))
-        expect(np.shape(scores) == shape, kind, "decision", scores, f"scores of shape {shape}")
+        _try_probe(kind, probe, features[:2], len(prepared.classes))
         return probe
     probe = adjusted(probe, hard, _strength(config))
     if not config.calibrate:
         return probe
     return calibrated(probe, dev_features, dev_labels, prepared.facts, progress)
+
+
+def _try_probe(kind: type[Probe], probe: Probe, features: np.ndarray, classes: int) -> None:
+    """Raise ConfigError for a probe of somebody's own that does not give a score and a probability
+    for each class, or is another after it was saved."""
+    scores, shape = probe.decision(features), (len(features), classes)
+    expect(np.shape(scores) == shape, kind, "decision", scores, f"scores of shape {shape}")
+    shares = probe.probabilities(features)
+    expect(np.shape(shares) == shape, kind, "probabilities", shares, f"shares of shape {shape}")
+    for name, numbers in (("decision", scores), ("probabilities", shares)):
+        if not np.isfinite(numbers).all():
+            raise own_fault(kind, f"NaN or infinity, returned by {name}", "finite numbers")
+    try:
+        again = kind.from_arrays(probe.arrays(), classes, features.shape[1]).decision(features)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__} ({error}) in from_arrays or arrays"
+        raise own_fault(kind, said, "arrays that make the same probe again") from error
+    if not np.allclose(again, scores):
+        raise own_fault(kind, "another probe after arrays and from_arrays", "the same")
 
 
 def calibrated(

@@ -122,6 +122,21 @@ def test_arrays_in_any_order_are_saved_as_they_are(tmp_path):
     assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
 
 
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ({"decision": lambda self, rows: rows[:, :2] * np.nan}, "found NaN .* by decision"),
+        ({"probabilities": lambda self, rows: rows[:, :1]}, r"shape \(2, 1\), returned by prob"),
+        ({"arrays": lambda self: {}}, r"found KeyError \('means'\) in from_arrays or arrays"),
+        ({"arrays": lambda self: {"means": self.means + 1}}, "found another probe after arrays"),
+    ],
+)
+def test_what_would_fail_later_is_refused_when_it_is_fitted(methods, message):
+    PROBES.register("wrong", type("Wrong", (NearestMean,), methods))
+    with pytest.raises(ConfigError, match=message):
+        SuperConTextClassifier(**QUICK, probe_features="wrong").fit(TEXTS, LABELS)
+
+
 def test_an_unknown_one_is_named_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean 'nearest_mean'"):
         SuperConTextClassifier(**QUICK, probe_features="nearest_man").fit(TEXTS, LABELS)
