@@ -112,7 +112,7 @@ def test_the_run_that_all_others_are_made_from_loads(run):
         ("hidden_size", 10**9), ("hidden_size", 8192), ("hidden_size", 3), ("layers", 8),
         ("vector_dimension", 10**9), ("members", 10**9),
         ("max_length", 10**12), ("temperature", "nan"), ("options", '"heads=99999999"'),
-        ("objective", '"lacon"'), ("objective", '"os.system"'), ("pooling", '"../x"'),
+        ("objective", '"lacon"'), ("objective", '"os.system()"'), ("pooling", '"../x"'),
     ],
 )  # fmt: skip
 def test_a_configuration_that_asks_for_more_than_the_files_have(run, name, value):
