@@ -228,6 +228,13 @@ def _try_out(prepared: Prepared, trainer: Trainer) -> None:
                 "the same in every batch: leave padding out, by the lengths",
             )
     objective.end_training(encode, trainer.labels[torch.from_numpy(rows)].to(trainer.device))
+    late = objective.state_dict().keys() - trainer.objective.state_dict().keys()
+    if late:  # which no run could load
+        raise own_fault(
+            objective,
+            f"the tensor {min(late)!r}, made in end_training",
+            "all parameters and buffers made in __init__, and filled later",
+        )
     vectors_and_scores(encoder, objective, store, len(prepared.classes))
     encoder.train(modes[0]), objective.train(modes[1])
 

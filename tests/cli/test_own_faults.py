@@ -100,6 +100,10 @@ class AfterTraining(Loss):
     def class_scores(self, output):
         return output.sentence @ self.means.T
 
+class LateBuffer(Loss):
+    def end_training(self, encode, labels):
+        self.register_buffer("means", torch.zeros(3, 8))
+
 @dataclass(frozen=True)
 class PoolSize(PoolOptions):
     pass
@@ -235,6 +239,7 @@ def own(call, mine):
             "found Tensor of shape (1, 16), returned by remembered; expected floats of",
         ),
         ("Nothing", "found no method forward; expected one that returns"),
+        ("LateBuffer", "found the tensor 'means', made in end_training; expected all param"),
     ],
 )
 def test_an_objective(own, data, tmp_path, name, said):
