@@ -51,12 +51,12 @@ def test_every_kind_has_a_recipe_whose_test_and_names_are_there():
             module, _, name = place.rpartition(".")
             assert hasattr(importlib.import_module(f"superconext.{module}"), name), place
     kinds = re.findall(r"^### An? (.*)$", RECIPES, re.MULTILINE)
-    assert len(kinds) == 7
+    assert len(kinds) == 7 + 1  # a callback is given as an object, and has no registry
 
 
 def test_recipes_are_programs():
     blocks = re.findall(r"```python\n(.*?)```", RECIPES, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 6 + 1
     for block in blocks:
         names: dict[str, object] = {}
         exec(compile(block, "recipe", "exec"), names)

@@ -1,6 +1,8 @@
 """Training ends where patience does; curves for TensorBoard."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +89,21 @@ def test_every_step_and_epoch_is_on_a_curve(tmp_path):
         scores = [event.value for event in read.Scalars("epoch/dev_score")]
         assert scores == pytest.approx([0.1, 0.2, 0.3])
         assert len(read.Scalars("step/loss")) == 3 * trainer.batches.steps
+
+
+def test_the_recipe_of_a_callback_halves_the_rates():
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "Halve" in b]
+    names = {}
+    exec(block, names)
+    rates = []
+
+    class Notes(Callback):
+        def on_step_end(self, trainer, step, loss):
+            if step == 0:
+                rates.append(trainer.optimizer.param_groups[0]["lr"])
+
+    trainer = make_trainer(epochs=5)
+    trainer.callbacks += [names["Halve"](), Notes()]
+    trainer.fit()
+    assert rates[:3] == [rates[0]] * 3 and rates[3:] == [rates[0] / 2] * 2
