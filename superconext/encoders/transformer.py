@@ -207,6 +207,8 @@ class TransformerEncoder(Encoder):
                 found.folder,
                 {"model": facts},
             )
+        except SuperConTextError:
+            raise
         except ValueError as error:
             raise _unusable(config, error) from None
 

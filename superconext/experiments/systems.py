@@ -266,10 +266,10 @@ def read_systems(path: Path) -> tuple[System, ...]:
 def _check_name(objective: str) -> None:
     """Raise ConfigError unless it is an objective or a baseline that may be named."""
     if objective in OBJECTIVES and (objective == AUTO or objective in BASELINES):
+        other = "the recipe that is chosen" if objective == AUTO else "a baseline"
         raise ConfigError(
-            f"found {objective!r}, which is an objective and {AUTO * (objective == AUTO)}"
-            f"{'a baseline' * (objective != AUTO)} too; expected a name of one thing: register "
-            "your own under another name"
+            f"found {objective!r}, which is an objective and {other} too; expected a name of one "
+            "thing: register your own under another name"
         )
     if objective == AUTO or (objective in BASELINES and objective not in ALWAYS_FITTED):
         return
