@@ -112,8 +112,8 @@ def sentence(lines: list[dict[str, str]]) -> str:
         for gain, n in zip(gains, SHOTS, strict=True)
     ]
     return (
-        f"Of 8.8 million words such parts gain {of_rows[0]} rows per class, {of_rows[1]} and "
-        f"{of_rows[2]} over mean word vectors of all"
+        f"Pretraining on such parts of 8.8 million words gains {of_rows[0]} rows per class, "
+        f"{of_rows[1]} and {of_rows[2]} over mean word vectors trained on the whole text"
     )
 
 

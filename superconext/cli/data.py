@@ -28,6 +28,7 @@ from superconext.cli.options import (
     number,
     out,
     out_file,
+    reading_flags,
     say_next,
     say_waiting,
     switch,
@@ -189,13 +190,12 @@ def inspect(
     elif deduplicate is not None and not quiet:
         _train_next(deduplicate, document)
     elif not quiet:
-        mend = [flag for flag in ("--drop-incomplete", "--fold-label-case") if flag in advice]
-        given = {
-            "--text-column": text_column,
-            "--label-column": label_column,
-            "--encoding": reading["encoding"],
-        }
-        mend += [f"{flag} {shlex.quote(name)}" for flag, name in given.items() if name]
+        mend = reading_flags({**reading, "text_column": text_column, "label_column": label_column})
+        mend += [
+            flag
+            for flag in ("--drop-incomplete", "--fold-label-case")
+            if flag in advice and not {flag, flag.replace("--", "--no-")} & {*mend}
+        ]
         paths = {name: shlex.quote(path) for name, path in named.items()}
         others = [f"--{name} {path}" for name, path in paths.items() if name in ("dev", "test")]
         first = next(iter(paths.values()))

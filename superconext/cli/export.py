@@ -190,10 +190,11 @@ def _known(model: Model) -> Known:
 
 def _rows(model: Model, run: str, path: str, reading: dict[str, Any]) -> Dataset:
     """Labelled rows mended as training may have done: without those that lack a text or label, and
-    with labels folded where no two classes of the run differ by case."""
+    with labels folded where that makes no two classes of the run one."""
+    from superconext.data.dataset import folded
     from superconext.data.reading import read_labelled
 
-    fold = len({name.strip().casefold() for name in model.classes}) == len(model.classes)
+    fold = len({folded(name) for name in model.classes}) == len(model.classes)
     mend = {"drop_unlabelled": True, "fold_label_case": fold, **reading}
     rows = read_labelled(path, known=_known(model), **mend)
     echo_notes(rows.notes, rows.source)

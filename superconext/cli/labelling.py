@@ -85,6 +85,7 @@ def audit(
     import dataclasses
 
     from superconext.core.progress import TerminalProgress
+    from superconext.data.columns import given_names
     from superconext.data.dataset import check_training
     from superconext.data.reading import read_beside, read_labelled
     from superconext.fitting.familiarity import Familiarity
@@ -132,11 +133,8 @@ def audit(
         for row in table:
             others = cells.get(row["line"], {})
             again = others.keys() >= _OF_AUDIT  # what an earlier audit said
-            row |= {
-                f"given_{name}" if name in taken else name: cell
-                for name, cell in others.items()
-                if not (again and name in _OF_AUDIT)
-            }
+            left = [name for name in others if not (again and name in _OF_AUDIT)]
+            row |= {new: others[name] for name, new in given_names(left, taken).items()}
     give(table, out, separator=rows.separator)
     if out and len(listed) < len(found.ranked):
         say_next(f"correct labels in {file}, at the lines that {out} names")

@@ -205,6 +205,26 @@ READING = _reading(*_READING)
 TEXT_READING = _reading("encoding", "fix_text")
 
 
+def reading_flags(given: Mapping[str, Any]) -> list[str]:
+    """How a file was read, as the words of a command that reads it so too.
+
+    given: `text_column`, `label_column`, and what the options of `READING` were set to.
+    """
+    flags = []
+    for name in ("text_column", "label_column", *_READING):
+        value, flag = given.get(name), name.replace("_", "-")
+        flag = {"drop-unlabelled": "drop-incomplete"}.get(flag, flag)
+        if isinstance(value, str):
+            flags.append(f"--{flag} {shlex.quote(value)}")
+        elif value or (value is False and name in _UNDECIDED):
+            flags.append(f"--{'' if value else 'no-'}{flag}")
+    return flags
+
+
+#: Options of `READING` that the reader decides where they are not given.
+_UNDECIDED = ("header", "fold_label_case")
+
+
 def out(holds: str, metavar: str = "FOLDER") -> Decorator:
     """`--out` and `--force` of a command that writes a folder."""
     return shared(

@@ -24,6 +24,7 @@ from superconext.cli.options import (
     echo_notes,
     out_file,
     quiet_option,
+    reading_flags,
     say_next,
     say_waiting,
     switch,
@@ -391,11 +392,11 @@ def predict(
         tell(f"{out}: {plural(written, 'row')}")
     new = familiarity.seen is None or familiarity.seen.total() < familiarity.texts
     labelled = out is not None and any(label is not None for label, _ in texts.preview)
-    new = new and not (proba or labelled)  # else labels are what is wanted
+    # Else labels are what is wanted, or a file that `suggest` may read otherwise.
+    new = new and not (proba or labelled) and header is None
     if new and preview and (terminal or out) and Path(run, "manifest.json").exists():
-        said = f"{shlex.quote(run)} {shlex.quote(file)}"
-        same = {"--text-column": text_column, "--encoding": reading["encoding"]}
-        said += "".join(f" {flag} {shlex.quote(name)}" for flag, name in same.items() if name)
+        same = reading_flags({**reading, "text_column": text_column})
+        said = " ".join([shlex.quote(run), shlex.quote(file), *same])
         say_next(f"superconext suggest {said} chooses the sentences to label next")
 
 
@@ -517,7 +518,7 @@ def _kept_columns(
     """The columns to keep, by the names that they have in the output: what had the labels of
     training is not to be missed beside `label`, which says what is predicted."""
     from superconext.core.errors import DataError
-    from superconext.data.columns import resolve
+    from superconext.data.columns import given_names, resolve
 
     found = list(cells[0]) if cells else []
     others = [name for name in found if name != (texts.columns or {}).get("text")]
@@ -537,14 +538,7 @@ def _kept_columns(
                 )
         places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
         wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
-    kept: dict[str, str] = {}
-    for name in wanted:
-        new = "given_label" if name == labels else f"given_{name}" if name in heading else name
-        # So predicted before, or a class of this name.
-        while new in kept or new in heading or (new != name and new in wanted):
-            new = f"given_{new}"
-        kept[new] = name
-    return kept
+    return {new: name for name, new in given_names(wanted, heading, labels).items()}
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:

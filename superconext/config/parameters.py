@@ -572,6 +572,7 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     if preset in FORMER_PRESETS:
         preset = explicit["preset"] = FORMER_PRESETS[preset]
     encoder = explicit.get("encoder", BY_NAME["encoder"].default)
+    BY_NAME["encoder"].check(encoder)
     values = {**PRESETS[preset].values, **OF_ENCODERS.get(encoder, {})}
     pretrained = explicit.get("init") or explicit.get("pretrain")
     if pretrained and all(values[name] == many for name, (_, many) in BY_ROWS.items()):

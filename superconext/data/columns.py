@@ -270,6 +270,20 @@ def own_name(names: Collection[str], name: str) -> str:
     return same[0] if len(same) == 1 else name
 
 
+def given_names(
+    names: Collection[str], taken: Collection[str], label: str | None = None
+) -> dict[str, str]:
+    """What columns of a file are called in a table that has others beside them, no two alike: one
+    whose name is taken has `given_` before it, and so has `label`, which had those of training."""
+    found: dict[str, str] = {}
+    for name in names:
+        new = "given_label" if name == label else name
+        while new in taken or new in found.values() or (new != name and new in names):
+            new = f"given_{new}"
+        found[name] = new
+    return found
+
+
 def voter_columns(
     first: Sequence[str], label_column: ColumnSpec, source: str, preferred: bool
 ) -> tuple[int, ...]:

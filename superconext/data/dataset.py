@@ -37,7 +37,7 @@ class Dataset:
 
     Args:
         texts, labels: `[N]`; of a file larger than memory those of a sample of its rows.
-        lines: 1-based line (Parquet: row) each example starts on.
+        lines: 1-based line (Parquet: row) each example starts on; by default one after the other.
         source: file name as given.
         sha256: of the file's bytes as they lie on disk.
         notes: what the reader decided.
@@ -66,6 +66,10 @@ class Dataset:
     separator: str = ","
     names: Sequence[str] = ()
     unlabelled: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.lines) and self.on_disk is None:
+            object.__setattr__(self, "lines", range(1, len(self.texts) + 1))
 
     def __len__(self) -> int:
         """All rows, also those on disk alone."""

@@ -558,6 +558,5 @@ def _rows_of(old: Dataset, new: Dataset) -> Iterator[tuple[str, str, str, str, i
     spaced = {name: [" ".join(text.split()) for text in part.texts] for name, part in parts.items()}
     keys, _ = text_keys(spaced)
     for name, part in parts.items():
-        lines = part.lines if len(part.lines) else range(1, len(part.texts) + 1)
-        rows = zip(part.labels, part.texts, keys[name], lines, strict=True)
+        rows = zip(part.labels, part.texts, keys[name], part.lines, strict=True)
         yield from ((name, *row) for row in rows)

@@ -369,6 +369,7 @@ def _fill(
     # Unbuffered, so that nothing is left to fail when it is closed.
     with part.open("r+b", buffering=0) as file, progress.bar("pooling") as advance:
         file.seek(state.size)
+        seen = state.size  # bytes of the lines read, about
         for number in range(state.source, len(sources)):
             source = sources[number]
             counts = Counter(state.counts[number])
@@ -380,6 +381,7 @@ def _fill(
                 if position <= state.line:
                     continue
                 lines = lines[max(state.line - begin, 0) :]
+                seen += sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
                 judged = _judged(lines, source.name, request, tokenizer, left_out, language, kept)
                 fresh = bytearray()
                 for line, words, bands, key, reason in judged:
@@ -401,7 +403,7 @@ def _fill(
                 with blamed_on(part):
                     _write(file, fresh)
                 kept.recent.clear()
-                advance(min(state.size / total, 1.0))
+                advance(min(seen / total, 1.0))
                 if position - saved >= _SAVED:
                     saved = position
                     with blamed_on(part):

@@ -63,6 +63,8 @@ _KEPT_NUMBERS = 25
 _HIDDEN, _MASKED, _CHANGED = 0.15, 0.8, 0.1
 
 _LAYER = re.compile(r"\.(?:layers?|blocks?|h)\.(\d+)\.")
+#: And what stands below the first: tables of words and positions, rows of class tokens.
+_INPUT = re.compile(r"embed|\.w[tp]e\.|^class_rows$")
 
 
 @dataclass(frozen=True)
@@ -336,7 +338,7 @@ class TransformerEncoder(Encoder):
         for name, weight in self.named_parameters():
             if weight.requires_grad:
                 number = _LAYER.search(name)
-                depth = self.layers if "embed" in name else 0
+                depth = self.layers if _INPUT.search(name) else 0
                 if number:
                     depth = self.layers - 1 - int(number[1])
                 add(weight, learning_rate * self.options.layer_decay**depth)

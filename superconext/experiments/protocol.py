@@ -419,10 +419,9 @@ def _curves(tables: Mapping[str, Table]) -> BandsContext | None:
             at = parse_draw(name).amount if name else 0
             curves.setdefault(row.name, {})[at] = row.values
 
-    label = parse_draw(f"{kind}{kinds[0].amount}").describe()
     return BandsContext(
         curves,
-        xlabel=label.replace(str(kinds[0].amount), "N"),
+        xlabel=kinds[0].scale,
         ylabel="weighted F1 on test, percent",
         file_name=FIGURE,
     )

@@ -67,6 +67,11 @@ class Draw:
         """What it is, for people."""
         return KINDS[self.kind].format(self.amount)
 
+    @property
+    def scale(self) -> str:
+        """What draws of this kind differ by, for an axis."""
+        return KINDS[self.kind].format("N")
+
 
 def parse_draw(name: str) -> Draw:
     """A draw by its name. Raises ConfigError."""

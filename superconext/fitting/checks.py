@@ -100,7 +100,7 @@ def _check_probe(config: Config) -> None:
             f"{config.probe_features!r}; expected the encoder alone, whose out-of-fold "
             "probabilities are known: use probe_features = encoder"
         )
-    if issubclass(probe_class(config.probe_features), LogisticRegressionProbe):
+    if probe_class(config.probe_features) is LogisticRegressionProbe:
         return
     found = {
         "calibrate": config.calibrate,

@@ -262,7 +262,7 @@ class CrossValidation:
         probe it. With a deadline of `clock` it is trained for as many epochs, and on as many folds,
         as leave the time of another fit, which may be none; `budget` has the epochs."""
         kind = probe_class(self.config.probe_features)
-        grid = GRID if issubclass(kind, LogisticRegressionProbe) else (0.0,)
+        grid = GRID if kind is LogisticRegressionProbe else (0.0,)
         model = self.models[ENCODER] = OnFolds(grid)
         budget = budget or EpochBudget()
         longest, _ = 0.0, self.prepared
@@ -299,7 +299,7 @@ class CrossValidation:
             texts = [self.train.texts[row] for row in fold.held]
             held = member_features(trained.encoders, self.prepared.indexer.store(texts))
         kind = probe_class(config.probe_features)
-        if issubclass(kind, LogisticRegressionProbe):
+        if kind is LogisticRegressionProbe:
             scores = self.prepared.emoji_scores(config)
             predict = along_c(features, rows.labels, held, config.freeze, scores)
         else:

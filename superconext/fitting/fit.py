@@ -263,10 +263,11 @@ def _final_probe(
         whole = texts if len(texts) == len(features) else None
         fit = partial(fit_frozen_probe, beside=prepared.emoji_scores(config), texts=whole)
     probe = fit(features, labels, dev_features, dev_labels)
-    if not isinstance(probe, LogisticRegressionProbe):
+    if kind is not LogisticRegressionProbe:
         expect(isinstance(probe, kind), kind, "fit", probe, f"a fitted {kind.__name__}")
         _try_probe(kind, probe, features[:2], len(prepared.classes))
         return probe
+    assert isinstance(probe, LogisticRegressionProbe)
     probe = adjusted(probe, hard, _strength(config))
     if not config.calibrate:
         return probe
@@ -323,7 +324,7 @@ def _refitted_probe(
     default."""
     labels = prepared.probe_split[1]
     kind = probe_class(config.probe_features)
-    if not issubclass(kind, LogisticRegressionProbe):
+    if kind is not LogisticRegressionProbe:
         return kind.fit(features, labels)
     default = FROZEN_C if config.freeze else DEFAULT_C
     grid = (settings.c.get("encoder", default),)

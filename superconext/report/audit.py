@@ -150,7 +150,7 @@ def audit(
             other = Counter(labels[at] for at in others).most_common(1)[0][0]
             twin = next(at for at in others if labels[at] == other)
             same = "the same text" if keys[twin] == keys[row] else "nearly the same text"
-            why.append(f"{same} is {shown(other, 24)} in line {_line(rows, twin)}")
+            why.append(f"{same} is {shown(other, 24)} in line {rows.lines[twin]}")
             suggested = suggested or other
         if against > 0:
             disputed += 1
@@ -170,7 +170,7 @@ def audit(
             suggested = suggested or rival
         if meant := likely_meant(text):
             why.append(f"the text looks like mojibake of {shown(meant, 60)}")
-        line = _line(rows, row) if label else tied[row - len(rows)]
+        line = rows.lines[row] if label else tied[row - len(rows)]
         score = float(suspicion[row]) + CONTRADICTED * (share + against)
         if score <= 0 and label and label not in misspelt:
             suggested = ""  # such as of the right one of two copies
@@ -341,7 +341,3 @@ def _classes_of(rows: Dataset, groups: Sequence[str]) -> dict[str, dict[str, int
         group: {label: pairs[group, label] for label in rows.class_counts()}
         for group, _ in Counter(groups).most_common()
     }
-
-
-def _line(rows: Dataset, row: int) -> int:
-    return rows.lines[row] if len(rows.lines) else row + 1

@@ -240,7 +240,7 @@ def _looked_into(model: Model, rows: PageRows, train: PageRows | None) -> dict[s
     some = audited.select(np.sort(draw[: min(MOST_ROWS, int((sizes <= _AUDITED).sum()))]))
     try:
         found = audit(Dataset(list(some.texts), list(some.labels), some.lines))
-    except (DataError, ValueError):  # too few rows, or none with a word
+    except DataError:  # too few rows, or none with a word
         found = None
     whose = "training sentences" if train else "sentences"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 
@@ -98,7 +99,7 @@ def test_rows_without_a_text_or_label_are_told_together_and_dropped(
     advised = call("data", "inspect", path).err
     assert f"next: superconext train {path} --drop-incomplete --out RUN" in advised
     advised = call("data", "inspect", path, "--label-column", "label").err
-    given = f"{path} --drop-incomplete --label-column label"
+    given = f"{path} --label-column label --drop-incomplete"
     assert f"next: superconext train {given} --out" in advised
     said = call("suggest", finished.folder, path, "-n", 3)
     assert said.code == 0 and "found an empty text (3 rows, lines 42, 44, 45), left out" in said.err
@@ -187,6 +188,34 @@ def test_labels_alike_but_for_case_and_spaces_are_told_and_folded(train, call, t
     path = write_table(tmp_path / "y.tsv", [*rows(40, seed=3), (twin, "zwin")])
     said = call("audit", path, "--run", tmp_path / "run", "--json")
     assert said.code == 0 and json.loads(said.out)["misspelt_labels"] == {}
+
+
+def test_what_is_advised_reads_the_file_as_it_was_inspected(call, tmp_path):
+    path = tmp_path / "x.tsv"
+    lines = [f"{label}\t{text}" for label, text in rows(40, seed=3)]
+    path.write_text("\n".join([*lines, "POS\tzwin", "\tchi"]) + "\n", encoding="utf-8")
+    given = ["--label-column", "1", "--text-column", "2"]
+    given += ["--no-header", "--drop-incomplete", "--no-fold-label-case"]
+    said = call("data", "inspect", path, *given)
+    first = said.err.splitlines()[-1].partition(" --out RUN")[0]
+    assert first.startswith(f"next: superconext train {path} --text-column 2 --label-column 1")
+    for flag in ("--no-header", "--drop-incomplete", "--no-fold-label-case"):
+        assert first.split().count(flag) == 1, first
+    assert "--fold-label-case" not in first.split()
+
+
+def test_an_audit_keeps_every_column_under_a_name_of_its_own(call, tmp_path):
+    path, out = tmp_path / "x.csv", tmp_path / "doubtful.csv"
+    table = [(f"l{n}", f"g{n}", label, text) for n, (label, text) in enumerate(rows(24, seed=3))]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("line", "given_line", "label", "text"), *table])
+    assert call("audit", path, "--out", out).code == 0
+    with out.open(encoding="utf-8-sig", newline="") as stream:
+        found = {row["text"]: row for row in csv.DictReader(stream)}
+    assert len(found) == len({text for *_, text in table})
+    for line, given, _, text in table:
+        row = found[text]
+        assert row["given_line"] == given and row["given_given_line"] == line
 
 
 def test_an_audit_by_a_run_that_was_trained_on_some_of_the_texts_warns(call, finished, tmp_path):

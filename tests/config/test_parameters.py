@@ -283,3 +283,9 @@ def test_what_an_earlier_version_saved_is_upgraded():
     assert resolve(upgrade(plain)).options is None
     today = resolve({"finetune_epochs": 3, "options": "mining=topk"}).to_dict()
     assert upgrade(json.loads(json.dumps(today))) == today
+
+
+@pytest.mark.parametrize("name", ["encoder", "objective", "probe_features", "preset"])
+def test_a_list_in_place_of_a_name_is_refused(name):
+    with pytest.raises(ConfigError, match=rf"^{name} = \['x'\]: expected "):
+        resolve({name: ["x"]})

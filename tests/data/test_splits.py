@@ -259,3 +259,9 @@ def test_what_cannot_be_split():
         split_dataset(make(), 0.6, 0.6)
     with pytest.raises(ConfigError):
         split_dataset(make(), profile="greek")
+
+
+def test_rows_without_line_numbers_are_numbered_and_selected():
+    rows = Dataset(["a", "b", "c"], ["x", "y", "x"])
+    assert [*rows.lines] == [1, 2, 3]
+    assert [*rows.select([2, 0]).lines] == [3, 1]

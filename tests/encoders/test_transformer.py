@@ -5,6 +5,7 @@ import shutil
 import socket
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ import torch
 pytest.importorskip("transformers")
 
 from tokenizers import Tokenizer
-from transformers import AutoModel, FunnelConfig, RobertaConfig, T5Config, XLNetConfig
+from transformers import (
+    AutoModel,
+    FunnelConfig,
+    GPT2Config,
+    GPT2Model,
+    RobertaConfig,
+    T5Config,
+    XLNetConfig,
+)
 
 import superconext
 from superconext import SuperConTextClassifier
@@ -386,6 +395,20 @@ def test_rates_rise_fall_and_sink_with_the_layers(model):
         assert settings[id(weight)] == (pytest.approx(rate), 0.02 if weight.ndim > 1 else 0.0), name
     assert [settings[id(p)] for p in head.parameters()] == [(0.3, 0.02), (0.3, 0.0)]
     assert [encoder.rate(done) for done in (0, 0.125, 0.25, 0.625, 1)] == [0, 0.5, 1, 0.5, 0]
+
+
+def test_a_table_of_words_by_any_name_learns_slowest():
+    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "vocab_size": 99, "n_positions": 48}
+    net = GPT2Model(GPT2Config(**sizes, bos_token_id=1, eos_token_id=2))
+    options = resolve({**ONE_EPOCH, "model": "x", "options": "layer_decay=0.5"})
+    indexer = SimpleNamespace(mask=None, prefix=[], suffix=[], unknown=3, limit=lambda room: None)
+    encoder = TransformerEncoder(net, indexer, options, class_tokens=2)
+    groups = encoder.parameter_groups(0.8, [])
+    rates = {id(weight): group["lr"] for group in groups for weight in group["params"]}
+    for name, rate in {"wte": 0.2, "wpe": 0.2, "h.0": 0.4, "h.1": 0.8, "ln_f": 0.8}.items():
+        found = {rates[id(w)] for n, w in net.named_parameters() if n.startswith(name)}
+        assert len(found) == 1 and found.pop() == pytest.approx(rate), name
+    assert rates[id(encoder.class_rows)] == pytest.approx(0.2)
 
 
 class Stop(Callback):

@@ -220,3 +220,15 @@ def test_copies_of_a_text_are_drawn_once_and_never_on_both_sides():
     assert expected_overlap((texts, labels), parse_draw("shots14")) == pytest.approx(
         14 / 29.5, abs=0.01
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [
+        ("mteb8", "N rows of each class and the first 2,048 test rows, as MTEB takes them"),
+        ("rho1", "imbalance 1:N"),
+        ("labels10", "N percent of the labels wrong"),
+    ],
+)
+def test_the_axis_of_draws_has_the_number_alone_replaced(name, axis):
+    assert parse_draw(name).scale == axis

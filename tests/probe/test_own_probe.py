@@ -4,6 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from superconext import SuperConTextClassifier, load
 from superconext.core.errors import ConfigError, SuperConTextError
 from superconext.probe import PROBES
 from superconext.probe.base import Probe
+from superconext.probe.logistic_regression import LogisticRegressionProbe, fit_probe
 from tests.cli.conftest import environment, write_table
 
 QUICK = {"epochs": 2, "batch_size": 8, "hidden_size": 4, "vector_dimension": 4}
@@ -111,6 +113,30 @@ class Turned(NearestMean):
     @classmethod
     def from_arrays(cls, arrays, classes, width):
         return cls(arrays["means"][::-1])
+
+
+class Flat(LogisticRegressionProbe):
+    """A logistic regression of somebody's own: C is always 0.01."""
+
+    rows: ClassVar[list[int]] = []
+
+    @classmethod
+    def fit(cls, features, labels, dev_features=None, dev_labels=None):
+        cls.rows.append(len(features))
+        return cls(**vars(fit_probe(features, labels, grid=(0.01,))))
+
+
+@pytest.mark.parametrize("cv", [0, 2])
+def test_one_that_extends_the_logistic_regression_is_fitted_by_its_own_method(cv):
+    PROBES.register("flat", Flat)
+    Flat.rows.clear()
+    given = {**QUICK, "probe_features": "flat"}
+    model = SuperConTextClassifier(**given, cv=cv).fit(TEXTS, LABELS)
+    # Of 28 rows three are held back; two folds are dealt anew several times, then all are fitted.
+    assert Flat.rows[-1] == (28 if cv else 25) and {*Flat.rows[:-1]} == ({14} if cv else set())
+    assert isinstance(model.model_.probe, Flat)
+    with pytest.raises(ConfigError, match="calibrate with probe_features = 'flat'"):
+        SuperConTextClassifier(**given, calibrate=True).fit(TEXTS, LABELS)
 
 
 def test_arrays_in_any_order_are_saved_as_they_are(tmp_path):
