@@ -4,7 +4,7 @@
 #
 #   scripts/torchtext_env.sh [FOLDER]      default: .venv-torchtext; about 5 GB and some minutes
 #
-# PYTHON names the interpreter, 3.10 or 3.11; by default the first of them on the PATH.
+# PYTHON names the interpreter, 3.11; by default that on the PATH.
 # A FOLDER that is there already is used again.
 set -euo pipefail
 here=$(pwd)
@@ -17,13 +17,13 @@ if [ $# -gt 0 ] && [ "${folder#/}" = "$folder" ]; then
 fi
 
 suits() {
-    "$1" -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null
+    "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null
 }
 
 if [ ! -x "$folder/bin/python" ]; then
     python=${PYTHON:-}
     if [ -z "$python" ]; then
-        for candidate in python3.11 python3.10 python3; do
+        for candidate in python3.11 python3; do
             if suits "$candidate"; then
                 python=$candidate
                 break
@@ -31,7 +31,7 @@ if [ ! -x "$folder/bin/python" ]; then
         done
     fi
     if [ -z "$python" ] || ! suits "$python"; then
-        echo "error: found no Python 3.10 or 3.11, which torchtext 0.18 needs; expected one on" \
+        echo "error: found no Python 3.11, the only one that superconext and torchtext 0.18 share; expected one on" \
             "the PATH or in PYTHON; install one and run this again" >&2
         exit 1
     fi

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from superconext.cli.train import pretrain, train
 from superconext.cli.use import embed, evaluate, predict, report
 from superconext.cli.vectors import vectors
 from superconext.core.errors import MissingExtraError, SuperConTextError, needs_training
+from superconext.core.files import cache_dir
 from superconext.core.process import skip_final_collection, wait_briefly
 from superconext.core.registry import own_code_at_fault
 
@@ -62,6 +64,8 @@ def explain(error: BaseException) -> str:
     if isinstance(error, OSError):
         name = error.filename or "a file"
         advice = _ADVICE.get(error.errno or 0, "check the path and run the command again")
+        if error.errno in (errno.EACCES, errno.EROFS) and _is_of_cache(error.filename):
+            advice += ", or name a folder elsewhere as SUPERCONEXT_CACHE"
         return f"{name}: {error.strerror or error}; {advice}"
     if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
         # Code in C may raise another error in its place.
@@ -70,6 +74,15 @@ def explain(error: BaseException) -> str:
         f"found {type(error).__name__} ({error}), which was not expected: "
         "run again with --debug and report what it shows"
     )
+
+
+def _is_of_cache(name: object) -> bool:
+    """Whether a path is in the cache, or above it."""
+    try:
+        path, cache = Path(str(name)), cache_dir()
+    except OSError:
+        return False
+    return path.is_relative_to(cache) or cache.is_relative_to(path)
 
 
 def _is_memory(error: BaseException) -> bool:
@@ -160,7 +173,8 @@ def main(arguments: list[str] | None = None) -> None:
         plain = [word for word in words if word != "--debug"]
         # A polite request to end is as Ctrl-C, which saves.
         verb = next((word for word in plain if not word.startswith("-")), "")
-        with _on_signal(signal.SIGTERM, _interrupt), needs_training(f"superconext {verb}"):
+        extra = _BESIDE_TRAINING.get(verb, "train")
+        with _on_signal(signal.SIGTERM, _interrupt), needs_training(f"superconext {verb}", extra):
             cli(args=plain, obj=plain, standalone_mode=False)
     except click.ClickException as error:
         _show(_all_missing(error))
@@ -181,6 +195,10 @@ def main(arguments: list[str] | None = None) -> None:
             # What is left of it would be refused once more when the program ends.
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         _fail(explain(error), debug)
+
+
+#: Extras of the commands that need more than `train` to open a run.
+_BESIDE_TRAINING = {"push": "hub", "pull": "hub"}
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -31,7 +31,7 @@ from superconext.cli.options import (
     switch,
     tell,
 )
-from superconext.config.parameters import check_names
+from superconext.config.parameters import OPTION, check_names, options_by_name
 from superconext.core.errors import ConfigError, RunError
 from superconext.objectives.catalogue import OBJECTIVES
 
@@ -578,7 +578,8 @@ def sweep(
     require(asked, "parameter", "values", "seeds", "out")
     progress = TerminalProgress(quiet)
     given = given_on_all(options, "sweep", progress)
-    twice = sorted(set(parameter) & set(given))
+    single = {OPTION + name for name in options_by_name(given.get("options"))}
+    twice = sorted({*names} & {*given, *single})
     if twice:
         raise click.UsageError(f"found a value for {twice[0]}, which is varied: leave it out")
     objective = given.pop("objective", "superloss")

@@ -24,6 +24,7 @@ from superconext.config.parameters import (
     PARAMETERS,
     REMOVED,
     Parameter,
+    options_by_name,
     removal,
 )
 from superconext.config.presets import FORMER_PRESETS, PRESETS
@@ -549,8 +550,7 @@ class GroupedCommand(click.Command):
         try:
             return super().invoke(ctx)
         except OptionError as error:
-            given = (ctx.params.get("options") or "").split(",")
-            if error.name not in {part.partition("=")[0].strip() for part in given}:
+            if error.name not in options_by_name(ctx.params.get("options")):
                 raise  # it stands in a file
             raise click.BadParameter(str(error), ctx, param_hint="'--options'") from None
 

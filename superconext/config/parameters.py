@@ -580,20 +580,20 @@ def resolve(given: Mapping[str, Any], where: str = "parameters") -> Config:
     return Config(**{**values, **explicit})
 
 
+def options_by_name(text: str | None) -> dict[str, str | None]:
+    """What `options` says, such as "margin=0.3,form=soft", by name; None without a "="."""
+    parts = (part.partition("=") for part in (text or "").split(",") if part.strip())
+    return {name.strip(): value.strip() if equals else None for name, equals, value in parts}
+
+
 def options_text(options: str | Mapping[str, Any] | None, more: Mapping[str, Any]) -> str | None:
     """`options` with more of them, which win, as name=value,name=value; None if there are none.
 
     Raises ConfigError for a value that is no text, number or truth value, or has a comma in it.
     """
-    values: dict[str, Any] = {}
-    if isinstance(options, Mapping):
-        values.update(options)
-    else:
-        for part in filter(None, (piece.strip() for piece in (options or "").split(","))):
-            name, equals, text = part.partition("=")
-            values[name.strip()] = text.strip() if equals else None
+    given = options if isinstance(options, Mapping) else options_by_name(options)
     texts = []
-    for name, value in {**values, **more}.items():
+    for name, value in {**given, **more}.items():
         if isinstance(value, bool):
             value = "true" if value else "false"
         if not isinstance(value, str | int | float | None) or "," in str(value):
@@ -729,8 +729,8 @@ def other_options(text: str | None, options: type) -> str | None:
 
 def _filtered(text: str | None, options: type, own: bool) -> str | None:
     names = {field.name for field in fields(options)}
-    parts = [piece for piece in (text or "").split(",") if piece.strip()]
-    return ",".join(p for p in parts if (p.partition("=")[0].strip() in names) is own) or None
+    parts = options_by_name(text).items()
+    return options_text({name: value for name, value in parts if (name in names) is own}, {})
 
 
 def _convert(name: str, value: str, kind: type) -> Any:

@@ -5,6 +5,7 @@ a library user would expect. A message has three parts: what was found, what was
 expected, what to do next.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -71,26 +72,34 @@ class TrainingError(SuperConTextError, RuntimeError):
 
 
 class MissingExtraError(SuperConTextError, ImportError):
-    """A feature needs a package that is not installed."""
+    """A feature needs a package that is not installed, or that cannot be imported.
+
+    Raised while an ImportError is handled, it says which of the two that tells.
+    """
 
     def __init__(self, feature: str, extra: str, package: str = "a package that") -> None:
+        cause, lacking, update = sys.exception(), "is not installed", ""
+        if isinstance(cause, ImportError) and not isinstance(cause, ModuleNotFoundError):
+            lacking = f"cannot be imported ({' '.join(str(cause).split())})"
+            update = "--upgrade "
         super().__init__(
-            f"{feature} needs {package} is not installed: pip install 'superconext[{extra}]', "
+            f"{feature} needs {package} {lacking}: pip install {update}'superconext[{extra}]', "
             f"or in a checkout pip install -c constraints.txt -e '.[{extra}]'"
         )
         self.extra = extra
 
 
 @contextmanager
-def needs_training(feature: str) -> Iterator[None]:
-    """Inside the block the lack of a package of the extra `train` is a MissingExtraError."""
+def needs_training(feature: str, extra: str = "train") -> Iterator[None]:
+    """Inside the block the lack of a package of the extra `train` is a MissingExtraError, which
+    names that extra or another that the feature needs too."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in TRAINING:
             raise
-        raise MissingExtraError(feature, "train", f"{package}, which") from None
+        raise MissingExtraError(feature, extra, f"{package}, which") from None
 
 
 class StoppedEarly(SuperConTextError):

@@ -10,10 +10,19 @@ from superconext.core.errors import DataError
 
 SAMPLE_FILES = ("train.tsv", "few.tsv", "dev.tsv", "test.tsv", "unlabelled.txt")
 
-#: Where the files may be: of a checkout, of an installed wheel.
+_HOME = Path(__file__).parents[2]
+
+#: Where the files may be: of a checkout; of a wheel that was installed, with --user, with --target.
 PLACES = (
-    Path(__file__).parents[2] / "data" / "sample",
-    Path(sysconfig.get_path("data")) / "share" / "superconext" / "sample",
+    _HOME / "data" / "sample",
+    *(
+        Path(root, "share", "superconext", "sample")
+        for root in (
+            sysconfig.get_path("data"),
+            sysconfig.get_path("data", sysconfig.get_preferred_scheme("user")),
+            _HOME,
+        )
+    ),
 )
 
 
@@ -26,7 +35,7 @@ def write_sample(folder: Path, force: bool = False) -> list[Path]:
     source = next((place for place in PLACES if (place / SAMPLE_FILES[0]).is_file()), None)
     if source is None:
         raise DataError(
-            f"{PLACES[-1]}: the sample is not there; expected what the wheel installs: install "
+            f"{PLACES[1]}: the sample is not there; expected what the wheel installs: install "
             "superconext again, or take data/sample from its source"
         )
     paths = [folder / name for name in SAMPLE_FILES]

@@ -31,6 +31,8 @@ from torch import Tensor, nn
 from superconext.config.parameters import (
     CheckedOptions,
     Config,
+    options_by_name,
+    options_text,
     own_options,
     parameter,
     parse_options,
@@ -372,9 +374,9 @@ class TransformerEncoder(Encoder):
         return twin
 
     def standing_alone(self, config: Config) -> tuple[Encoder, Config]:
-        parts = (config.options or "").split(",")
-        rest = [part for part in parts if part.partition("=")[0].strip() != "lora"]
-        return self.merged(), replace(config, options=",".join(rest) or None)
+        given = options_by_name(config.options)
+        given.pop("lora", None)
+        return self.merged(), replace(config, options=options_text(given, {}))
 
     def sentence_modules(self, indexer: TextIndexer, folder: Path) -> list[dict[str, str]] | None:
         """A transformer and a pooling; not of an inner layer, of class tokens, of text that is

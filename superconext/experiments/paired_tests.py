@@ -35,8 +35,9 @@ class Comparison:
 
 def resampled_t_test(
     ours: Sequence[float], theirs: Sequence[float], test_share: float
-) -> Comparison:
-    """For scores on the same random train/test splits, one of each system for each split.
+) -> Comparison | None:
+    """For scores on the same random train/test splits, one of each system for each split; None
+    where all differ by the same, but for 0: no variance could be told from that.
 
     The splits overlap, so the plain paired t-test is far too sure of itself; the variance
     is corrected by the ratio of test to training rows.
@@ -50,13 +51,14 @@ def resampled_t_test(
     from scipy.stats import t
 
     differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+    differences = differences.round(_DIGITS)
     count = len(differences)
     if count < 2:
         raise ValueError(f"found {count} splits; a t-test needs at least two")
     mean = float(differences.mean())
+    if np.ptp(differences) == 0:
+        return None if mean else Comparison(0.0, 0.0, 0.0, 1.0)
     variance = float(differences.var(ddof=1)) * (1 / count + test_share)
-    if variance == 0:
-        return Comparison(mean, mean, mean, 1.0 if mean == 0 else 0.0)
     error = math.sqrt(variance)
     reach = error * float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
     p = float(2 * t.sf(abs(mean) / error, count - 1))
@@ -236,26 +238,22 @@ RESAMPLES = 10_000
 
 Lines = Sequence[Mapping[str, Any]]
 
-#: The test by how the rows were drawn.
-TESTS = {
-    "given": "hierarchical bootstrap",
-    "resampled": "corrected resampled t-test",
-    "shots": "hierarchical bootstrap",
-    "folds": "corrected resampled t-test",
-}
+BOOTSTRAP, T_TEST = "hierarchical bootstrap", "corrected resampled t-test"
 
 
 @dataclass(frozen=True)
 class Paired:
-    """difference: of the tested figure; result, p_mcnemar: None where no such test can be made."""
+    """difference: of the tested figure; result, p_mcnemar: None where no such test can be made;
+    test: which gave the result."""
 
     difference: float
     result: Comparison | None = None
+    test: str = ""
     p_mcnemar: float | None = None
 
 
 def design_of(lines: Lines) -> str:
-    """How the rows of these lines were drawn, a key of TESTS."""
+    """How the rows of these lines were drawn: given, resampled, shots or folds."""
     if any("folds" in line for line in lines):
         return "folds"
     if any("overlap" in line or str(line["split"]).startswith("shots") for line in lines):
@@ -281,7 +279,7 @@ def compare_lines(design: str, ours: Lines, theirs: Lines) -> Paired | None:
     if design == "shots" and same_rows:
         return _on_given_rows(firsts, seconds, overlap)
     result = resampled_t_test(first, second, overlap)
-    return Paired(result.difference, result)
+    return Paired(float(np.mean(first) - np.mean(second)), result, T_TEST)
 
 
 def _on_given_rows(ours: Lines, theirs: Lines, overlap: float) -> Paired:
@@ -295,7 +293,7 @@ def _on_given_rows(ours: Lines, theirs: Lines, overlap: float) -> Paired:
     )
     alone = len(first) == len(second) == 1
     mcnemar = mcnemar_exact(truth, first[0], second[0]) if alone else None
-    return Paired(result.difference, result, mcnemar)
+    return Paired(result.difference, result, BOOTSTRAP, mcnemar)
 
 
 def about_rows(design: str, lines: Lines) -> str:

@@ -285,12 +285,14 @@ def possible_fits(
     source_rows: of each data set, what `cut` splits.
     """
     impossible = set()
+    seeds = sorted({fit.seed for fit in plan})
     for name, rows in source_rows.items():
         for draw in filter(None, draws):
             try:
-                cut(rows, Fit(plain("majority"), 0, f"{draw}-0"))
+                for seed in seeds:
+                    cut(rows, Fit(plain("majority"), seed, f"{draw}-{seed}"))
             except DataError as error:
-                warn(f"{name + ': ' if name else ''}{draw} is left out: {error}")
+                warn(f"{name + ': ' if name else ''}{draw} is left out: seed {seed}: {error}")
                 impossible.add((name, draw))
     return [fit for fit in plan if (fit.dataset, str(draw_of(fit.split))) not in impossible]
 

@@ -370,8 +370,7 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
         overview.write(folder, "overview")
         shown = _shown(tables)
         notes = _draw_notes(tables)
-        last = next(reversed(tables.values()))
-        long = to_long_grid("rows", shown, [*notes, *last.notes[1:]])
+        long = to_long_grid("rows", shown, [*notes, *_shared_notes(shown)])
         long.write(folder, "table", to_long_rows("rows", shown))
         curves = _curves(tables)
         if curves is not None:
@@ -382,6 +381,19 @@ def _draw_tables(finished: Finished, progress: Progress) -> dict[str, dict[str, 
 
 def _shown(tables: Mapping[str, Table]) -> dict[str, Table]:
     return {name or "all": table for name, table in tables.items()}
+
+
+def _shared_notes(tables: Mapping[str, Table]) -> list[str]:
+    """The notes of all tables but for the first of each, which is of its rows; one that some lack
+    names the tables that have it."""
+    having: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        for note in table.notes[1:]:
+            having.setdefault(note, []).append(name)
+    return [
+        note if len(names) == len(tables) else f"{', '.join(names)}: {note}"
+        for note, names in having.items()
+    ]
 
 
 def _draw_notes(tables: Mapping[str, Table]) -> list[str]:

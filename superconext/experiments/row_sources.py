@@ -76,8 +76,9 @@ def read_rows(
 
     Its `deduplicate` keeps the first of equal texts in each pool, and drops rows of train whose
     text is in dev or test, and of dev whose text is in test. Its `deduplicate_near` drops
-    rows of train that resemble one of dev or test, of dev that resemble one of test, and all but
-    the first of those that resemble each other in a pool. Its `at_most` then bounds each pool.
+    rows of train that resemble one of dev or test, of dev that resemble one of test, and where
+    rows of all files become one pool all but the first of those that resemble each other. Its
+    `at_most` then bounds each pool.
 
     Args:
         scheme: of `systems.SCHEMES`; under "resampled" the rows of all files become one pool, as

@@ -16,7 +16,6 @@ from superconext.baselines import BASELINES
 from superconext.experiments.paired_tests import (
     CONFIDENCE,
     TESTED,
-    TESTS,
     Lines,
     Paired,
     about_rows,
@@ -50,6 +49,7 @@ class Row:
         for one fit. values: the tested metric of each fit.
     difference, low, high, p, p_holm: to the reference, with its interval and p-values; None for
         it and where no test can be made.
+    test: which gave them.
     p_mcnemar: exact McNemar on accuracy where both have one fit on the same rows, as it is.
     better: whether the difference is above zero and significant after correction.
     """
@@ -64,6 +64,7 @@ class Row:
     high: float | None = None
     p: float | None = None
     p_holm: float | None = None
+    test: str = ""
     p_mcnemar: float | None = None
     better: bool = False
     #: Of the accuracy on all rows of a cross-validation (Wilson).
@@ -80,7 +81,6 @@ class Table:
 
     rows: list[Row]
     reference: str
-    test: str
     notes: list[str] = field(default_factory=list)
     by_script: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -146,7 +146,7 @@ def make_tables(
             if row.name != reference and rival:
                 _compare(row, compare_lines(design, systems_of[row.name], rival))
         tested += [row for row in rows if row.p is not None]
-        tables[name] = Table(rows, reference, TESTS[design], by_script=_by_script(systems_of))
+        tables[name] = Table(rows, reference, by_script=_by_script(systems_of))
     corrected = holm([row.p for row in tested if row.p is not None])
     for row, p in zip(tested, corrected, strict=True):
         row.p_holm = p
@@ -232,6 +232,7 @@ def _compare(row: Row, paired: Paired | None) -> None:
     row.difference, row.p_mcnemar = paired.difference, paired.p_mcnemar
     if paired.result is not None:
         row.low, row.high, row.p = paired.result.low, paired.result.high, paired.result.p
+        row.test = paired.test
 
 
 def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
@@ -274,6 +275,9 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
         notes.append(f"logit_adjustment gives rare classes more weight in the baselines too{but}.")
     if any(row.difference is not None for row in rows):
         notes.append(f"Difference: weighted F1 minus that of {reference}, in points.")
+    same = [row.name for row in rows if row.difference and row.p is None and row.fits > 1]
+    if same and design != "given":
+        notes.append(f"No test: {', '.join(same)} minus {reference} is the same in every split.")
     if any(row.p is not None for row in rows):
         notes.append(f"{INTERVAL} of the difference, and p: {about_test(design)}.")
         alone = _one_seed(lines) if design == "given" else []
@@ -296,7 +300,7 @@ def _notes(lines: Lines, table: Table, tested: Sequence[Row]) -> list[str]:
         notes.append(f"No tests: {reference} has no fit here.")
     elif any(line.get("overlap", 0) >= 1 for line in lines):
         notes.append("No tests: every draw takes all rows of every class.")
-    else:
+    elif not same:
         notes.append("No tests: one split is too few; give two seeds or more.")
     notes.append(
         "Seconds: wall time of a fit with its predictions, one process; word vectors trained on "
@@ -376,7 +380,7 @@ def to_csv_rows(table: Table) -> list[dict[str, Any]]:
             "p_holm": row.p_holm,
             "p_mcnemar": row.p_mcnemar,
             "significantly_better": row.better,
-            "test": table.test if row.p is not None else None,
+            "test": row.test or None,
         }
         rows.append(cells)
     return rows

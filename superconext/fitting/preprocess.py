@@ -189,7 +189,8 @@ def preprocess(
     progress.summarise(_summary(facts, indexer))
     pool = None
     if needs_pool:
-        labelled = chain(own.rows, *(some.lists() for some in judged.pieces.values()))
+        others = own.tokenizer.many(not_drawn)
+        labelled = chain(own.rows, *(some.lists() for some in judged.pieces.values()), others)
         drawn = _pool_tokens(pooled, train.unlabelled, labelled, own.tokenizer, config, progress)
         pool = indexer.store(Pieces.of_lists(drawn))
         facts["pool"] = len(pool)

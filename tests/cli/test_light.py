@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from superconext.core.errors import TRAINING
+from superconext.cli import explain
+from superconext.core.errors import TRAINING, MissingExtraError
 from superconext.core.progress import Progress
 from superconext.data.reading import read_labelled
 from superconext.export.static_folder import write_static
@@ -145,6 +146,10 @@ def test_what_needs_training_names_the_package_and_the_command(light, finished, 
             or f"{run}, which is a run" in last
             or "vectors" in last
         )
+    commands = [["push", run, "a/b"], ["pull", "a/b", "--out", "out"]]
+    for words, (code, _, err) in zip(commands, light(*commands), strict=True):
+        assert code == 2 and "pip install 'superconext[hub]'" in err, (words, err)
+
     assert not (tmp_path / "out").exists()
     for code, _, err in light(
         "from superconext import SuperConTextClassifier",
@@ -158,3 +163,24 @@ def test_what_needs_training_names_the_package_and_the_command(light, finished, 
 def test_a_wrong_path_is_told_as_one(light):
     (code, _, err), *_ = light(["predict", "nowhere"])
     assert code == 1 and "nowhere: no such folder" in err
+
+
+def test_a_package_that_does_not_fit_is_told_from_one_that_is_missing():
+    with pytest.raises(MissingExtraError, match=r"needs a package that is not installed: pip ins"):
+        try:
+            import superconext_of_nobody  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("lora", "peft") from None
+    told = r"that cannot be imported \(cannot import name 'gone' from .*\): pip install --upgrade '"
+    with pytest.raises(MissingExtraError, match=told):
+        try:
+            from json import gone  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("lora", "peft") from None
+
+
+def test_a_cache_that_may_not_be_written_names_the_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("SUPERCONEXT_CACHE", str(tmp_path / "cache"))
+    for name, told in ((tmp_path / "cache" / "x", True), (tmp_path, True), ("/elsewhere", False)):
+        error = PermissionError(13, "Permission denied", str(name))
+        assert ("SUPERCONEXT_CACHE" in explain(error)) == told, name

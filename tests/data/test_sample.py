@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +101,23 @@ def test_importing_the_generator_writes_nothing(monkeypatch):
     files = {*(f"{split}.tsv" for split in SPLITS), "few.tsv", "unlabelled.txt"}
     assert set(module["build"]()) == files
     assert before == {path: path.stat().st_mtime_ns for path in SAMPLE.iterdir()}
+
+
+@pytest.mark.parametrize("given", [["--user"], ["--target", "there"]])
+def test_it_is_found_wherever_pip_puts_it(given, tmp_path):
+    """Of a wheel whose files are copied as pip copies them with these options."""
+    home = tmp_path / "there"
+    root = tmp_path / "user" if given == ["--user"] else home
+    for name in ("core", "data"):
+        shutil.copytree(ROOT / "superconext" / name, home / "superconext" / name)
+    for name in ("__init__.py", "_version.py"):
+        shutil.copy(ROOT / "superconext" / name, home / "superconext")
+    shutil.copytree(SAMPLE, root / "share" / "superconext" / "sample")
+    program = (
+        "from pathlib import Path; from superconext.data.sample import write_sample; "
+        "print(write_sample(Path('copied'))[0])"
+    )
+    known = {**os.environ, "PYTHONPATH": str(home), "PYTHONUSERBASE": str(tmp_path / "user")}
+    words = [sys.executable, "-c", program]
+    said = subprocess.run(words, env=known, cwd=tmp_path, capture_output=True, text=True)
+    assert said.stdout.split() == [str(Path("copied", "train.tsv"))], said.stderr

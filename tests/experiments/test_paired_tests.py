@@ -39,6 +39,12 @@ def test_no_difference_at_all():
         resampled_t_test([0.5], [0.4], 0.1)
 
 
+def test_differences_that_are_all_alike_tell_no_variance():
+    assert resampled_t_test([0.6, 0.7], [0.5, 0.6], 0.1) is None
+    rounding = resampled_t_test([0.5, 0.6], [0.5 - 1e-16, 0.6 - 1e-16], 0.1)
+    assert (rounding.difference, rounding.low, rounding.high, rounding.p) == (0, 0, 0, 1)
+
+
 def test_bootstrap_difference_is_scikit_learns_weighted_f1():
     generator = np.random.default_rng(1)
     truth = generator.integers(0, 3, 200)

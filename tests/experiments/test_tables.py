@@ -128,6 +128,29 @@ def test_one_split_gives_a_difference_but_no_p():
     assert "two seeds or more" in to_grid(make_table(lines, "tfidf_logreg")).text()
 
 
+def test_the_same_lead_in_every_split_is_not_tested():
+    lines = [*resampled({0: 30, 1: 30}, "tfidf_logreg"), *resampled({0: 10, 1: 10})]
+    same = {"f1_weighted": 0.5}
+    lines = [{**one, "test": {**one["test"], **same}} for one in lines[:2]] + [
+        {**one, "test": {**one["test"], "f1_weighted": 0.7}} for one in lines[2:]
+    ]
+    table = make_table(lines, "tfidf_logreg")
+    row = table.rows[1]
+    assert row.difference == pytest.approx(0.2) and row.p is None and not row.better
+    told = f"No test: {row.name} minus tfidf_logreg is the same in every split."
+    assert told in table.notes and not any("two seeds or more" in note for note in table.notes)
+    assert to_csv_rows(table)[1]["test"] is None
+
+
+def test_a_row_names_the_test_that_was_made():
+    """Draws with test rows of their own are compared by the t-test, as resampled splits are."""
+    lines = [*resampled({0: 30, 1: 20}, "tfidf_logreg"), *resampled({0: 10, 1: 12})]
+    given = [{**one, "overlap": 0.1, "shots": 8} for one in lines]
+    assert to_csv_rows(make_table(given, "tfidf_logreg"))[1]["test"] == "hierarchical bootstrap"
+    drawn = [{**one, "truth": np.roll(TRUTH, one["seed"]).tolist()} for one in given]
+    assert to_csv_rows(make_table(drawn, "tfidf_logreg"))[1]["test"] == "corrected resampled t-test"
+
+
 def test_given_rows_are_bootstrapped(given):
     rows = {row.name: row for row in given.rows}
     assert rows["ce_ce"].better and rows["ce_ce"].p_holm < 0.05
