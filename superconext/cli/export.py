@@ -139,7 +139,7 @@ def export(
             from superconext.export.prune import prune
 
             assert test is not None
-            wanted = _texts([expected], reading, _known(model)) if expected else None
+            wanted = _texts([expected], reading, model.known) if expected else None
             rows = _rows(model, run, test, columns | reading)
             model, report = prune(model, rows.texts, rows.labels, wanted, whole)
             facts["pruned"] = {"test": Path(test).name, **asdict(report)}
@@ -182,12 +182,6 @@ def _recorded(manifest: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
 
 
-def _known(model: Model) -> Known:
-    from superconext.data.columns import Known
-
-    return Known.of(model.classes, model.columns)
-
-
 def _rows(model: Model, run: str, path: str, reading: dict[str, Any]) -> Dataset:
     """Labelled rows mended as training may have done: without those that lack a text or label, and
     with labels folded where that makes no two classes of the run one."""
@@ -196,7 +190,7 @@ def _rows(model: Model, run: str, path: str, reading: dict[str, Any]) -> Dataset
 
     fold = len({folded(name) for name in model.classes}) == len(model.classes)
     mend = {"drop_unlabelled": True, "fold_label_case": fold, **reading}
-    rows = read_labelled(path, known=_known(model), **mend)
+    rows = read_labelled(path, known=model.known, **mend)
     echo_notes(rows.notes, rows.source)
     unknown_labels(rows, model.classes, run)
     return rows

@@ -35,7 +35,7 @@ from superconext.cli.options import (
     tables_or_json,
     tell,
 )
-from superconext.cli.use import _known, _load, refuse_swapped, warn_of_unread
+from superconext.cli.use import _load, refuse_swapped, warn_of_unread
 from superconext.core.blank import is_blank
 from superconext.core.errors import DataError, listed, plural
 from superconext.core.progress import WARNING
@@ -93,7 +93,7 @@ def audit(
     from superconext.runs.manifest import read_manifest
 
     model = None if run is None else _load(run, threads)
-    known = None if model is None else _known(model)
+    known = None if model is None else model.known
     say_waiting(file)
     rows = read_labelled(file, text_column, label_column, known=known, **reading)
     echo_notes(rows.notes, rows.source)
@@ -208,7 +208,7 @@ def suggest(
 
     refuse_swapped([run], file)
     model = _load(run, threads)
-    known = _known(model)
+    known = model.known
     say_waiting(file)
     texts = read_texts(file, text_column, known=known, **reading)
     echo_notes(texts.notes, texts.source)
@@ -290,7 +290,7 @@ def explain(
     asked = dict(enumerate(texts, 1))
     if file is not None:
         say_waiting(file)
-        read = read_texts(file, text_column, None, _known(model), every_row=True, **reading)
+        read = read_texts(file, text_column, None, model.known, every_row=True, **reading)
         asked = {row: text for row, text in enumerate(read.texts, 1) if not is_blank(text)}
         blank = len(read) - len(asked)
         told = f"{plural(blank, 'row')} without a text, left out"
@@ -305,7 +305,7 @@ def explain(
     near: list[list[dict[str, Any]]] = [[] for _ in asked]
     in_colour = not as_json and out is None and sys.stdout.isatty()
     if train is not None:
-        rows = read_labelled(train, known=_known(model), drop_unlabelled=True, **reading)
+        rows = read_labelled(train, known=model.known, drop_unlabelled=True, **reading)
         near = [
             [
                 {"text": rows.texts[at], "label": rows.labels[at], "line": rows.lines[at]}

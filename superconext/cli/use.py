@@ -108,14 +108,14 @@ def evaluate(
 
     refuse_swapped(runs, file)
     models = [load_any(run, threads) for run in runs]
-    known = _known(models[0])
+    known = models[0].known
     say_waiting(file)
     corpus = read_labelled(file, text_column, label_column, known=known, **reading)
     if not quiet:
         echo_notes(corpus.notes, corpus.source)
         _show_rows(zip(corpus.labels[:PREVIEWED], corpus.texts[:PREVIEWED], strict=True))
     for run, model in zip(runs[1:], models[1:], strict=True):
-        _warn_of_other_columns(run, _known(model), corpus, text_column, label_column)
+        _warn_of_other_columns(run, model.known, corpus, text_column, label_column)
     found = []
     with TerminalProgress(quiet).bar("evaluating"):
         for run, model in zip(runs, models, strict=True):
@@ -267,14 +267,6 @@ def unknown_labels(
     return unknown
 
 
-def _known(model: Model) -> Known:
-    """What the run knows of files: its classes, and the columns it was trained on."""
-    from superconext.data.columns import Known
-    from superconext.fitting.familiarity import is_word
-
-    return Known.of(model.classes, model.columns, lambda cell: is_word(model, cell))
-
-
 def _show_rows(rows: Iterable[tuple[str | None, str]]) -> None:
     """How the first rows were read, a line each, on stderr."""
     import shutil
@@ -369,7 +361,7 @@ def predict(
         on_error=on_error,
         every_row=not drop_incomplete,
         header=header,
-        known=_known(model),
+        known=model.known,
         beside=bool(keep),
         **reading,
     )
@@ -427,6 +419,7 @@ def write_predictions(
     """
     from superconext.core.label_types import share_columns
     from superconext.data.formats import table_lines
+    from superconext.data.reading import kept_columns
     from superconext.fitting.familiarity import Familiarity, facts_of
 
     begun = abstained = shown = 0
@@ -450,8 +443,7 @@ def write_predictions(
             _show_rows(texts.preview)
             preview = False
         if keep and not begun:
-            labels = (model.columns or {}).get("label")
-            kept = _kept_columns(texts, block.beside, keep, heading, labels)
+            kept = kept_columns(texts, block.beside, keep, heading, model.columns)
         for start in range(0, len(block), _AT_ONCE):
             part = block.texts[start : start + _AT_ONCE]
             facts = familiarity.add(model, part)
@@ -506,39 +498,6 @@ def write_predictions(
             err=True,
         )
     return begun, familiarity
-
-
-def _kept_columns(
-    texts: RowStream,
-    cells: Sequence[Mapping[str, str]],
-    keep: Sequence[str],
-    heading: Sequence[str],
-    labels: str | None,
-) -> dict[str, str]:
-    """The columns to keep, by the names that they have in the output: what had the labels of
-    training is not to be missed beside `label`, which says what is predicted."""
-    from superconext.core.errors import DataError
-    from superconext.data.columns import given_names, resolve
-
-    found = list(cells[0]) if cells else []
-    others = [name for name in found if name != (texts.columns or {}).get("text")]
-    if not others:
-        raise DataError(
-            f"{texts.name}: found no named column beside the text, expected one to keep: give a "
-            "table with a header, or leave out --keep"
-        )
-    wanted = others
-    if "all" in found or "all" not in keep:
-        for name in keep:
-            parts = [part.strip() for part in name.split(",")]
-            if name not in found and len(parts) > 1 and {*found} >= {*parts}:
-                raise DataError(
-                    f"{texts.name}: found --keep {shlex.quote(name)}, expected one column each "
-                    f"time: repeat it: {' '.join(f'--keep {shlex.quote(part)}' for part in parts)}"
-                )
-        places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
-        wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
-    return {new: name for name, new in given_names(wanted, heading, labels).items()}
 
 
 def _shares(model: Model, texts: list[str]) -> list[np.ndarray | None]:
@@ -620,7 +579,7 @@ def embed(
     refuse_swapped([run], file)
     model = load_any(run, threads)
     say_waiting(file)
-    read = read_texts(file, text_column, header, _known(model), True, **reading)
+    read = read_texts(file, text_column, header, model.known, True, **reading)
     with TerminalProgress().bar("embedding"):
         vectors = zeros_for_blank(read.texts, model.features(read.texts))
     blank = sum(map(is_blank, read.texts))
@@ -721,7 +680,7 @@ def report(
         model = _load(run, threads)
 
         def read(path: str) -> Dataset:
-            corpus = read_labelled(path, text_column, label_column, known=_known(model), **reading)
+            corpus = read_labelled(path, text_column, label_column, known=model.known, **reading)
             echo_notes(corpus.notes, corpus.source)
             return corpus
 

@@ -32,6 +32,9 @@ _EXPECTED = (
 
 _REGISTRIES: list[Registry[Any]] = []
 
+#: The package that this is in: superconext, or in an export the folder of copies.
+_PACKAGE = __name__.removesuffix(".core.registry")
+
 #: Begins the names of modules made of files.
 _OF_FILE = "superconext_own_"
 
@@ -79,7 +82,7 @@ class Registry(Generic[T]):
         self.used: dict[str, Any] = {}
         self._faults: list[tuple[str, str]] = []
         _REGISTRIES.append(self)
-        if variable:
+        if variable and _PACKAGE == "superconext":
             self._read_variable(os.environ.get(variable, ""))
 
     def register(self, name: str, target: T | str, summary: str = "") -> None:
@@ -160,7 +163,7 @@ class Registry(Generic[T]):
                 f"{self.parameter} = {name!r}: found no file {path}; {_EXPECTED}"
             )
         if name in self.built_in:
-            built_in: T = getattr(importlib.import_module(path), attribute)
+            built_in: T = getattr(_own_module(path), attribute)
             return built_in
         try:
             module = (
@@ -179,7 +182,7 @@ class Registry(Generic[T]):
             wanted = f"function or class {attribute}".rstrip()
         else:
             module, _, base_name = self.base.partition(":")
-            base = getattr(importlib.import_module(module), base_name)
+            base = getattr(_own_module(module), base_name)
             right = isinstance(candidate, type) and issubclass(candidate, base)
             wanted = f"class {attribute} that extends".replace("  ", " ") + f" {module}.{base_name}"
         if not right:
@@ -201,6 +204,8 @@ class Registry(Generic[T]):
 
     def _from_packages(self) -> dict[str, Entry]:
         """Entry points of installed packages, looked up once, and only when they are needed."""
+        if self._packages is None and _PACKAGE != "superconext":
+            self._packages = {}  # what is registered elsewhere extends classes of the original
         if self._packages is None:
             from importlib.metadata import entry_points
 
@@ -337,6 +342,11 @@ def _has_line(thing: Any, line: int) -> bool:
     except (OSError, TypeError):
         return False
     return first <= line < first + len(source)
+
+
+def _own_module(name: str) -> ModuleType:
+    """A module of this package, named as in superconext."""
+    return importlib.import_module(_PACKAGE + name.removeprefix("superconext"))
 
 
 def _module_of_file(path: str) -> ModuleType:

@@ -18,7 +18,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from superconext.core.errors import ColumnError, RowsError, listed
 from superconext.core.progress import WARNING
@@ -109,19 +110,25 @@ class Known:
     fold: bool = False
 
     @classmethod
-    def of(
-        cls,
-        classes: Iterable[str],
-        columns: object = None,
-        is_word: Callable[[str], bool] = is_word,
-    ) -> Known:
+    def of_model(cls, model: Any) -> Known:
+        """What a run, or an export of one, knows: also which cells are made of its words."""
+        indexer = model.indexer
+
+        def is_word(text: str) -> bool:
+            found = None if indexer is None else indexer.unfamiliar([indexer.tokenizer(text)])
+            return found is not None and bool(found[0, 0] == 0)
+
+        return replace(cls.of(model.classes, model.columns), is_word=is_word)
+
+    @classmethod
+    def of(cls, classes: Iterable[str], columns: object) -> Known:
         """columns: `Dataset.columns` of the training rows, or what a stranger put in its place."""
         fold = isinstance(columns, Mapping) and columns.get("fold_label_case") is True
         if not isinstance(columns, Mapping) or columns.get("header") is not True:
             columns = {}
         names = [columns.get(key) for key in ("text", "label")]
         text, label = (name if isinstance(name, str) else None for name in names)
-        return cls(frozenset(classes), text, label, is_word, fold)
+        return cls(frozenset(classes), text, label, fold=fold)
 
     def headings(self, *others: str) -> tuple[str, str]:
         """What to call the columns of labels and texts in a file to write: as in the training file,

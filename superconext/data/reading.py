@@ -8,6 +8,7 @@ without a text, are left out and counted in a note.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -17,7 +18,14 @@ from typing import Any
 from superconext.core.blank import bare, is_blank
 from superconext.core.errors import DataError, RowsError, plural
 from superconext.core.progress import WARNING
-from superconext.data.columns import SOURCE_NAMES, WITHOUT_LABELS, ColumnSpec, Known
+from superconext.data.columns import (
+    SOURCE_NAMES,
+    WITHOUT_LABELS,
+    ColumnSpec,
+    Known,
+    given_names,
+    resolve,
+)
 from superconext.data.dataset import Dataset, Texts, letterless, told_letterless
 from superconext.data.file_format import PREVIEWED, Block, RowFile, Wanted, open_rows
 from superconext.data.labels import MISSING, Annotated, LabelReader, Places, heading
@@ -508,6 +516,43 @@ def labelled_texts(
                 if named.get(label.strip().casefold(), "").strip().casefold() not in ("", *MISSING):
                     found.append(text)
     return found
+
+
+def kept_columns(
+    texts: RowStream,
+    cells: Sequence[Mapping[str, str]],
+    keep: Sequence[str],
+    heading: Sequence[str],
+    trained: object,
+) -> dict[str, str]:
+    """Columns of a file that are written beside predictions, by the names they have there: what had
+    the labels of training is not to be missed beside `label`, which says what is predicted.
+
+    cells: of the first rows, see `Block.beside`. keep: names, or "all" for every column beside the
+    text. heading: names that are taken. trained: the columns of training, see `Dataset.columns`.
+
+    Raises DataError for columns that are not there.
+    """
+    found = list(cells[0]) if cells else []
+    others = [name for name in found if name != (texts.columns or {}).get("text")]
+    if not others:
+        raise DataError(
+            f"{texts.name}: found no named column beside the text, expected one to keep: give a "
+            "table with a header, or leave out --keep"
+        )
+    wanted = others
+    if "all" in found or "all" not in keep:
+        for name in keep:
+            parts = [part.strip() for part in name.split(",")]
+            if name not in found and len(parts) > 1 and {*found} >= {*parts}:
+                raise DataError(
+                    f"{texts.name}: found --keep {shlex.quote(name)}, expected one column each "
+                    f"time: repeat it: {' '.join(f'--keep {shlex.quote(part)}' for part in parts)}"
+                )
+        places = [resolve(found, name, "text", "--keep", texts.name) for name in keep]
+        wanted = [found[place] for place in dict.fromkeys(places) if found[place] in others]
+    label = trained.get("label") if isinstance(trained, Mapping) else None
+    return {new: name for name, new in given_names(wanted, heading, label).items()}
 
 
 def read_beside(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from superconext._version import __version__
 from superconext.core.errors import listed
+from superconext.data.file_format import FILE_FORMATS
 
 #: The folder of the copies, which is a package.
 RUNTIME = "superconext_runtime"
@@ -35,8 +36,8 @@ _CLASSIFY = '''"""Text to label with this folder alone; --help names the package
     python classify.py FILE.csv --keep id    with a column of the table, under a header
     python classify.py FILE --out labels.csv    a new file with a header; .tsv: tabs for commas
 
-Of a .csv or .tsv file the text column of training is read, else that named text, whatever the case
-of its letters; or that of --text-column NAME.
+Of a table the text column of training is read, else that named text, whatever the case of its
+letters; or that of --text-column NAME. Other files are read as by superconext predict.
 
 In a program, with this folder on sys.path:
 
@@ -61,6 +62,8 @@ from pathlib import Path
 
 PACKAGES = @PACKAGES@
 HERE = Path(__file__).resolve().parent
+#: Texts that are answered at once, at most.
+AT_ONCE = 1024
 #: What would end a cell is written as a space.
 ONE_CELL = dict.fromkeys(map(ord, "\\t\\r\\n\\v\\f\\x1c\\x1d\\x1e\\x85\\u2028\\u2029"), " ")
 
@@ -96,25 +99,27 @@ def load(*, threads: int = 1):
     return @OPENED@
 
 
-def rows(model, part: list[tuple[str, list[str]]], proba: bool) -> Iterator[list[str]]:
+def rows(model, texts: list[str], kept: list[list[str]], proba: bool) -> Iterator[list[str]]:
     """The cells of each text; the label of a blank one is empty."""
     from superconext_runtime.core.blank import is_blank
 
-    answers = model.probabilities([text for text, _ in part])
-    for (text, kept), shares in zip(part, answers, strict=True):
+    answers = model.probabilities(texts)
+    for text, beside, shares in zip(texts, kept, answers, strict=True):
         blank = is_blank(text)
         cells = ["" if blank else model.classes[shares.argmax()]]
         if proba:
             cells += ["" if blank else f"{share:.4f}" for share in shares]
-        yield [*cells, text, *kept]
+        yield [*cells, text, *beside]
 
 
-def given_name(model, name: str, head: list[str]) -> str:
-    """What a kept column is called, that of the labels of training apart from what is predicted."""
-    new = "given_label" if name == (model.columns or {}).get("label") else name
-    while new in head:
-        new = f"given_{new}"
-    return new
+def tell(texts, told: int) -> int:
+    """Write the notes of a file to standard error, but for those that were; returns how many."""
+    from superconext_runtime.core.progress import WARNING
+
+    for note in texts.notes[told:]:
+        kind = "warning" if note.startswith(WARNING) else "note"
+        print(f"{kind}: {texts.name}: {note.removeprefix(WARNING)}", file=sys.stderr)
+    return len(texts.notes)
 
 
 @contextmanager
@@ -167,7 +172,8 @@ def main() -> None:
         metavar="FILE",
         nargs="?",
         default="-",
-        help="texts, one a line, or a .csv or .tsv table, also .gz; default: standard input (-)",
+        help="texts, one a line, or a table (.csv, .tsv, .jsonl, ...), also .gz; default: standard "
+        "input (-)",
     )
     about.add_argument(
         "--text-column",
@@ -208,23 +214,38 @@ def main() -> None:
         check_new(given.out, given.file, given.force)
         model = load(threads=given.threads)
         from superconext_runtime.core.label_types import share_columns
-        from superconext_runtime.export.exported_model import file_rows
+        from superconext_runtime.data.lines import check_encoding
+        from superconext_runtime.data.reading import RowStream, kept_columns
 
-        trained = (model.columns or {}).get("text")
-        kept, parts, separator = file_rows(
-            given.file, given.text_column, trained, given.encoding, given.keep, model.classes
+        texts = RowStream(
+            given.file,
+            given.text_column,
+            labelled=False,
+            every_row=True,
+            known=model.known,
+            encoding=given.encoding and check_encoding(given.encoding),
+            beside=bool(given.keep),
         )
-        part, count, longer = next(parts, []), 0, 0
-        with table(given.out, separator) as write:
+        blocks = iter(texts)
+        block = next(blocks)
+        told, count, longer = tell(texts, 0), 0, 0
+        shares = share_columns(model.classes, ["label", "text"]) if given.proba else []
+        head, kept = ["label", *shares, "text"], {}
+        if given.keep:
+            kept = kept_columns(texts, block.beside, given.keep, head, model.columns)
+        with table(given.out, texts.separator) as write:
             if given.proba or given.keep or given.out:
-                shares = share_columns(model.classes, ["label", "text"]) if given.proba else []
-                head = ["label", *shares, "text"]
-                write([head + [given_name(model, name, head) for name in kept]])
-            while part:
-                write(rows(model, part, given.proba))
-                count += len(part)
-                longer += model.longer([text for text, _ in part])
-                part = next(parts, [])
+                write([[*head, *kept]])
+            while block is not None:
+                for start in range(0, len(block), AT_ONCE):
+                    part = block.texts[start : start + AT_ONCE]
+                    beside = block.beside[start : start + AT_ONCE] or [{}] * len(part)
+                    cells = [[row.get(name, "") for name in kept.values()] for row in beside]
+                    write(rows(model, part, cells, given.proba))
+                    longer += model.longer(part)
+                count += len(block)
+                block = next(blocks, None)
+                told = tell(texts, told)
         if given.out:
             print(f"{given.out}: {count} rows", file=sys.stderr)
         if longer:
@@ -363,10 +384,12 @@ def write_standalone(
 
 
 def _modules(module: str) -> set[str]:
-    """The one that answers, the reader of files, the HTTP service, and every module of the package
+    """The one that answers, the readers of files, the HTTP service, and every module of the package
     that one of these imports at its top level."""
     found: set[str] = set()
     waiting = [f"superconext.export.{name}" for name in (module, "exported_model", "server")]
+    waiting += ["superconext.data.reading"]
+    waiting += [entry.target.partition(":")[0] for entry in FILE_FORMATS.built_in.values()]
     while waiting:
         module = waiting.pop()
         if module not in found:

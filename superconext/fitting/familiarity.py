@@ -49,14 +49,6 @@ def facts_of(
     return [None if is_blank(text) else fact for fact, text in zip(facts, texts, strict=True)]
 
 
-def is_word(model: Model, text: str) -> bool:
-    """Whether a text is made of words the model was trained on."""
-    if model.indexer is None:
-        return False
-    unfamiliar = model.indexer.unfamiliar([model.indexer.tokenizer(text)])
-    return unfamiliar is not None and unfamiliar[0, 0] == 0
-
-
 class Familiarity:
     """Counts over the facts of a file's texts.
 

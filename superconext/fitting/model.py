@@ -16,6 +16,7 @@ from torch import Tensor
 from superconext.config.parameters import Config
 from superconext.core.process import gc_paused
 from superconext.core.registry import own_fault
+from superconext.data.columns import Known
 from superconext.data.duplicates import SeenTexts
 from superconext.data.token_store import TokenStore
 from superconext.encoders.base import (
@@ -80,6 +81,11 @@ class Model:
     second_objective: str | None = None
     columns: Any = None
     seen: SeenTexts | None = None
+
+    @property
+    def known(self) -> Known:
+        """What it knows of files to predict on."""
+        return Known.of_model(self)
 
     @property
     def titles(self) -> dict[str, str]:
