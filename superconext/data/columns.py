@@ -881,5 +881,5 @@ def _hint(wanted: str, default: str, found: Sequence[str], folded: list[str]) ->
     return f" (did you mean {shown(found[folded.index(near[0])])}?)" if near else ""
 
 
-def _listed(found: Sequence[str], most: int = 8) -> str:
-    return listed([shown(cell, 24) for cell in found], most) or "none"
+def _listed(found: Sequence[str]) -> str:
+    return listed([shown(cell, 24) for cell in found], 8) or "none"

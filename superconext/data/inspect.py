@@ -238,10 +238,8 @@ def _text_at(parts: Mapping[str, Dataset], place: tuple[str, int]) -> str:
     return parts[place[0]].texts[place[1]]
 
 
-def _where(
-    parts: Mapping[str, Dataset], places: Sequence[tuple[str, int]], most: int = 6
-) -> list[str]:
-    return [f"{name}:{parts[name].lines[row]}" for name, row in places[:most]]
+def _where(parts: Mapping[str, Dataset], places: Sequence[tuple[str, int]]) -> list[str]:
+    return [f"{name}:{parts[name].lines[row]}" for name, row in places[:6]]
 
 
 #: Names of parts in the order in which they are compared and kept.

@@ -223,7 +223,7 @@ def whole_split(scheme: str, seed: int) -> str:
 
 
 def scheme_of(source_rows: Mapping[str, Labelled]) -> str:
-    """How rows in these source_rows are split, one of `systems.SCHEMES` without "shots"."""
+    """How rows in these source_rows are split, as `systems.choose_scheme` says."""
     if "all" in source_rows:
         return "resampled"
     return "given" if "dev" in source_rows else "dev"

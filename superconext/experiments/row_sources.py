@@ -81,8 +81,8 @@ def read_rows(
     `at_most` then bounds each pool.
 
     Args:
-        scheme: of `systems.SCHEMES`; under "resampled" the rows of all files become one pool, as
-            where they are dealt into folds.
+        scheme: as `DataSet.scheme` says, or "shots"; under "resampled" the rows of all files become
+            one pool, as where they are dealt into folds.
         near_findings: whether to look for near-duplicates, which takes longest.
 
     Raises DataError for files that cannot be read or trained on.
@@ -160,19 +160,26 @@ def _joined(corpora: list[Dataset]) -> Dataset:
     )
 
 
+def _keys(corpora: Mapping[str, Dataset]) -> dict[str, list[str]]:
+    """What texts are compared by, see `duplicates.text_keys`."""
+    return text_keys({role: corpus.texts for role, corpus in corpora.items()})[0]
+
+
 def _without_copies(corpora: dict[str, Dataset]) -> list[str]:
     """Remove copies from `corpora`; returns a note for each part that lost rows."""
     notes = []
+    keys = _keys(corpora)
     for role, corpus in list(corpora.items()):
-        kept = deduplicate(corpus.texts)
+        kept = deduplicate(keys[role])
         if len(kept) < len(corpus):
             repeats = plural(len(corpus) - len(kept), "row")
             notes.append(f"{repeats} of {role} repeated a text: removed")
         corpora[role] = corpus.select(kept)
+        keys[role] = [keys[role][row] for row in kept]
 
     def leaked(role: str, others: list[str]) -> np.ndarray:
-        later_texts = [text for other in others for text in corpora[other].texts]
-        return leaks(later_texts, corpora[role].texts)
+        later = [key for other in others for key in keys[other]]
+        return leaks(later, keys[role])
 
     return notes + _drop(corpora, leaked, "with a text that is also in {}")
 
@@ -215,26 +222,26 @@ def _drop(
 
 
 def _findings(corpora: dict[str, Dataset]) -> list[str]:
-    """Exact leakage, copies, conflicting labels and unknown labels, a sentence each."""
-    findings = []
+    """Leakage, copies, conflicting labels and unknown labels, a sentence each."""
+    findings, keys = [], _keys(corpora)
     for earlier, later in _PAIRS:
         if earlier in corpora and later in corpora:
-            count = len(leaks(corpora[earlier].texts, corpora[later].texts))
+            count = len(leaks(keys[earlier], keys[later]))
             if count:
                 findings.append(
-                    f"LEAKAGE: {count} of {len(corpora[later])} {later} texts are in {earlier} "
-                    f"word for word, which makes the scores too high{_ADVICE}"
+                    f"LEAKAGE: {count} of {len(corpora[later])} {later} texts are in {earlier}, "
+                    f"which makes the scores too high{_ADVICE}"
                 )
     for role, corpus in corpora.items():
-        count = len(corpus) - len(deduplicate(corpus.texts))
+        count = len(corpus) - len(deduplicate(keys[role]))
         if count:
             side = " (no split parts copies)" if role == "all" else ""
             where = "" if role == "all" else f" of {role}"
             findings.append(
                 f"DUPLICATES: {count} of {len(corpus)} rows{where} repeat a text{side}{_ADVICE}"
             )
-    whole = _joined(list(corpora.values()))
-    count = len(conflicting(whole.texts, whole.labels))
+    labels = [label for corpus in corpora.values() for label in corpus.labels]
+    count = len(conflicting([key for of in keys.values() for key in of], labels))
     if count:
         findings.append(f"CONFLICTS: {plural(count, 'text')} with more than one label")
     if "test" in corpora:

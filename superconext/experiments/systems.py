@@ -372,10 +372,6 @@ def check_reference(
         )
 
 
-#: How the rows are split: all files as given; a tenth of train held out for dev by the seed;
-#: all three parts drawn by the seed; a few rows of each class of train drawn by the seed.
-SCHEMES = ("given", "dev", "resampled", "shots")
-
 _FILES = ("train", "dev", "test")
 #: How the files are read, as `read_labelled` takes it.
 READING = ("header", "encoding", "fix_text", "drop_unlabelled", "fold_label_case")
@@ -424,8 +420,8 @@ class DataSet:
         return {role: path for role, path in named.items() if path is not None}
 
     def scheme(self) -> str:
-        """One of SCHEMES, or "cv5" for five folds. Raises ConfigError for files and a wish that do
-        not go together."""
+        """What `choose_scheme` says, or "cv5" for five folds. Raises ConfigError for files and a
+        wish that do not go together."""
         beside = self.splits and f"splits = {self.splits!r}"
         beside = "a dev or test file" if self.dev or self.test else beside
         try:
@@ -444,7 +440,10 @@ class DataSet:
 
 
 def choose_scheme(dev: bool, test: bool, wanted: str | None) -> str:
-    """One of SCHEMES, from which files are given and `--splits` ("given", "resample", None).
+    """How the rows are split, by which files are given and `--splits` ("given", "resample", None).
+
+    "given": all files as they are; "dev": a tenth of train held out for dev by the seed;
+    "resampled": all three parts drawn by the seed.
 
     Raises ConfigError for files and a wish that do not go together.
     """

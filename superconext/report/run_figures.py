@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from superconext.core.errors import ConfigError, DataError
+from superconext.core.errors import DataError
 from superconext.report.figures import (
     BLUE,
     ORANGE,
@@ -38,13 +38,11 @@ class SentenceMap(Figure):
 
     def draw(self, context: RunContext, path: Path) -> None:
         draw_map(
-            context.features,
+            context.layout,
             context.labels,
             path,
-            seed=context.seed,
             predicted=context.predicted,
             split=context.split,
-            layout=context.layout,
             classes=context.classes,
         )
 
@@ -73,8 +71,6 @@ class Curves(Figure):
         draw_curves(history, path, chance=None if staged else context.chance)
 
 
-METHODS = ("auto", "tsne", "pca")
-
 #: Above this t-SNE takes longer than training; below `_FEWEST` it has no neighbourhoods.
 _MOST = 3000
 _FEWEST = 10
@@ -87,44 +83,31 @@ _LEGEND_MOST = 75
 
 
 def draw_map(
-    features: np.ndarray,
+    layout: Layout,
     labels: Sequence[str],
     path: str | os.PathLike[str],
     *,
-    method: str = "auto",
-    seed: int = 0,
     predicted: Sequence[str] | None = None,
     split: str = "",
-    layout: Layout | None = None,
     classes: Sequence[str] = (),
 ) -> Path:
     """Draw sentence vectors in two dimensions, classes apart by shape and colour.
 
-    t-SNE (van der Maaten and Hinton, 2008) after PCA to 50 dimensions, as the
-    SuperConText papers show their vectors, or plain PCA. Distances between far groups of
-    a t-SNE map mean nothing; the title names the method.
-
     Args:
-        features: `[N, d]` sentence vectors. Rows that are not finite are left out, and
-            the title says how many.
+        layout: of N vectors, as `lay_out` makes it. Rows without a place are left out, and the
+            title says how many.
         labels: N true classes.
         path: PNG to write.
-        method: "tsne", "pca", or "auto": t-SNE from 10 to 3000 rows, else PCA. Fewer
-            than 4 rows, or rows all equal, are always drawn by PCA.
-        seed: seed of both methods.
         predicted: N predicted classes; where they differ from `labels` the point is
             ringed.
         split: what the rows are called, for the title.
-        layout: of the same features, where `lay_out` has been called for it already.
         classes: their order, by which those are numbered whose letters no font has.
 
     Raises:
-        ConfigError: for another method.
         DataError: when shapes do not agree.
         MissingExtraError: without the extra `plots`.
         RunError: when the file cannot be written.
     """
-    layout = layout or lay_out(features, method, seed)
     if len(layout.points) != len(labels):
         raise DataError(
             f"map: found {len(layout.points)} vectors for {len(labels)} labels: expected "
@@ -163,13 +146,14 @@ class Layout:
     axes: tuple[str, str]
 
 
-def lay_out(features: np.ndarray, method: str = "auto", seed: int = 0) -> Layout:
-    """Places of sentence vectors `[N, d]` on a map, see `draw_map`.
+def lay_out(features: np.ndarray, seed: int = 0, tsne: bool = True) -> Layout:
+    """Places of sentence vectors `[N, d]` on a map.
 
-    Raises ConfigError for an unknown method, DataError for features of another shape.
+    From 10 to 3000 rows by t-SNE (van der Maaten and Hinton, 2008) after PCA to 50 dimensions, as
+    the SuperConText papers show their vectors; other numbers of rows, rows all equal, and all rows
+    unless `tsne`, by plain PCA. Distances between far groups of a t-SNE map mean nothing; the title
+    names the method. Raises DataError for features of another shape.
     """
-    if method not in METHODS:
-        raise ConfigError(f"method = {method!r}: expected one of {', '.join(METHODS)}; change it")
     features = np.asarray(features, dtype=np.float64)
     if not features.size:
         features = features.reshape(len(features), 0)
@@ -180,12 +164,12 @@ def lay_out(features: np.ndarray, method: str = "auto", seed: int = 0) -> Layout
         )
     finite = np.isfinite(features).all(axis=1)
     points = np.full((len(features), 2), np.nan)
-    points[finite], title, axes = place(features[finite], method, seed)
+    points[finite], title, axes = place(features[finite], seed, tsne)
     return Layout(points, title, axes)
 
 
 def place(
-    features: np.ndarray, method: str = "auto", seed: int = 0
+    features: np.ndarray, seed: int = 0, tsne: bool = True
 ) -> tuple[np.ndarray, str, tuple[str, str]]:
     """Coordinates `[N, 2]` of finite features `[N, d]`, the method in words, axis names."""
     rows = len(features)
@@ -193,10 +177,8 @@ def place(
     axes = tuple(
         f"component {i + 1} ({share:.0%} of the variance)" for i, share in enumerate(shares[:2])
     )
-    if method == "auto":
-        method = "tsne" if _FEWEST <= rows <= _MOST else "pca"
     flat = not shares.any()
-    if method == "pca" or rows < 4 or flat:
+    if flat or not tsne or not _FEWEST <= rows <= _MOST:
         why = " (all vectors are equal)" if flat and rows > 1 else ""
         return reduced[:, :2], f"Sentence vectors, PCA{why}", (axes[0], axes[1])
     from sklearn.manifold import TSNE
@@ -406,7 +388,7 @@ def text_colour(background: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class _Line:
-    keys: tuple[str, ...]
+    key: str
     name: str
     style: str
     colour: str
@@ -419,22 +401,16 @@ class _Panel:
     lines: tuple[_Line, ...]
 
 
-#: The names are those of the trainer's history; the first key present is drawn.
+#: The keys are those of the trainer's history.
 _PANELS = (
-    _Panel(
-        "loss",
-        (
-            _Line(("loss", "train_loss"), "training loss", "-", BLUE, "o"),
-            _Line(("dev_loss",), "dev loss", "-.", ORANGE, "^"),
-        ),
-    ),
-    _Panel("dev score", (_Line(("dev_score",), "dev probe score", "-", BLUE, "o"),)),
+    _Panel("loss", (_Line("loss", "training loss", "-", BLUE, "o"),)),
+    _Panel("dev score", (_Line("dev_score", "dev probe score", "-", BLUE, "o"),)),
     _Panel(
         "cosine, share",
         (
-            _Line(("positive_similarity",), "mean cosine of positives", "-", BLUE, "o"),
-            _Line(("negative_similarity",), "mean cosine of negatives", "--", ORANGE, "s"),
-            _Line(("kept",), "share of negatives kept", ":", "0.45", "^"),
+            _Line("positive_similarity", "mean cosine of positives", "-", BLUE, "o"),
+            _Line("negative_similarity", "mean cosine of negatives", "--", ORANGE, "s"),
+            _Line("kept", "share of negatives kept", ":", "0.45", "^"),
         ),
     ),
 )
@@ -452,11 +428,10 @@ def draw_curves(
     Args:
         history: one mapping for each epoch, numbers or their text as in history.csv:
             `epoch` (else counted from 1), `loss`, `dev_score`, `positive_similarity`,
-            `negative_similarity`, `kept`, `chance`. Keys that are missing, empty or not
-            finite leave gaps; a panel without any value is left out.
+            `negative_similarity`, `kept`. Keys that are missing, empty or not finite leave
+            gaps; a panel without any value is left out.
         path: PNG to write.
-        chance: loss of an encoder that knows nothing (log 2 for SuperLoss), a dashed
-            line; else the last `chance` found in the history.
+        chance: loss of an encoder that knows nothing (log 2 for SuperLoss), a dashed line.
 
     Raises:
         MissingExtraError: without the extra `plots`.
@@ -475,7 +450,7 @@ def draw_curves(
                 marker=line.marker if len(epochs) <= _MARKED_EPOCHS else "", markersize=3.5,
             )  # fmt: skip
         if panel.name == "loss":
-            _draw_chance(axes, _chance(history, chance))
+            _draw_chance(axes, _value(chance))
         axes.set_ylabel(panel.name)
         axes.grid(color="0.9", linewidth=0.6)
         axes.legend(fontsize=8, loc="best")
@@ -502,8 +477,8 @@ def curve_panels(
     epochs = [_value(row.get("epoch"), at + 1.0) for at, row in enumerate(history)]
     panels = []
     for panel in _PANELS:
-        lines = [(line, ys) for line in panel.lines if (ys := _series(history, line.keys))]
-        mined = [(line, ys) for line, ys in lines if "kept" not in line.keys or min(ys) < 1]
+        lines = [(line, ys) for line in panel.lines if (ys := _series(history, line.key))]
+        mined = [(line, ys) for line, ys in lines if "kept" not in line.key or min(ys) < 1]
         if len(mined) < len(lines):
             panel = replace(panel, name=panel.name.removesuffix(", share"))
         if mined:
@@ -526,20 +501,10 @@ def _whole_epochs(axes: Axes, epochs: list[float]) -> None:
         axes.set_xlim(epochs[0] - 0.5, epochs[0] + 0.5)
 
 
-def _chance(history: Sequence[Mapping[str, Any]], given: float | None) -> float:
-    if given is not None:
-        return _value(given)
-    values = [_value(row.get("chance")) for row in history]
-    return next((value for value in reversed(values) if math.isfinite(value)), math.nan)
-
-
-def _series(history: Sequence[Mapping[str, Any]], keys: tuple[str, ...]) -> list[float]:
-    """The first key's values with NaN for gaps; empty when no key has any."""
-    for key in keys:
-        values = [_value(row.get(key)) for row in history]
-        if any(math.isfinite(value) for value in values):
-            return values
-    return []
+def _series(history: Sequence[Mapping[str, Any]], key: str) -> list[float]:
+    """The values of a key with NaN for gaps; empty when it has none."""
+    values = [_value(row.get(key)) for row in history]
+    return values if any(map(math.isfinite, values)) else []
 
 
 def _value(given: Any, default: float = math.nan) -> float:

@@ -64,7 +64,7 @@ def train_page(
     # Held-out rows are training rows: each would be its own nearest one.
     train = None if split == "cv" else _rows(splits["train"], evaluations["train"])
     # Without the figures a map by t-SNE would take longer than the rest of the page.
-    layout = layout or lay_out(evaluations[split].features, "auto" if available() else "pca")
+    layout = layout or lay_out(evaluations[split].features, tsne=available())
     # Of a file larger than memory no tokens are held.
     known = None if split == "cv" else tokens.get("train") or _vocabulary(model)
     judged = tokens.get(split) or model.tokens(splits[split].texts)

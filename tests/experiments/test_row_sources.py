@@ -48,6 +48,19 @@ def test_copies_are_removed_within_and_across(files):
     assert any("1 row of test repeated" in line for line in pools.findings)
 
 
+def test_case_mentions_and_addresses_make_no_new_text(tmp_path):
+    parts = {
+        "train": [("a", "Film ZWIN @ali"), ("b", "khayb"), ("a", "bnin"), ("b", "ghali bzaf")],
+        "test": [("a", "film zwin @omar"), ("b", "Khayb"), ("b", "jdid")],
+    }
+    files = {n: str(write_table(tmp_path / f"{n}.tsv", part)) for n, part in parts.items()}
+    heard = Heard()
+    read_pools(files, "dev", progress=heard)
+    assert any("LEAKAGE: 2 of 3 test texts are in train" in line for line in heard.lines)
+    pools = read_pools(files, "dev", copies=True, progress=Heard())
+    assert pools.rows["train"][0] == ["bnin", "ghali bzaf"] and len(pools.rows["test"][0]) == 3
+
+
 def test_resampling_pools_the_rows_of_all_files(files):
     del files["test"]
     pools = read_pools(files, "resampled", progress=Heard())

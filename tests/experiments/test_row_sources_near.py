@@ -10,7 +10,7 @@ LONG = "this film was {} and the acting of the whole cast carried it through two
 TRAIN = [("a", LONG.format("good")), ("b", "a dull evening in a cold hall"), ("a", "x y z one")]
 TRAIN += [("b", "nothing like the others at all"), ("b", LONG.format("awful!"))]
 TRAIN += [("a", "seven green bottles stood there")]
-TEST = [("a", LONG.format("Good")), ("b", LONG.format("bad")), ("a", "quite another sentence")]
+TEST = [("a", LONG.format("great")), ("b", LONG.format("bad")), ("a", "quite another sentence")]
 
 
 @pytest.fixture

@@ -177,9 +177,8 @@ class TwoWayLanguageModel(Objective):
     Args:
         encoder: one layer, without class tokens; its weights are not this module's.
         words: vectors of the words that may be predicted, `[W, e]`, to start from. They are the
-            ids `first` to `first + W - 1`; other ids are read and never predicted.
+            ids 2 to W + 1; other ids are read and never predicted.
         counts: how often each is seen in the text, `[W]`.
-        first: the id of the first of them.
         sample: the K other words that each batch is compared with.
         frequent: see `FREQUENT`.
         seed: of their draws.
@@ -194,13 +193,12 @@ class TwoWayLanguageModel(Objective):
         encoder: TwoWayReader,
         words: Tensor,
         counts: np.ndarray,
-        first: int = 2,
         sample: int = 1024,
         frequent: float = FREQUENT,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self._read, self.first, self.seed = encoder.read_both_ways, first, seed
+        self._read, self.seed = encoder.read_both_ways, seed
         half = encoder.sentence_size // 2
         self.maps = nn.ModuleList(nn.Linear(half, words.shape[1], bias=False) for _ in range(2))
         self.words = row_table(words)
@@ -268,7 +266,7 @@ class TwoWayLanguageModel(Objective):
         after = packing.offsets[packing.time[before] + 1] + packing.row[before]
         kept, targets = [], []
         for direction, read in enumerate((ids, ids[packing.reversed.numpy()])):
-            target = read[after] - self.first
+            target = read[after] - 2
             known = (target >= 0) & (target < len(self._shares))
             if chance is not None:
                 place = sentences[packing.row[before]], packing.time[before]
